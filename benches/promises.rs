@@ -1,0 +1,243 @@
+//! The promises of `docs/budgets.md`, measured: each figure is printed beside its budget and
+//! beside what starting a process costs in the same run.
+//!
+//! `cargo bench --bench promises`, on a machine that does nothing else.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar::{Request, Runtime};
+use criterion::{Criterion, criterion_group, criterion_main};
+use tokio::runtime::Runtime as Tokio;
+
+const REGRESSION: &str = "
+import numpy as np
+from sklearn.linear_model import LinearRegression
+x = np.arange(100.0).reshape(-1, 1)
+print(LinearRegression().fit(x, 2 * x[:, 0] + 1).coef_)
+";
+const FRAME: &str = "
+import pandas as pd
+print(pd.DataFrame({'a': [1, 2, 3], 'b': ['x', 'y', 'z']}))
+";
+const PLOT: &str = "
+import matplotlib.pyplot as plt
+plt.plot([1, 2, 3], [4, 1, 2])
+plt.savefig('plot.png')
+plt.close()
+";
+
+/// Measures `once` with criterion and prints its median beside `budget`.
+fn promise(c: &mut Criterion, name: &str, budget: Duration, mut once: impl FnMut() -> Duration) {
+    let times = RefCell::new(Vec::new());
+    c.bench_function(name, |b| {
+        b.iter_custom(|count| {
+            (0..count)
+                .map(|_| {
+                    let time = once();
+                    times.borrow_mut().push(time);
+                    time
+                })
+                .sum()
+        });
+    });
+    let mut times = times.into_inner();
+    times.sort();
+    let Some(median) = times.get(times.len() / 2) else {
+        return; // another bench was asked for
+    };
+    let verdict = if *median <= budget { "kept" } else { "MISSED" };
+    println!(
+        "PROMISE {name}: median {median:.2?} of {} runs, budget {budget:.2?}: {verdict}",
+        times.len()
+    );
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    let value = work();
+    let time = start.elapsed();
+    drop(value);
+    time
+}
+
+fn ms(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms / 1_000.0)
+}
+
+fn sandboxes(c: &mut Criterion) {
+    let runtime = Runtime::builder().build().expect("a runtime");
+    let tokio = Tokio::new().expect("threads");
+    let process = || timed(|| Command::new("python3").args(["-S", "-c", "pass"]).output());
+    promise(c, "reference: python3 -S -c pass", ms(1_000.0), process);
+
+    promise(c, "engine start, warm cache", ms(30.0), || timed(|| Runtime::builder().build()));
+    let cases = [
+        ("fresh core sandbox, print(1)", "core", "print(1)", 0.7),
+        ("fresh data sandbox, print(1)", "data", "print(1)", 1.0),
+        ("fresh data sandbox, 3-row DataFrame printed", "data", FRAME, 5.0),
+        ("fresh data sandbox, line plot as PNG", "data", PLOT, 100.0),
+        ("fresh science sandbox, LinearRegression", "science", REGRESSION, 20.0),
+    ];
+    for (name, image, code, budget) in cases {
+        runtime.prepare_image(image).expect("an image");
+        let request = Request::new(code).image(image).timeout(Duration::from_secs(30));
+        promise(c, name, ms(budget), || {
+            let request = request.clone();
+            timed(|| {
+                let run = tokio.block_on(runtime.run(request)).expect("a run");
+                assert!(run.outcome.success, "{:?}", run.outcome.error);
+                run
+            })
+        });
+    }
+}
+
+fn throughput(c: &mut Criterion) {
+    const RUNS: u32 = 2_000;
+    let runtime = Runtime::builder().queue(RUNS as usize).build().expect("a runtime");
+    runtime.prepare_image("data").expect("an image");
+    let tokio = Tokio::new().expect("threads");
+    let name = "2,000 runs of print(1), data, all at once";
+    promise(c, name, Duration::from_secs(1), || {
+        timed(|| {
+            tokio.block_on(async {
+                let mut runs = tokio::task::JoinSet::new();
+                for _ in 0..RUNS {
+                    let runtime = runtime.clone();
+                    runs.spawn(async move {
+                        runtime.run(Request::new("print(1)").image("data")).await.expect("a run");
+                    });
+                }
+                while runs.join_next().await.is_some() {}
+            });
+        })
+    });
+}
+
+/// Memory of a thousand sandboxes that sleep at the same time.
+fn idle_memory(_: &mut Criterion) {
+    const ALIVE: usize = 1_000;
+    let tokio = Tokio::new().expect("threads");
+    let runtime = Runtime::builder().concurrency(ALIVE).build().expect("a runtime");
+    runtime.prepare_image("data").expect("an image");
+    let started = Arc::new(tokio::sync::Semaphore::new(0));
+    let before = resident_kib();
+    let after = tokio.block_on(async {
+        let mut runs = tokio::task::JoinSet::new();
+        for _ in 0..ALIVE {
+            let (runtime, started) = (runtime.clone(), Arc::clone(&started));
+            runs.spawn(async move {
+                let request = Request::new("print('up'); import time; time.sleep(600)")
+                    .image("data")
+                    .timeout(Duration::from_mins(15));
+                let _ = runtime.run_watched(request, Arc::new(Started(started))).await;
+            });
+        }
+        let _all = started.acquire_many(ALIVE as u32).await.expect("an open semaphore");
+        resident_kib()
+    });
+    let each = (after - before) as f64 / 1_024.0 / ALIVE as f64;
+    let verdict = if each <= 3.0 { "kept" } else { "MISSED" };
+    println!(
+        "PROMISE memory per idle sandbox, 1,000 alive, data: {each:.2} MiB, budget 3 MiB: {verdict}"
+    );
+}
+
+struct Started(Arc<tokio::sync::Semaphore>);
+
+impl belljar::OutputWatcher for Started {
+    fn write(&self, _: belljar::Stream, bytes: &[u8]) {
+        if bytes.contains(&b'u') {
+            self.0.add_permits(1);
+        }
+    }
+}
+
+/// Memory of this process that is its own: what it shares with the page cache is not counted.
+fn resident_kib() -> i64 {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
+    let dirty = text.lines().filter(|line| line.starts_with("Private_Dirty"));
+    dirty.filter_map(|line| line.split_whitespace().nth(1)?.parse::<i64>().ok()).sum()
+}
+
+/// Whole processes, as a shell starts them.
+fn processes(c: &mut Criterion) {
+    let belljar = env!("CARGO_BIN_EXE_belljar");
+    let run = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args);
+        timed(|| command.output().expect("a program"))
+    };
+    let ours = ["run", "-c", "import pandas"];
+    promise(c, "process: belljar run -c 'import pandas'", ms(60.0), || run(belljar, &ours));
+    if run("python3", &["-c", "import pandas"]) > Duration::ZERO && has_pandas() {
+        let theirs = ["-c", "import pandas"];
+        promise(c, "reference: python3 -c 'import pandas'", ms(1_000.0), || {
+            run("python3", &theirs)
+        });
+    }
+}
+
+fn has_pandas() -> bool {
+    let found = Command::new("python3").args(["-c", "import pandas"]).status();
+    found.is_ok_and(|status| status.success())
+}
+
+/// Makes the data image again, in a cache of its own that shares artifact and code.
+fn baking(_: &mut Criterion) {
+    let Some(cache) = copied_cache() else {
+        println!(
+            "PROMISE baking data: not measured, the cache directory is not where it usually is"
+        );
+        return;
+    };
+    let runtime = Runtime::builder().cache(cache.path()).build().expect("a runtime");
+    runtime.prepare_image("core").expect("an image");
+    let time = timed(|| runtime.prepare_image("data").expect("an image"));
+    let verdict = if time <= Duration::from_secs(8) {
+        "kept"
+    } else {
+        "MISSED"
+    };
+    println!("PROMISE baking data: {time:.2?}, budget 8 s: {verdict}");
+}
+
+/// A copy of the cache without its images.
+fn copied_cache() -> Option<tempfile::TempDir> {
+    let home = std::env::var_os("BELLJAR_CACHE").map(Into::into).or_else(|| {
+        directories::ProjectDirs::from("", "", "belljar").map(|d| d.cache_dir().to_owned())
+    })?;
+    let copy = tempfile::tempdir().ok()?;
+    for entry in std::fs::read_dir(&home).ok()?.flatten() {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("artifact") || name == "code" {
+            copy_tree(&entry.path(), &copy.path().join(name)).ok()?;
+        }
+    }
+    Some(copy)
+}
+
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+criterion_group! {
+    name = promises;
+    config = Criterion::default().sample_size(50).without_plots();
+    targets = sandboxes, throughput, processes, idle_memory, baking
+}
+criterion_main!(promises);

@@ -1,0 +1,20 @@
+# What CI does, in its order.
+ci:
+    .ci/run
+
+# The tests of the README: unit, integration and documentation tests.
+test *args:
+    cargo test --release {{ args }}
+
+# One subject of the integration tests, such as `just it limits`.
+it subject:
+    cargo test --release --test it -- {{ subject }}
+
+# Every promise of docs/budgets.md beside what this machine does.
+bench *args:
+    cargo bench {{ args }}
+
+# Formats Rust and Python alike.
+fmt:
+    cargo fmt --all
+    cd python-wasm && ruff format . ../examples

@@ -1,0 +1,66 @@
+"""The door to the host: frames out, replies in, and the JSON they are written in.
+
+The C encoder and scanner are bound here, once, because code that runs later may replace the
+`json` module or anything in it.
+"""
+
+import json
+import json.encoder
+import json.scanner
+import re
+
+from _host import call as _call
+
+VERSION = 1
+
+_string = json.encoder.c_encode_basestring
+
+
+def _refuse(value):
+    raise TypeError(f"not a plain value: {type(value).__name__}")
+
+
+_chunks = json.encoder.c_make_encoder(None, _refuse, _string, None, ":", ",", False, False, False)
+_scan = json.scanner.c_make_scanner(json.JSONDecoder())
+_replace_surrogates = re.compile("[\ud800-\udfff]").sub
+
+
+def encode(value):
+    """Plain values (exact `dict`, `list`, `str`, `int`, `float`, `bool`, `None`) as UTF-8 JSON.
+
+    A lone surrogate, for which JSON readers have no form, becomes the six characters that
+    `backslashreplace` writes for it.
+    """
+    text = "".join(_chunks(value, 0))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _replace_surrogates(_spell, text).encode()
+
+
+def encoded_size(text):
+    """How many bytes a string takes in JSON, without its quotes."""
+    encoded = _string(text)
+    size = len(encoded) if encoded.isascii() else len(encoded.encode("utf-8", "surrogatepass"))
+    return size - 2
+
+
+def _spell(match):
+    return f"\\\\u{ord(match.group()):04x}"
+
+
+def decode(data):
+    return _scan(data.decode("utf-8", "surrogatepass"), 0)[0]
+
+
+def fetch():
+    """The request of this run."""
+    request = decode(_call(b"r"))
+    if request["version"] != VERSION:
+        raise RuntimeError(f"the host speaks version {request['version']}, the runner {VERSION}")
+    return request
+
+
+def send(op, payload):
+    """Hand one frame to the host; `op` is the single byte that says what it is."""
+    _call(op + encode(payload))

@@ -1,0 +1,42 @@
+"""matplotlib's fonts in memory, instead of as open files.
+
+A font stays open for as long as matplotlib keeps it, which is for good. An image cannot hold an
+open file, and every glyph is read from it. So a font's file is read once and stands in for
+itself; what has been loaded while an image is baked is then ready in every run.
+"""
+
+import functools
+import io
+
+
+class _FontFile(io.BytesIO):
+    """A file's bytes under the file's name, which matplotlib asks for."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            super().__init__(file.read())
+        self.name = path
+
+
+def patch(module):
+    """For `matplotlib.font_manager`."""
+    cached = module._get_font
+    load = cached.__wrapped__
+
+    @functools.wraps(load)
+    def load_into_memory(*args, **kwargs):
+        # The font object opens its file itself, by this function.
+        usual = io.open
+        io.open = _open
+        try:
+            return load(*args, **kwargs)
+        finally:
+            io.open = usual
+
+    module._get_font = functools.lru_cache(**cached.cache_parameters())(load_into_memory)
+
+
+def _open(path, mode="r", *args, **kwargs):
+    if mode == "rb":
+        return _FontFile(path)
+    return open(path, mode, *args, **kwargs)

@@ -1,0 +1,60 @@
+"""The pandas objects among the user's global variables."""
+
+import sys
+
+from _belljar import guard, values
+from _belljar.door import send
+from _belljar.inspecting import exact_str, mro_of, text_of, type_module
+
+_COLUMNS = 200
+_modules = sys.modules
+_DEPTH = 6
+_BYTES = 1 << 20
+
+
+def harvest(namespace, options):
+    """Send every pandas object in it, in namespace order; each costs only itself."""
+    if "pandas" not in _modules:
+        return
+    for name, value in list(namespace.items()):
+        if not type_module(type(value)).startswith("pandas"):
+            continue
+        if type(name) is str and not name.startswith("__"):
+            guard.attempt(
+                f"The pandas object `{name}` cannot be shown", _send, name, value, options
+            )
+
+
+def _send(name, value, options):
+    text, truncated = text_of(value, options["max_repr_chars"])
+    frame = {"name": name, "repr": text, "truncated": truncated}
+    if options["table_rows"] is not None:
+        found = table(value, options["table_rows"])
+        if found is not None:
+            frame["table"] = found
+    send(b"d", frame)
+
+
+def table(value, rows):
+    """The columns, types, index and first rows of a frame or a series; None for the rest."""
+    pandas = _modules["pandas"]
+    bases = mro_of(type(value))
+    if pandas.DataFrame in bases:
+        frame = pandas.DataFrame(value)
+    elif pandas.Series in bases:
+        frame = pandas.Series(value).to_frame()
+    else:
+        return None
+    head = frame.iloc[:rows, :_COLUMNS]
+    converter = values.Converter(values.Limits(_DEPTH, max(rows, 1_000), _BYTES))
+    columns = [values.arrays.column_values(head, index) for index in range(head.shape[1])]
+    lines = zip(*columns, strict=True) if columns else ((),) * len(head)
+    cells = [[converter.value(cell, 1) for cell in line] for line in lines]
+    return {
+        "columns": [converter.key(name) for name in head.columns],
+        "dtypes": [exact_str(str(dtype)) for dtype in head.dtypes],
+        "index": converter.value(head.index, 0),
+        "shape": [int(size) for size in frame.shape],
+        "rows": cells,
+        "truncated": converter.truncated or head.shape != frame.shape,
+    }

@@ -1,0 +1,213 @@
+"""One short line that says what does work, for the failures that everybody runs into here."""
+
+import errno
+
+from _belljar.inspecting import is_kind, text_of, type_module
+from _belljar.tracebacks import chain
+
+# Nearest thing at hand for packages that code often asks for.
+_INSTEAD = {
+    "bokeh": "matplotlib",
+    "altair": "matplotlib",
+    "bs4": "lxml.html",
+    "cv2": "PIL and numpy",
+    "dask": "pandas",
+    "duckdb": "sqlite3 or pandas",
+    "keras": "sklearn",
+    "lightgbm": "sklearn.ensemble",
+    "polars": "pandas",
+    "psycopg2": "sqlite3",
+    "pyarrow": "pandas with CSV or JSON files",
+    "pymysql": "sqlite3",
+    "tensorflow": "sklearn",
+    "torch": "numpy or sklearn",
+    "ujson": "json",
+    "orjson": "json",
+    "xgboost": "sklearn.ensemble",
+    "xlsxwriter": "openpyxl",
+    "xlrd": "openpyxl",
+}
+_NETWORK_PACKAGES = frozenset(
+    "aiohttp boto3 botocore ftplib httplib2 httpx openai paramiko requests selenium urllib3 "
+    "websocket websockets yfinance _ssl".split()
+)
+_PROCESS_NAMES = frozenset(
+    "execl execle execlp execv execve execvp fork forkpty kill pipe popen posix_spawn spawnl "
+    "spawnv system wait waitpid WNOHANG".split()
+)
+_NETWORK_NAMES = frozenset(
+    "getaddrinfo gethostbyname gethostbyaddr gethostname getnameinfo socketpair".split()
+)
+_SYSTEM_MODULES = frozenset(
+    "_curses curses fcntl grp msvcrt pwd readline resource termios tkinter _tkinter tty "
+    "winreg".split()
+)
+_NO_NETWORK = "There is no network here: pass the data in as an input file or in the code."
+_NO_PROCESS = "No other process can be started here: do it in Python in this one."
+_NO_INSTALL = (
+    "Nothing can be installed at run time. A pure-Python package can be put into an image with "
+    "`belljar image build`."
+)
+_NO_THREAD = (
+    "Threads and worker processes cannot be started here: call the function directly, or use "
+    "asyncio for things that wait."
+)
+_FULL = frozenset(
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)
+)
+_BARRED = frozenset((errno.EPERM, errno.EACCES, errno.EROFS))
+
+
+def hint(error, cwd):
+    """The hint for an uncaught exception, from the first of its chain that has one."""
+    for one in chain(error):
+        try:
+            found = _of(one, cwd)
+        except Exception:
+            found = None
+        if found is not None:
+            return found
+    return None
+
+
+def _of(error, cwd):
+    for kind, rule in _RULES:
+        if is_kind(error, kind):
+            found = rule(error, cwd)
+            if found is not None:
+                return found
+    return None
+
+
+def _message(error):
+    return text_of(error, 500, str)[0]
+
+
+def _missing_module(error, _cwd):
+    name = error.name
+    if type(name) is not str:
+        return None
+    root = name.partition(".")[0]
+    if root in _NETWORK_PACKAGES:
+        return _NO_NETWORK
+    if root in _SYSTEM_MODULES:
+        return f"`{root}` depends on the operating system and does not exist here."
+    if root != name:
+        return None
+    if root in ("pip", "setuptools", "ensurepip", "venv"):
+        return _NO_INSTALL
+    near = _INSTEAD.get(root)
+    instead = f"; {near} is at hand here" if near else ""
+    return f"`{root}` is not installed{instead}. {_NO_INSTALL}"
+
+
+def _refused_import(error, _cwd):
+    if _message(error).endswith("is not allowed"):
+        return "The policy of this run allows only the imports on its list."
+    return None
+
+
+def _attribute(error, _cwd):
+    name = error.name
+    owner = error.obj
+    if type(owner) is not type(errno):
+        return None
+    module = owner.__name__
+    if module in ("socket", "_socket") and name in _NETWORK_NAMES:
+        return _NO_NETWORK
+    if module in ("os", "posix") and name in _PROCESS_NAMES:
+        return _NO_PROCESS
+    if module == "signal" and name in ("alarm", "setitimer", "pause"):
+        return "There are no timers by signal here: the run has a time limit of its own."
+    return None
+
+
+def _os_error(error, cwd):
+    number = error.errno
+    if number in _FULL:
+        return (
+            "The workspace is full: delete what is not needed, write less, or ask for a larger "
+            "workspace limit."
+        )
+    message = _message(error)
+    if "does not support processes" in message:
+        return _NO_PROCESS
+    if type_module(type(error)).startswith(("urllib", "http", "socket", "ssl")):
+        return _NO_NETWORK
+    if number == getattr(errno, "ENOTSUP", None) and _raised_in(error, "socket.py"):
+        return _NO_NETWORK
+    return _path(error, number, cwd)
+
+
+def _path(error, number, cwd):
+    path = error.filename
+    if type(path) is bytes:
+        path = path.decode("utf-8", "replace")
+    if type(path) is not str:
+        return None
+    outside = path.startswith("/") and not (path + "/").startswith(cwd.rstrip("/") + "/")
+    if outside or ".." in path.split("/"):
+        return (
+            f"Only {cwd} and what was mounted for this run are there, and only {cwd} can be "
+            "written: use a relative path."
+        )
+    if number == errno.ENOENT:
+        return (
+            "The file is not in the working directory; `os.listdir()` shows what is. Files of "
+            "the host have to be passed to the run."
+        )
+    if number in _BARRED:
+        return f"This path cannot be written; {cwd} can."
+    return None
+
+
+def _raised_in(error, filename):
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.rpartition("/")[2] == filename:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _runtime(error, _cwd):
+    message = _message(error)
+    if "can't start new thread" in message:
+        return _NO_THREAD
+    if "asyncio.run() cannot be called from a running event loop" in message:
+        return "An event loop runs already: use `await` at top level instead of `asyncio.run()`."
+    return None
+
+
+def _not_implemented(error, _cwd):
+    return _NO_THREAD if "multiprocessing" in _message(error) else None
+
+
+def _end_of_file(error, _cwd):
+    if "EOF when reading a line" in _message(error):
+        return "Nobody types here: pass standard input to the run, or put the value in the code."
+    return None
+
+
+def _memory(_error, _cwd):
+    return (
+        "The memory limit of this run was reached: work on less at a time, use smaller types, "
+        "or ask for a larger limit."
+    )
+
+
+def _recursion(_error, _cwd):
+    return "The recursion has no end or goes too deep: check its base case, or use a loop."
+
+
+_RULES = (
+    (ModuleNotFoundError, _missing_module),
+    (ImportError, _refused_import),
+    (AttributeError, _attribute),
+    (NotImplementedError, _not_implemented),
+    (RecursionError, _recursion),
+    (RuntimeError, _runtime),
+    (EOFError, _end_of_file),
+    (MemoryError, _memory),
+    (OSError, _os_error),
+)

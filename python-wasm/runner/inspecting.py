@@ -1,0 +1,43 @@
+"""Looking at objects that may lie: only C-level accessors, never an overridable method."""
+
+_module_of = type.__dict__["__module__"].__get__
+_name_of = type.__dict__["__name__"].__get__
+_qualname_of = type.__dict__["__qualname__"].__get__
+mro_of = type.__dict__["__mro__"].__get__
+exact_str = str.__str__
+
+
+def type_module(cls):
+    """The module a class says it is from, or "" when that is not a string."""
+    try:
+        module = _module_of(cls)
+    except AttributeError:
+        return ""
+    return exact_str(module) if issubclass(type(module), str) else ""
+
+
+def type_name(cls):
+    return exact_str(_name_of(cls))
+
+
+def type_qualname(cls):
+    return exact_str(_qualname_of(cls))
+
+
+def is_kind(value, base):
+    """Whether `value` really is an instance of `base`, whatever its `__class__` says."""
+    for cls in mro_of(type(value)):
+        if cls is base:
+            return True
+    return False
+
+
+def text_of(value, limit, func=repr):
+    """`func(value)` as an exact string of at most `limit` characters, and whether it was cut.
+
+    What `func` raises is raised: the caller decides what one failing value costs.
+    """
+    text = exact_str(func(value))
+    if len(text) > limit:
+        return text[:limit], True
+    return text, False

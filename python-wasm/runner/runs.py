@@ -1,0 +1,181 @@
+"""One run, in order: request, preparation, user code, status, harvest, end."""
+
+import sys
+import types
+
+from _belljar import (
+    checks,
+    ending,
+    entropy,
+    figures,
+    frames,
+    guard,
+    interrupt,
+    loops,
+    monitors,
+    namespaces,
+    policy,
+    sources,
+    streams,
+    values,
+)
+from _belljar.door import fetch, send
+
+_PACKAGE = sys.modules["_belljar"]
+_STATE = interrupt.STATE
+_COROUTINE = 0x80  # CO_COROUTINE: the code awaits at its top level
+_DEPTH = 100  # what the host's JSON reader takes, less the frame around the value
+_displayhook = sys.__displayhook__
+_modules = sys.modules
+_set_trace, _set_profile = sys.settrace, sys.setprofile
+
+
+def run():
+    """Run what the host asks for. Returns None; what the code does is in the frames sent."""
+    # Out of sight for the code, and back for the host, whatever the code put in its place.
+    _modules.pop("_belljar", None)
+    try:
+        _run(fetch())
+    finally:
+        _STATE.phase = interrupt.IDLE
+        interrupt.forget()
+        _modules["_belljar"] = _PACKAGE
+
+
+def _run(request):
+    if request.get("check"):
+        _check(request)
+        return
+    session = request["session"]
+    guard.quietly(entropy.reseed, request["entropy"], request["deterministic"])
+    if session:
+        streams.refresh()
+        ending.regain_control()
+    figures.begin(request["figures"], request["cwd"], session)
+    name = request["result_var"] or "result"
+    program, status = _compile(request)
+    if program is not None:
+        status = _execute(program, request)
+    _deliver(status)
+    guard.attempt("The figures cannot be captured", figures.harvest, session)
+    if request["frames"]["capture"]:
+        what = "The pandas objects cannot be found"
+        guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
+    if not session or request["result_var"] or _is_set_by(program, name):
+        guard.attempt(f"The value of `{name}` cannot be read", _send_value, name, request["value"])
+    # From here on it is the code's own again: exit handlers and destructors.
+    send(b"x", {})
+    if session:
+        ending.flush()
+    else:
+        ending.finish_process()
+    send(b"e", {})
+
+
+def _check(request):
+    status, missing = checks.check(request)
+    _deliver(status)
+    send(b"v", {"value": missing, "truncated": False})
+    send(b"e", {})
+
+
+def _deliver(status):
+    """Send the status; where the host has had enough of this run, the rest still takes place."""
+    try:
+        send(b"s", status)
+    except Exception as error:
+        guard.note(f"The status cannot be sent: {guard.describe(error)}")
+
+
+def _is_set_by(program, name):
+    """In a session a `result` of an earlier run is not one of this run."""
+    return program is not None and sources.mentions(program, name)
+
+
+def _compile(request):
+    """The code object and None, or None and the status that says why there is none."""
+    rules = request["policy"]
+    limited = None
+    try:
+        try:
+            _STATE.phase = interrupt.USER
+            code, tree = _text(request), None
+            if rules is not None:
+                tree = sources.parse(code)
+                violations, _ = policy.inspect(tree, rules)
+                if violations:
+                    return None, ending.refused(violations)
+                limited = policy.namespace(rules)
+            program = sources.translate(code, request["echo"], tree)
+        finally:
+            _STATE.phase = interrupt.IDLE
+    except BaseException as error:
+        return None, ending.of_syntax_error(error, request["cwd"])
+    sources.remember(program, code)
+    namespaces.prepare(request, limited)
+    return program, None
+
+
+def _text(request):
+    code = request["code"].removeprefix("\ufeff")
+    return sources.dedent(code) if request["dedent"] else code
+
+
+def _execute(program, request):
+    echo = request["echo"]
+    if echo != "none":
+        sys.displayhook = _print_text if echo == "all" else _print_repr
+    try:
+        try:
+            _STATE.phase = interrupt.USER
+            interrupt.check()
+            if program.co_flags & _COROUTINE:
+                main = types.FunctionType(program, namespaces.GLOBALS)
+                loops.drive(main(), request["session"])
+            else:
+                exec(program, namespaces.GLOBALS)
+        finally:
+            _STATE.phase = interrupt.IDLE
+            # Before anything of ours is called, since that is what these would see.
+            for _ in monitors.TOOLS:
+                for tool in monitors.names:  # noqa: B007
+                    break
+                if tool is not None:
+                    for _ in monitors.CALLBACKS:
+                        for _ in monitors.unregister:
+                            break
+            try:
+                _set_trace(None)
+                _set_profile(None)
+            except BaseException:  # noqa: S110
+                pass  # an audit hook refuses it; `regain_control` tries each on its own
+    except BaseException as error:
+        ending.regain_control()
+        status = ending.of_exception(error, request["cwd"])
+    else:
+        ending.regain_control()
+        status = ending.ok()
+    if echo != "none":
+        sys.displayhook = _displayhook
+    return status
+
+
+def _print_text(value):
+    if value is not None:
+        print(value)
+
+
+def _print_repr(value):
+    if value is not None:
+        print(repr(value))
+
+
+def _send_value(name, options):
+    value = namespaces.GLOBALS.get(name)
+    if value is None:
+        return
+    limits = values.Limits(
+        min(options["max_depth"], _DEPTH), options["max_items"], options["max_bytes"]
+    )
+    plain, truncated = values.convert(value, limits)
+    send(b"v", {"value": plain, "truncated": truncated})

@@ -1,0 +1,86 @@
+"""Before an image is captured: everything in place, and nothing that would not survive."""
+
+import _sitebuiltins
+import builtins
+import gc
+import linecache
+import os
+import sys
+
+from _belljar import (
+    ending,
+    entropy,
+    fonts,
+    hooks,
+    interrupt,
+    loops,
+    namespaces,
+    showing,
+    sources,
+    streams,
+)
+
+_DESCRIPTORS = range(3, 64)
+
+
+def install():
+    """Put the runner's hooks in place; what is imported later is patched as it comes."""
+    interrupt.STATE.frame_line = sources.user_line
+    interrupt.install()
+    # The interpreter's own ones would end the whole instance.
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    streams.install()
+    hooks.install()
+    namespaces.install()
+    showing.install()
+    hooks.when_imported("matplotlib.font_manager", fonts.patch)
+    hooks.when_imported("asyncio.selector_events", loops.patch_loop)
+    hooks.when_imported("random", entropy.imported)
+    hooks.when_imported("numpy.random", entropy.imported)
+
+
+def seal():
+    """Clean up, freeze what is left, and return the file descriptors that are open.
+
+    The host knows its own among them; any other one would not be there after a restore.
+    """
+    _close_figures()
+    loops.forget()
+    entropy.forget()
+    _forget_reports()
+    streams.install()
+    namespaces.seal()
+    ending.seal()
+    gc.collect()
+    gc.collect()
+    gc.freeze()
+    return [number for number in _DESCRIPTORS if _is_open(number)]
+
+
+def _close_figures():
+    helpers = sys.modules.get("matplotlib._pylab_helpers")
+    if helpers is not None:
+        helpers.Gcf.destroy_all()
+
+
+def _forget_reports():
+    """Traces of the warm-up: tracebacks, source lines, and which warnings were shown."""
+    sources.forget()
+    linecache.clearcache()
+    getattr(linecache, "_interactive_cache", {}).clear()
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        sys.__dict__.pop(name, None)
+    builtins.__dict__.pop("_", None)
+    for module in list(sys.modules.values()):
+        shown = getattr(module, "__dict__", {}).get("__warningregistry__")
+        if type(shown) is dict:
+            shown.clear()
+
+
+def _is_open(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

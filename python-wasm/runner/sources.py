@@ -1,0 +1,164 @@
+"""From the text of the code to a code object, and back from a frame to the text.
+
+All user code is `<string>`, numbered as the user numbered it. Code objects are told apart by
+identity, since `exec` inside user code makes further ones of the same name.
+"""
+
+import ast
+import linecache
+
+FILENAME = "<string>"
+_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_TREE = ast.PyCF_ONLY_AST | _AWAIT
+_KEPT = 200
+
+# (root code object, its source) of each run of this interpreter, oldest first.
+_programs = []
+_register = getattr(linecache, "_register_code", None)
+
+
+def dedent(code):
+    """Code whose lines all begin with the same white space, without it.
+
+    Comments may begin where they like.
+    """
+    if code[:1] not in (" ", "\t", "\n", "\r", "\f", "#"):
+        return code
+    margin = None
+    lines = code.splitlines(keepends=True)
+    for line in lines:
+        text = line.lstrip(" \t")
+        if not text.strip() or line.startswith("#"):
+            continue
+        indent = line[: len(line) - len(text)]
+        margin = indent if margin is None else _common(margin, indent)
+        if not margin:
+            return code
+    if not margin:
+        return code
+    return "".join(line.removeprefix(margin) if line.strip() else "\n" for line in lines)
+
+
+def _common(one, other):
+    size = min(len(one), len(other))
+    for index in range(size):
+        if one[index] != other[index]:
+            return one[:index]
+    return one[:size]
+
+
+def parse(code):
+    return compile(code, FILENAME, "exec", _TREE, dont_inherit=True)
+
+
+def translate(code, echo, tree=None):
+    """The code object for a run; `tree` is the parsed code when it was needed before."""
+    if echo == "none":
+        return compile(tree or code, FILENAME, "exec", _AWAIT, dont_inherit=True)
+    tree = echoing(tree or parse(code), code, echo)
+    return compile(tree, FILENAME, "single", _AWAIT, dont_inherit=True)
+
+
+def echoing(tree, code, echo):
+    """The tree as an interactive statement list, which hands expressions to `sys.displayhook`.
+
+    An interactive list hands over every expression statement outside of functions, those in
+    loops and branches included. Those that are not to be shown are put into a `match` without
+    alternatives, which evaluates its subject and drops it.
+    """
+    body = tree.body
+    shown = {id(node) for node in body if isinstance(node, ast.Expr)}
+    if echo == "last":
+        last = body[-1] if body else None
+        shown = {id(last)} if id(last) in shown and not _ends_in_semicolon(last, code) else set()
+    hide = _Hide(shown)
+    return ast.Interactive(body=[hide.visit(node) for node in body])
+
+
+def _ends_in_semicolon(node, code):
+    line = code.splitlines()[node.end_lineno - 1].encode("utf-8", "surrogatepass")
+    return line[node.end_col_offset :].lstrip().startswith(b";")
+
+
+class _Hide(ast.NodeTransformer):
+    def __init__(self, shown):
+        self._shown = shown
+
+    def visit_Expr(self, node):
+        if id(node) in self._shown:
+            return node
+        case = ast.match_case(pattern=ast.MatchAs(), body=[ast.Pass()])
+        match = ast.Match(subject=node.value, cases=[case])
+        for part in (match, case.pattern, case.body[0]):
+            ast.copy_location(part, node)
+        return match
+
+    def _keep(self, node):
+        return node
+
+    # Bodies of their own scope are not part of the interactive list; expressions have none.
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _keep
+    visit_Assign = visit_AugAssign = visit_AnnAssign = visit_Return = visit_Delete = _keep
+
+
+def remember(code, source):
+    """Make the source findable, for tracebacks of ours and for `inspect` in user code."""
+    if len(_programs) >= _KEPT:
+        del _programs[0]
+    _programs.append((code, source))
+    if _register is not None:
+        _register(code, source, FILENAME)
+    else:
+        lines = [line + "\n" for line in source.splitlines()]
+        linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
+
+
+def forget():
+    _programs.clear()
+
+
+def latest():
+    """The source of the code that runs now."""
+    return _programs[-1][1] if _programs else ""
+
+
+def source_of(code):
+    """The source that a code object was compiled from, or None when it is not the user's."""
+    for root, source in reversed(_programs):
+        if _contains(root, code):
+            return source
+    return None
+
+
+def _contains(root, wanted):
+    return any(code is wanted for code in _parts(root))
+
+
+def mentions(root, name):
+    """Whether the code, or a function in it, uses a global variable or attribute of that name."""
+    return any(name in code.co_names for code in _parts(root))
+
+
+def _parts(root):
+    """The code object and all that are in it."""
+    stack = [root]
+    kind = type(root)
+    while stack:
+        code = stack.pop()
+        yield code
+        stack.extend(const for const in code.co_consts if type(const) is kind)
+
+
+def is_current(code):
+    """Whether it belongs to the code that runs now, not to an earlier run of the session."""
+    return bool(_programs) and _contains(_programs[-1][0], code)
+
+
+def user_line(frame):
+    """The line of the innermost frame of the code that runs now, seen from `frame`, or None."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == FILENAME and is_current(code):
+            return frame.f_lineno
+        frame = frame.f_back
+    return None

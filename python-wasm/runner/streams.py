@@ -1,0 +1,86 @@
+"""Standard streams on the descriptors 0, 1 and 2.
+
+Output is unbuffered, as under `python -u`: an instance may be killed at any moment, and what
+the code has written by then must have left the guest. The streams are made while the image is
+baked; a run makes new ones only where an earlier run of its session replaced or closed them.
+"""
+
+import io
+import sys
+from posix import write as _write
+
+_NAMES = ("stdin", "stdout", "stderr")
+_made = {}
+
+
+def _open(fd, name):
+    if fd == 0:
+        raw = io.BufferedReader(io.FileIO(fd, "r", closefd=False))
+        stream = io.TextIOWrapper(raw, encoding="utf-8", errors="replace")
+        raw.raw.name = name
+        stream.mode = "r"
+        return stream
+    raw = io.FileIO(fd, "w", closefd=False)
+    raw.name = name
+    stream = io.TextIOWrapper(
+        raw, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
+    )
+    stream.mode = "w"
+    return stream
+
+
+def install():
+    """Make all three anew and put them in place."""
+    for fd, name in enumerate(_NAMES):
+        try:
+            stream = _open(fd, f"<{name}>")
+        except OSError:
+            stream = None  # closed for good by the code: Python's own choice in this case
+        _made[name] = stream
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def refresh():
+    """For a further run of a session: streams of ours, open, with nothing left in them."""
+    try:
+        _made["stdin"] = _open(0, "<stdin>")
+    except OSError:
+        _made["stdin"] = None
+    for name in _NAMES:
+        setattr(sys, name, _made[name])
+        setattr(sys, f"__{name}__", _made[name])
+    # Only now: dropping a wrapper of the code's own closes what it was wrapped around.
+    for name in ("stdout", "stderr"):
+        stream = _made[name]
+        if stream is None or stream.closed or stream.buffer.closed:
+            install()
+            return
+
+
+def write_error(text):
+    """Write to file descriptor 2, whatever became of `sys.stderr`."""
+    data = memoryview(text.encode("utf-8", "backslashreplace"))
+    try:
+        while data:
+            data = data[_write(2, data) :]
+    except OSError:
+        return  # closed by the code
+
+
+def replaced():
+    """The output streams that the code put in the place of ours, to be flushed at the end."""
+    found = []
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is not None and stream is not _made[name]:
+            found.append(stream)
+    return found
+
+
+def is_ours(thing):
+    """Whether it is one of our streams, or the buffer under one."""
+    for stream in _made.values():
+        if stream is not None and (thing is stream or thing is stream.buffer):
+            return True
+    return False

@@ -1,0 +1,50 @@
+"""The host's part in a process of its own: boots the runner and hands it requests.
+
+Started as `python -c "import driver; driver.main()" SPEC`, so that `__main__` is as empty as in
+an image. Frames leave through a descriptor that the code does not close.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import types
+
+RUNNER = pathlib.Path(__file__).parent.parent / "runner"
+FRAMES = 50
+
+
+def _modules():
+    names = (RUNNER / "ORDER").read_text().split()
+    return [[name, (RUNNER / f"{name}.py").read_text()] for name in names]
+
+
+def main():
+    spec = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    requests = [one.encode() for one in spec["requests"]]
+    number = -1
+    write = os.write
+
+    def call(data):
+        nonlocal number
+        op, payload = data[:1], data[1:]
+        if op == b"l":
+            return json.dumps({"modules": _modules()}).encode()
+        if op == b"r":
+            number += 1
+            return requests[number]
+        write(FRAMES, b"%d %s %s\n" % (number, op, payload))
+        return b""
+
+    host = types.ModuleType("_host")
+    host.call = call
+    sys.modules["_host"] = host
+    turn = sys.modules["__main__"].__dict__
+    exec((RUNNER / "bootstrap.py").read_text(), turn)
+    exec(spec["bake"], {})
+    run = sys.modules["_belljar"].run
+    if spec["seal"]:
+        sys.modules["_belljar"].seal()
+    for _ in requests:
+        run()
+    os._exit(0)

@@ -1,0 +1,100 @@
+"""The hints, for the failures as they look in the guest."""
+
+import errno
+import os
+import signal
+import socket
+import urllib.error
+
+import pytest
+
+from _belljar import hints
+
+
+def hint(error):
+    return hints.hint(error, "/workspace")
+
+
+def attribute(module, name):
+    return AttributeError(f"module has no attribute {name!r}", name=name, obj=module)
+
+
+NETWORK = "There is no network here"
+PROCESS = "No other process"
+THREAD = "Threads and worker processes"
+
+
+@pytest.mark.parametrize(
+    ("error", "start"),
+    [
+        (ModuleNotFoundError("x", name="requests"), NETWORK),
+        (ModuleNotFoundError("x", name="_ssl"), NETWORK),
+        (ModuleNotFoundError("x", name="polars"), "`polars` is not installed; pandas is at hand"),
+        (ModuleNotFoundError("x", name="cv2.data"), None),
+        (ModuleNotFoundError("x", name="unheard_of"), "`unheard_of` is not installed. Nothing"),
+        (ModuleNotFoundError("x", name="fcntl"), "`fcntl` depends on the operating system"),
+        (ModuleNotFoundError("x", name="pip"), "Nothing can be installed"),
+        (ModuleNotFoundError("x", name=5), None),
+        (ImportError("Import of 'os' is not allowed"), "The policy of this run"),
+        (ImportError("cannot import name 'x'"), None),
+        (attribute(socket, "getaddrinfo"), NETWORK),
+        (attribute(os, "fork"), PROCESS),
+        (attribute(os, "system"), PROCESS),
+        (attribute(os, "nonsense"), None),
+        (attribute(signal, "alarm"), "There are no timers"),
+        (AttributeError("x", name="fork", obj=5), None),
+        (urllib.error.URLError("unknown url type: https"), NETWORK),
+        (OSError(58, "wasi does not support processes."), PROCESS),
+        (RuntimeError("can't start new thread"), THREAD),
+        (RuntimeError("other"), None),
+        (RuntimeError("asyncio.run() cannot be called from a running event loop"), "An event loop"),
+        (NotImplementedError("This build lacks multiprocessing.synchronize"), THREAD),
+        (FileNotFoundError(errno.ENOENT, "x", "/home/me/data.csv"), "Only /workspace and"),
+        (FileNotFoundError(errno.ENOENT, "x", b"/data.csv"), "Only /workspace and"),
+        (PermissionError(errno.EPERM, "x", "../../etc/passwd"), "Only /workspace and"),
+        (FileNotFoundError(errno.ENOENT, "x", "data.csv"), "The file is not in the working"),
+        (FileNotFoundError(errno.ENOENT, "x", "/workspace/a"), "The file is not in the working"),
+        (PermissionError(errno.EACCES, "x", "in.csv"), "This path cannot be written"),
+        (FileNotFoundError("only text"), None),
+        (OSError(errno.ENOSPC, "x"), "The workspace is full"),
+        (OSError(errno.EDQUOT, "x"), "The workspace is full"),
+        (EOFError("EOF when reading a line"), "Nobody types here"),
+        (EOFError("Ran out of input"), None),
+        (MemoryError(), "The memory limit"),
+        (RecursionError(), "The recursion"),
+        (ValueError("x"), None),
+        (KeyError("x"), None),
+    ],
+)
+def test_each(error, start):
+    found = hint(error)
+    if start is None:
+        assert found is None
+    else:
+        assert found.startswith(start)
+        assert "\n" not in found
+        assert len(found) < 200
+
+
+def test_the_cause_may_have_it():
+    outer = ValueError("outer")
+    outer.__cause__ = ModuleNotFoundError("x", name="requests")
+    assert hint(outer).startswith(NETWORK)
+    outer = ValueError("outer")
+    outer.__context__ = outer
+    assert hint(outer) is None
+
+
+def test_hostile_errors_have_none():
+    class BadError(OSError):
+        def __str__(self):
+            raise ValueError
+
+        errno = filename = property(lambda self: 1 / 0)
+
+    assert hint(BadError()) is None
+
+
+def test_a_run_carries_it(runs):
+    assert "belljar image build" in runs("import polars").status()["hint"]
+    assert runs("1/0").status()["hint"] is None

@@ -1,0 +1,147 @@
+//! One line of a batch: asked, run, answered.
+
+use belljar::{Outcome, Request, RunRequest, Runtime};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::lines::Line;
+use crate::cli::exit::chain;
+
+/// A line of output.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// JSON with its line end.
+    pub line: String,
+    pub kind: Kind,
+    /// How much of the input it answers.
+    pub bytes_read: u64,
+}
+
+/// How a line ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The code ran to its end.
+    Succeeded,
+    /// The code failed.
+    Failed,
+    /// The line could not be run.
+    Refused,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    id: &'a Value,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    id: &'a Value,
+    line: u64,
+    error: &'a str,
+}
+
+/// Runs what a line asks for. A failure is an answer too.
+pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
+    let Line {
+        number,
+        text,
+        bytes_read,
+    } = line;
+    let (id, outcome) = match text {
+        Ok(text) => run(runtime, &text).await,
+        Err(unread) => (Value::Null, Err(unread.into())),
+    };
+    let (line, kind) = match outcome {
+        Ok(outcome) => {
+            let kind = if outcome.success {
+                Kind::Succeeded
+            } else {
+                Kind::Failed
+            };
+            (
+                to_line(&Done {
+                    id: &id,
+                    outcome: &outcome,
+                }),
+                kind,
+            )
+        }
+        Err(error) => {
+            let error = chain(&error);
+            (
+                to_line(&Refused {
+                    id: &id,
+                    line: number,
+                    error: &error,
+                }),
+                Kind::Refused,
+            )
+        }
+    };
+    Answer {
+        line,
+        kind,
+        bytes_read,
+    }
+}
+
+async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>) {
+    let mut asked: RunRequest = match serde_json::from_slice(text) {
+        Ok(asked) => asked,
+        Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(describe(&error)))),
+    };
+    let id = asked.id.take();
+    let request = match Request::try_from(asked) {
+        Ok(request) => request,
+        Err(refusal) => return (id, Err(refusal.into())),
+    };
+    (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
+}
+
+/// The id of a line that is JSON but no request.
+fn salvage_id(text: &[u8]) -> Value {
+    let line: Value = serde_json::from_slice(text).unwrap_or_default();
+    line.get("id").cloned().unwrap_or_default()
+}
+
+/// What is wrong with a line. Its own line is always the first, which would only mislead.
+fn describe(error: &serde_json::Error) -> String {
+    let (text, column) = (error.to_string(), error.column());
+    let text = match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
+        Some(text) => format!("{text} at column {column}"),
+        None => text,
+    };
+    if error.is_data() {
+        text
+    } else {
+        format!("the line is not JSON: {text}")
+    }
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    // Neither type holds anything that JSON has no form for.
+    let mut line = serde_json::to_string(value).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_line_keeps_its_id_where_it_has_one() {
+        assert_eq!(salvage_id(br#"{"id": [1], "cod": ""}"#), serde_json::json!([1]));
+        assert_eq!(salvage_id(br#"{"id": 1"#), Value::Null);
+        assert_eq!(salvage_id(b"[]"), Value::Null);
+    }
+
+    #[test]
+    fn an_error_tells_the_column_alone() {
+        let error = serde_json::from_str::<RunRequest>(r#"{"cod": ""}"#).unwrap_err();
+        assert!(describe(&error).starts_with("unknown field `cod`, expected one of `id`, `code`"));
+        assert!(describe(&error).ends_with(" at column 6"), "{error}");
+    }
+}

@@ -1,0 +1,51 @@
+//! `belljar check`.
+
+use belljar::{CheckReport, Policy, Rules};
+use serde_json::json;
+
+use super::args::{CheckArgs, Global};
+use super::exit::Exit;
+use super::policy::policy;
+use super::printer::Printer;
+use super::text::plain;
+use super::{engine, source};
+
+/// Reports what a policy forbids in a program, and what it imports in vain.
+pub(super) fn check(args: CheckArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
+    let (open, rules) = match policy(Some(args.policy), &args.allow_import)? {
+        Policy::Open => (true, Rules::default()),
+        Policy::Strict => (false, Rules::default()),
+        Policy::Custom(rules) => (false, rules),
+    };
+    let code = source::code(args.source)?;
+    let mut report = engine::start(global, printer)?.check_blocking(&code, &rules)?;
+    if open {
+        // The library checks against rules only. What is left is code that is not Python.
+        report.violations.retain(|violation| !violation.message.starts_with("Forbidden "));
+    }
+    let clean = report.violations.is_empty() && report.missing_imports.is_empty();
+    if args.json {
+        printer.json(&json!({
+            "clean": clean,
+            "violations": report.violations,
+            "missing_imports": report.missing_imports,
+        }))?;
+    } else {
+        print(&report, printer)?;
+    }
+    Ok(if clean { Exit::Success } else { Exit::Found })
+}
+
+fn print(report: &CheckReport, printer: &Printer) -> anyhow::Result<()> {
+    for violation in &report.violations {
+        let line = violation.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        printer.line(&format!("{line}{}", plain(&violation.message)))?;
+    }
+    for module in &report.missing_imports {
+        printer.line(&format!("Missing module: {}", plain(module)))?;
+    }
+    if report.violations.is_empty() && report.missing_imports.is_empty() {
+        printer.note("nothing found");
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! The engine that a command uses.
+
+use std::sync::Arc;
+
+use belljar::{Error, Runtime, RuntimeBuilder};
+
+use super::args::Global;
+use super::printer::Printer;
+use super::progress::Bars;
+
+/// Starts the engine; sets up first what is missing, and shows how that goes.
+pub(super) fn start(global: &Global, printer: &Printer) -> Result<Runtime, Error> {
+    configure(global, &Arc::new(Bars::new(printer.shows_progress()))).build()
+}
+
+/// An engine that is about to start, for commands that share `bars` with it.
+pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
+    let mut builder = Runtime::builder().progress(bars.clone());
+    if let Some(cache) = &global.cache {
+        builder = builder.cache(cache);
+    }
+    if let Some(wheel) = &global.wheel {
+        builder = builder.wheel(wheel);
+    }
+    builder
+}

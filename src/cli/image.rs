@@ -1,0 +1,131 @@
+//! `belljar image`.
+
+use belljar::ImageInfo;
+use serde_json::{Value, json};
+
+use super::args::{Global, ImageCommand};
+use super::engine;
+use super::exit::Exit;
+use super::printer::{Printer, Tone};
+use super::text::{size, table};
+
+/// Lists, shows, bakes or removes images.
+pub(super) fn image(
+    command: &ImageCommand,
+    global: &Global,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let runtime = engine::start(global, printer)?;
+    match command {
+        ImageCommand::List(args) => {
+            let images = runtime.images()?;
+            if args.json {
+                printer.json(&images.iter().map(to_json).collect::<Vec<_>>())?;
+            } else {
+                list(&images, printer)?;
+            }
+        }
+        ImageCommand::Inspect { name, json } => {
+            let image = runtime.image(name)?;
+            if json.json {
+                printer.json(&to_json(&image))?;
+            } else {
+                inspect(&image, printer)?;
+            }
+        }
+        ImageCommand::Build { recipe, json } => {
+            let image = runtime.build_image(recipe)?;
+            if json.json {
+                printer.json(&to_json(&image))?;
+            } else {
+                inspect(&image, printer)?;
+                printer.note(&format!("start from it with --image {}", image.name));
+            }
+        }
+        ImageCommand::Remove { name, json } => {
+            runtime.remove_image(name)?;
+            if json.json {
+                printer.json(&json!({"removed": name}))?;
+            } else {
+                printer.note(&format!("removed image {name}"));
+            }
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
+    let heading = ["NAME", "STATE", "MEMORY", "DISK", "WHAT IT IS"].map(str::to_owned);
+    let row = |image: &ImageInfo| {
+        let sizes = [image.memory_bytes, image.disk_bytes];
+        let [memory, disk] = sizes.map(|bytes| if image.ready { size(bytes) } else { "-".into() });
+        let description = image.manifest.as_ref().map(|manifest| manifest.description.clone());
+        [image.name.clone(), state(image).to_owned(), memory, disk, description.unwrap_or_default()]
+    };
+    let rows: Vec<_> = std::iter::once(heading).chain(images.iter().map(row)).collect();
+    for (index, line) in table(&rows).iter().enumerate() {
+        if index == 0 {
+            printer.line(&printer.paint(Tone::Strong, line))?;
+        } else {
+            printer.line(line)?;
+        }
+    }
+    Ok(())
+}
+
+fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {
+    let kind = if image.built_in { "built in" } else { "yours" };
+    let mut rows = vec![["name", &image.name], ["kind", kind], ["state", state(image)]]
+        .into_iter()
+        .map(|row| row.map(str::to_owned))
+        .collect::<Vec<_>>();
+    if let Some(manifest) = &image.manifest {
+        let words = |words: &[String]| {
+            if words.is_empty() {
+                "-".into()
+            } else {
+                words.join(" ")
+            }
+        };
+        rows.extend(
+            [
+                ["what it is", or_dash(&manifest.description)],
+                ["made from", or_dash(manifest.base.as_deref().unwrap_or_default())],
+                ["imports", &words(&manifest.imports)],
+                ["packages", &words(&manifest.packages)],
+                ["memory", &size(image.memory_bytes)],
+                ["on disk", &size(image.disk_bytes)],
+                ["file", &image.path.display().to_string()],
+            ]
+            .map(|row| row.map(str::to_owned)),
+        );
+    }
+    for line in table(&rows) {
+        printer.line(&line)?;
+    }
+    Ok(())
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn state(image: &ImageInfo) -> &'static str {
+    if image.ready { "ready" } else { "on first use" }
+}
+
+fn to_json(image: &ImageInfo) -> Value {
+    let manifest = image.manifest.as_ref();
+    json!({
+        "name": image.name,
+        "description": manifest.map(|m| &m.description),
+        "built_in": image.built_in,
+        "ready": image.ready,
+        "base": manifest.and_then(|m| m.base.as_ref()),
+        "imports": manifest.map(|m| &m.imports),
+        "packages": manifest.map(|m| &m.packages),
+        "memory_bytes": image.memory_bytes,
+        "disk_bytes": image.disk_bytes,
+        "path": image.path,
+    })
+}

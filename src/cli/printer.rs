@@ -1,0 +1,178 @@
+//! Everything that the command prints, apart from help (clap) and progress (indicatif).
+//!
+//! Results go to stdout; what is said about them goes to stderr. Colours only on a terminal, and
+//! not when NO_COLOR asks for none.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use belljar::Stream;
+use serde::Serialize;
+
+use super::terminal::Filter;
+
+/// Standard output cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output")]
+pub(super) struct OutputError(#[from] io::Error);
+
+impl OutputError {
+    /// Whether the reader has gone away, which is nothing to complain about.
+    pub(super) fn is_unread(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// How a piece of text is meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tone {
+    Good,
+    Warning,
+    Bad,
+    Strong,
+    Faint,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Good => "32",
+            Self::Warning => "33",
+            Self::Bad => "1;31",
+            Self::Strong => "1",
+            Self::Faint => "2",
+        }
+    }
+}
+
+/// Where the command's text goes.
+#[derive(Debug)]
+pub(super) struct Printer {
+    quiet: bool,
+    out: Sink,
+    err: Sink,
+}
+
+/// One of the two streams.
+#[derive(Debug)]
+struct Sink {
+    terminal: bool,
+    colours: bool,
+    filter: Mutex<Filter>,
+}
+
+impl Sink {
+    fn new(terminal: bool) -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            terminal,
+            colours: terminal && !dumb && !set("NO_COLOR"),
+            filter: Mutex::default(),
+        }
+    }
+
+    fn paint(&self, tone: Tone, text: &str) -> String {
+        if self.colours {
+            format!("\x1b[{}m{text}\x1b[0m", tone.code())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn show(&self, mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
+        if self.terminal {
+            let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+            to.write_all(&filter.pass(bytes))?;
+        } else {
+            to.write_all(bytes)?;
+        }
+        to.flush()
+    }
+}
+
+impl Printer {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            out: Sink::new(io::stdout().is_terminal()),
+            err: Sink::new(io::stderr().is_terminal()),
+        }
+    }
+
+    /// Whether a person watches standard output.
+    pub(super) fn out_is_terminal(&self) -> bool {
+        self.out.terminal
+    }
+
+    /// Whether progress may be shown.
+    pub(super) fn shows_progress(&self) -> bool {
+        self.err.terminal && !self.quiet
+    }
+
+    /// Prints result text as it is.
+    pub(super) fn text(&self, text: &str) -> Result<(), OutputError> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a line of result.
+    pub(super) fn line(&self, text: &str) -> Result<(), OutputError> {
+        self.text(&format!("{text}\n"))
+    }
+
+    /// Prints a result as JSON: on one line for programs, spread out for people.
+    pub(super) fn json(&self, value: &impl Serialize) -> Result<(), OutputError> {
+        let text = if self.out.terminal {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string(value)
+        };
+        self.line(&text.map_err(io::Error::other)?)
+    }
+
+    /// Passes on what the code printed.
+    pub(super) fn guest(&self, stream: Stream, bytes: &[u8]) -> Result<(), OutputError> {
+        match stream {
+            Stream::Stdout => Ok(self.out.show(io::stdout().lock(), bytes)?),
+            Stream::Stderr => {
+                // A run goes on without a reader of its warnings, as other commands do.
+                let _ = self.err.show(io::stderr().lock(), bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says something beside the result.
+    pub(super) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+
+    /// Says what went wrong.
+    pub(super) fn error(&self, text: &str) {
+        self.say(&format!("{} {text}", self.err.paint(Tone::Bad, "error:")));
+    }
+
+    /// Says what to do about it.
+    pub(super) fn hint(&self, text: &str) {
+        self.say(&format!("{} {text}", self.err.paint(Tone::Warning, "hint:")));
+    }
+
+    /// Text for [`note`](Self::note) in a tone.
+    pub(super) fn paint_note(&self, tone: Tone, text: &str) -> String {
+        self.err.paint(tone, text)
+    }
+
+    /// Text for [`line`](Self::line) in a tone.
+    pub(super) fn paint(&self, tone: Tone, text: &str) -> String {
+        self.out.paint(tone, text)
+    }
+
+    fn say(&self, text: &str) {
+        // There is nobody left to tell when stderr is closed.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}

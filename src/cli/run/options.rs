@@ -1,0 +1,215 @@
+//! The options of `belljar run`, and the request that they make.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar::{
+    Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
+    Request,
+};
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::cli::args::{PolicyChoice, SourceArgs};
+use crate::cli::exit::Usage;
+use crate::cli::policy::policy;
+use crate::cli::source;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RunArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Arguments of the code: sys.argv[1:]
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    bounds: Bounds,
+    #[command(flatten)]
+    behaviour: Behaviour,
+    /// Copy the files that the code made into this directory, which is made if missing
+    /// [default: they are listed and thrown away]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
+    pub(super) out: Option<PathBuf>,
+    /// Print the outcome as JSON, and nothing else on stdout
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+    #[command(flatten)]
+    detail: Detail,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What the code sees")]
+struct Input {
+    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
+    /// given several times
+    #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
+    files: Vec<String>,
+    /// Show a host directory to the code, read-only, at an absolute path such as `./data:/data`;
+    /// may be given several times
+    #[arg(long = "mount", value_name = "HOST:GUEST", value_parser = source::mount)]
+    mounts: Vec<(PathBuf, String)>,
+    /// Give the code this file as its standard input; - passes on this command's [default: nothing]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    stdin: Option<PathBuf>,
+    /// Set an environment variable; none is passed on by itself; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
+    env: Vec<(String, String)>,
+    /// Start from this image; auto takes the smallest that has imported what the code names
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    image: String,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+struct Bounds {
+    /// Wall clock time in seconds, sleep included [default: 5]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    timeout: Option<Duration>,
+    /// Memory above the image, in MiB [default: 256]
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
+    /// Fuel, a measure of work that is the same on every machine [default: as much as the time
+    /// allows]
+    #[arg(long, value_name = "N")]
+    fuel: Option<u64>,
+    /// Bytes kept of each of stdout and stderr [default: 1048576]
+    #[arg(long, value_name = "BYTES")]
+    output_limit: Option<u64>,
+    /// What the code's files may take together, in MiB [default: 64]
+    #[arg(long, value_name = "MIB")]
+    workspace_limit: Option<u64>,
+    /// Files and directories that the code may create [default: 1000]
+    #[arg(long, value_name = "N")]
+    file_limit: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Behaviour")]
+struct Behaviour {
+    /// What the code may contain: open is everything, strict a short list of imports and no
+    /// dangerous names. Isolation does not depend on it [default: open]
+    #[arg(long, value_enum, value_name = "POLICY", hide_possible_values = true)]
+    policy: Option<PolicyChoice>,
+    /// Allow this module under the strict policy, which it implies; may be given several times
+    #[arg(long, value_name = "MODULE", value_delimiter = ',')]
+    allow_import: Vec<String>,
+    /// Print the values of top-level expressions: none, all, or the last like a notebook
+    #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
+    #[arg(default_value_t = EchoChoice::None)]
+    echo: EchoChoice,
+    /// The variable whose value is the result [default: result]
+    #[arg(long, value_name = "NAME")]
+    result_var: Option<String>,
+    /// Make the run repeatable to the byte: fixed clock, random numbers from SEED [default seed: 0]
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0")]
+    deterministic: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct Detail {
+    /// Put plots into the JSON as data: URIs
+    #[arg(long)]
+    inline_images: bool,
+    /// Put the first N rows of every pandas object into the JSON as data [default: 0]
+    #[arg(long, value_name = "N")]
+    tables: Option<u32>,
+    /// Put the SHA-256 and the media type of every file into the JSON
+    #[arg(long)]
+    hashes: bool,
+    /// Save captured figures as SVG instead of PNG
+    #[arg(long)]
+    svg: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EchoChoice {
+    None,
+    All,
+    Last,
+}
+
+impl RunArgs {
+    /// Reads what is to be read, and makes the request.
+    pub(super) fn into_request(self) -> Result<Request, Usage> {
+        let from_stdin =
+            |path: &Option<PathBuf>| path.as_deref().is_some_and(|p| p.as_os_str() == "-");
+        if from_stdin(&self.source.script) && from_stdin(&self.input.stdin) {
+            return Err(Usage::new("code and --stdin cannot both come from standard input"));
+        }
+        let policy = policy(self.behaviour.policy, &self.behaviour.allow_import)?;
+        let files = source::files(&self.input.files)?;
+        let code = source::code(self.source)?;
+        let stdin = self.input.stdin.as_deref().map(source::read).transpose()?;
+        let mounts = self.input.mounts.into_iter().map(|(host, guest)| Mount { host, guest });
+        Ok(Request {
+            code,
+            image: match self.input.image.as_str() {
+                "auto" => ImageChoice::Auto,
+                name => ImageChoice::Named(name.to_owned()),
+            },
+            files: files
+                .into_iter()
+                .map(|(path, host)| InputFile {
+                    path,
+                    content: Content::Host(host),
+                })
+                .collect(),
+            mounts: mounts.collect(),
+            stdin: stdin.unwrap_or_default(),
+            env: self.input.env.into_iter().collect(),
+            args: self.args,
+            limits: self.bounds.limits(),
+            policy,
+            echo: Some(match self.behaviour.echo {
+                EchoChoice::None => Echo::None,
+                EchoChoice::All => Echo::All,
+                EchoChoice::Last => Echo::Last,
+            }),
+            result_var: self.behaviour.result_var,
+            deterministic: self.behaviour.deterministic.map(|seed| Deterministic {
+                seed,
+                ..Deterministic::default()
+            }),
+            capture: self.detail.capture(),
+        })
+    }
+}
+
+impl Bounds {
+    fn limits(&self) -> Limits {
+        let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
+        Limits {
+            timeout: self.timeout,
+            memory: bytes(self.memory),
+            fuel: self.fuel,
+            output: self.output_limit,
+            workspace: bytes(self.workspace_limit),
+            files: self.file_limit,
+        }
+    }
+}
+
+impl Detail {
+    fn capture(&self) -> Capture {
+        Capture {
+            figure_format: if self.svg {
+                FigureFormat::Svg
+            } else {
+                FigureFormat::Png
+            },
+            inline_images: self.inline_images,
+            table_rows: self.tables,
+            file_hashes: self.hashes,
+            media_types: self.hashes,
+            ..Capture::default()
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
+}

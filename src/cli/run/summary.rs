@@ -1,0 +1,105 @@
+//! What a run made, in a few lines beside its output.
+
+use std::path::Path;
+
+use belljar::{ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated};
+
+use crate::cli::printer::{Printer, Tone};
+use crate::cli::text::{count, plain, shorten, size, table};
+
+/// More files than this are counted and not named.
+const MOST_FILES: usize = 20;
+/// A longer result is shown in part.
+const MOST_RESULT: usize = 200;
+
+/// Says what the run made, where it was copied, and what went wrong.
+pub(super) fn print(printer: &Printer, outcome: &Outcome, out: Option<&Path>) {
+    if !outcome.result.is_null() {
+        let value = shorten(&plain(&outcome.result.to_string()), MOST_RESULT);
+        printer.note(&format!("result: {value}"));
+    }
+    files(printer, outcome, out);
+    cuts(printer, outcome);
+    failure(printer, outcome);
+}
+
+fn files(printer: &Printer, outcome: &Outcome, out: Option<&Path>) {
+    if outcome.files.is_empty() {
+        return;
+    }
+    let made = count(outcome.files.len() as u64, "file");
+    printer.note(&printer.paint_note(
+        Tone::Strong,
+        &match out {
+            Some(dir) => format!("made {made}, copied to {}", dir.display()),
+            None => format!("made {made}, thrown away without --out DIR"),
+        },
+    ));
+    let listed = outcome.files.iter().take(MOST_FILES);
+    let rows: Vec<[String; 3]> = listed.map(|file| row(file, outcome)).collect();
+    for line in table(&rows) {
+        printer.note(&format!("  {line}"));
+    }
+    if let Some(more @ 1..) = outcome.files.len().checked_sub(MOST_FILES) {
+        printer.note(&format!("  and {more} more"));
+    }
+}
+
+/// Path, size, and what it is when it is no ordinary file.
+fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
+    let kind = match &file.symlink {
+        Some(target) => format!("link to {}", plain(target)),
+        None if outcome.plots.iter().any(|plot| plot.path == file.path) => "plot".to_owned(),
+        None => String::new(),
+    };
+    [plain(&file.path), size(file.size), kind]
+}
+
+fn cuts(printer: &Printer, outcome: &Outcome) {
+    for cut in &outcome.truncated {
+        let usage = &outcome.usage;
+        printer.note(&match cut {
+            Truncated::Stdout => output_cut("stdout", usage.stdout_bytes),
+            Truncated::Stderr => output_cut("stderr", usage.stderr_bytes),
+            Truncated::Result => "the result was cut".to_owned(),
+            Truncated::Dataframes => continue,
+        });
+    }
+}
+
+fn output_cut(name: &str, written: u64) -> String {
+    format!("{name} was cut: the code wrote {}; --output-limit keeps more", size(written))
+}
+
+fn failure(printer: &Printer, outcome: &Outcome) {
+    let Some(error) = &outcome.error else {
+        return;
+    };
+    let detail = outcome.error_detail.as_ref();
+    // An exception's traceback was on stderr already, and ends in these words.
+    let said = detail.is_some_and(|d| matches!(d.kind, ErrorKind::Exception | ErrorKind::Syntax))
+        && !outcome.stderr.is_empty();
+    if !said {
+        let place = detail.filter(|d| d.violations.is_empty()).and_then(place).unwrap_or_default();
+        printer.error(&format!("{}{place}", plain(error)));
+    }
+    for violation in detail.iter().flat_map(|d| &d.violations) {
+        let line = violation.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        printer.note(&format!("  {line}{}", plain(&violation.message)));
+    }
+    if let Some(hint) = detail.and_then(|d| d.hint.as_deref()) {
+        printer.hint(&plain(hint));
+    }
+}
+
+/// Where in the code it happened.
+fn place(detail: &ErrorDetail) -> Option<String> {
+    let line = detail.line?;
+    let stopped =
+        matches!(detail.kind, ErrorKind::Timeout | ErrorKind::Fuel | ErrorKind::Interrupted);
+    Some(if stopped {
+        format!(" (line {line} was running)")
+    } else {
+        format!(" (line {line})")
+    })
+}

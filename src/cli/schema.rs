@@ -1,0 +1,26 @@
+//! `belljar schema` and `belljar completions`: what other programs generate from.
+
+use belljar::{Outcome, RunRequest};
+use clap::CommandFactory;
+
+use super::args::{Cli, CompletionsArgs, SchemaArgs, SchemaChoice};
+use super::exit::Exit;
+use super::printer::Printer;
+
+/// Prints a JSON Schema, spread out: it is read by people and kept in files.
+pub(super) fn schema(args: &SchemaArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let schema = match args.of {
+        SchemaChoice::Request => RunRequest::schema(),
+        SchemaChoice::Outcome => Outcome::schema(),
+    };
+    printer.line(&serde_json::to_string_pretty(&schema)?)?;
+    Ok(Exit::Success)
+}
+
+/// Prints a completion script.
+pub(super) fn completions(args: &CompletionsArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "belljar", &mut script);
+    printer.text(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Success)
+}

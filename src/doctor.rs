@@ -1,0 +1,209 @@
+//! Looks at everything that belljar keeps on a machine, and says how to mend it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::cache::{Cache, CacheError, seal};
+use crate::image::{BUILT_IN, inspect, verify};
+use crate::module::{Artifact, PINS, code_file};
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// Whether it is good.
+    pub state: State,
+    /// Where it is, how large, which version, or what is wrong.
+    pub detail: String,
+    /// What to do about it, when there is something to do.
+    pub mend: Option<String>,
+}
+
+/// The state of a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// There and whole.
+    Good,
+    /// Not there yet; it is made when it is needed.
+    Missing,
+    /// There and unusable.
+    Bad,
+}
+
+/// Examines the cache at `cache`, or where a runtime would look for it. Every file is read whole
+/// and checked against its hash: a second or two on a warm disk.
+#[must_use]
+pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
+    let mut findings = vec![platform()];
+    let cache = match Cache::open(cache) {
+        Ok(cache) => cache,
+        Err(error) => {
+            findings.push(bad("cache", &error, "set BELLJAR_CACHE to a directory of yours"));
+            return findings;
+        }
+    };
+    findings.push(writable(cache.root()));
+    findings.push(artifact(&cache));
+    findings.push(code(&cache));
+    findings.extend(images(&cache));
+    findings.push(client());
+    findings
+}
+
+const SETUP: &str = "belljar setup";
+
+fn platform() -> Finding {
+    good(
+        "belljar",
+        format!(
+            "{} on {}-{}, Python {}",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+            PINS.wheel.python
+        ),
+    )
+}
+
+fn writable(root: &Path) -> Finding {
+    match tempfile::tempfile_in(root) {
+        Ok(_) => good("cache", format!("{}, {}", root.display(), size(tree_size(root)))),
+        Err(source) => {
+            let error = CacheError::io("write to", root)(source);
+            bad("cache", &error, "set BELLJAR_CACHE to a directory that this user can write")
+        }
+    }
+}
+
+fn artifact(cache: &Cache) -> Finding {
+    let what = "artifact";
+    let found = match Artifact::at(cache) {
+        Ok(artifact) => artifact,
+        Err(error) => return bad(what, &error, SETUP),
+    };
+    if !found.module().exists() {
+        return missing(what, "not downloaded yet (94 MiB)");
+    }
+    match found.sealed_files().iter().try_for_each(|path| seal::check_fully(path)) {
+        Ok(()) => good(what, format!("{} {}", PINS.wheel.name, PINS.wheel.version)),
+        Err(error) => bad(what, &error, SETUP),
+    }
+}
+
+fn code(cache: &Cache) -> Finding {
+    let what = "code";
+    let path = match code_file(cache) {
+        Ok(path) => path,
+        Err(error) => return bad(what, &error, "this processor or system is not supported"),
+    };
+    match seal::check_fully(&path) {
+        Ok(()) => good(what, format!("compiled for this machine, {}", size(file_size(&path)))),
+        Err(_) if !path.exists() => missing(what, "not compiled yet (about a minute)"),
+        Err(error) => bad(what, &error, SETUP),
+    }
+}
+
+fn images(cache: &Cache) -> Vec<Finding> {
+    let Ok(dir) = cache.dir("images") else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = BUILT_IN.iter().map(|recipe| recipe.name.clone()).collect();
+    let own = fs::read_dir(&dir).into_iter().flatten().filter_map(|entry| {
+        Some(entry.ok()?.file_name().to_str()?.strip_suffix(".recipe")?.to_owned())
+    });
+    names.extend(own);
+    names.iter().map(|name| image(name, &dir.join(format!("{name}.image")))).collect()
+}
+
+fn image(name: &str, path: &Path) -> Finding {
+    let what = format!("image {name}");
+    if !path.exists() {
+        return missing(&what, "not made yet (a few seconds, on first use)");
+    }
+    let checked = seal::check_fully(path).map_err(crate::image::ImageError::from);
+    match checked.and_then(|()| verify(path)).and_then(|()| inspect(path)) {
+        Ok((_, memory)) => {
+            good(&what, format!("{} of memory, {} on disk", size(memory), size(file_size(path))))
+        }
+        Err(error) => bad(&what, &error, SETUP),
+    }
+}
+
+/// Whether packages can be downloaded; needed for a first set-up and for one's own images.
+fn client() -> Finding {
+    let pip = std::process::Command::new("python3").args(["-m", "pip", "--version"]).output();
+    match pip {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let version = text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+            good("package client", version)
+        }
+        _ => Finding {
+            what: "package client".into(),
+            state: State::Missing,
+            detail: "`python3 -m pip` does not run; only needed to download".into(),
+            mend: Some("install Python with pip, or uv, or give the wheel with --wheel".into()),
+        },
+    }
+}
+
+fn good(what: &str, detail: String) -> Finding {
+    Finding {
+        what: what.into(),
+        state: State::Good,
+        detail,
+        mend: None,
+    }
+}
+
+fn missing(what: &str, detail: &str) -> Finding {
+    Finding {
+        what: what.into(),
+        state: State::Missing,
+        detail: detail.into(),
+        mend: Some(SETUP.into()),
+    }
+}
+
+fn bad(what: &str, error: &dyn std::error::Error, mend: &str) -> Finding {
+    let mut detail = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        detail = format!("{detail}: {cause}");
+        source = cause.source();
+    }
+    Finding {
+        what: what.into(),
+        state: State::Bad,
+        detail,
+        mend: Some(mend.into()),
+    }
+}
+
+/// What a file takes on the disk.
+pub(crate) fn file_size(path: &Path) -> u64 {
+    let Ok(meta) = fs::metadata(path) else {
+        return 0;
+    };
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::blocks(&meta) * 512;
+    #[cfg(not(unix))]
+    meta.len()
+}
+
+fn tree_size(root: &Path) -> u64 {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => tree_size(&entry.path()),
+        _ => file_size(&entry.path()),
+    });
+    sizes.sum()
+}
+
+fn size(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}

@@ -1,0 +1,114 @@
+//! The error of the engine itself. What guest code did wrong is never here: it is data in the
+//! [`Outcome`](crate::Outcome).
+
+use std::path::PathBuf;
+
+use crate::cache::CacheError;
+use crate::image::{BakeError, ImageError};
+use crate::instance::InstanceError;
+use crate::memory::MemoryError;
+use crate::module::{ArtifactError, CodeError};
+use crate::policy::Refusal;
+use crate::workspace::WorkspaceError;
+
+/// What to do about an error, apart from what it says.
+pub(crate) trait Hint {
+    /// One line of advice, when there is some.
+    fn hint(&self) -> Option<String>;
+}
+
+/// The engine could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is not one that can be run; every reason is listed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The cache directory cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The upstream files cannot be had.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The Python module cannot be compiled or loaded.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// An image cannot be read or found.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// An image cannot be made.
+    #[error(transparent)]
+    Bake(BakeError),
+    /// Memory for a sandbox cannot be had.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A sandbox cannot be started.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A run's directory cannot be made or read.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// More runs are waiting than the runtime was built to queue.
+    #[error("{waiting} runs are waiting already, the most that this runtime queues")]
+    Busy {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// A blocking call was made where no thread may block.
+    #[error("a blocking call inside an asynchronous runtime")]
+    NotBlocking,
+    /// The operating system gave no thread, timer or random numbers.
+    #[error("cannot {action}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// An artifact of a run was asked for that the run did not leave.
+    #[error("the run left no file {path}", path = path.display())]
+    NoSuchFile {
+        /// The path asked for.
+        path: PathBuf,
+    },
+}
+
+impl From<BakeError> for Error {
+    /// An image that cannot be used is the same error whether it was to be made or not.
+    fn from(error: BakeError) -> Self {
+        match error {
+            BakeError::Image(error) => Self::Image(error),
+            error => Self::Bake(error),
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn system<E: Into<std::io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System {
+            action,
+            source: source.into(),
+        }
+    }
+
+    /// One line that says what to do about it, when there is something to be done.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(_) | Self::Memory(_) | Self::NoSuchFile { .. } | Self::System { .. } => {
+                None
+            }
+            Self::Cache(e) => e.hint(),
+            Self::Artifact(e) => e.hint(),
+            Self::Code(e) => e.hint(),
+            Self::Image(e) => e.hint(),
+            Self::Bake(e) => e.hint(),
+            Self::Instance(e) => e.hint(),
+            Self::Workspace(e) => e.hint(),
+            Self::Busy { .. } => {
+                Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
+            }
+            Self::NotBlocking => Some("await Runtime::run instead of calling run_blocking".into()),
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The protocol spoken through the door with the Python runner.
+//!
+//! A frame is one opcode byte and a JSON text. Every frame is hostile input: it is bounded,
+//! parsed, and kept as the guest's claim; what the host can see for itself it never takes from a
+//! frame. `docs/security.md` says what a forged frame can and cannot do.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::hex;
+use crate::instance::{Answer, Control, Host, WORKSPACE_PATH};
+use crate::outcome::{DataFrameEntry, Table, Violation};
+use crate::policy::Plan;
+use crate::request::{Echo, FigureFormat, Rules};
+
+/// The protocol's version; the runner refuses another.
+const VERSION: u32 = 1;
+
+// Bounds on what a guest's frames may make the host keep.
+const MOST_PLOTS: usize = 1_000;
+const MOST_DATAFRAMES: usize = 200;
+const MOST_WARNINGS: usize = 100;
+/// Of the frames of all dataframes together, in bytes.
+const MOST_DATAFRAME_BYTES: usize = 4 << 20;
+/// Of a status, with its message and traceback.
+const MOST_STATUS_BYTES: usize = 1 << 20;
+/// Of a frame that holds one path or one message.
+const MOST_LINE_BYTES: usize = 16 << 10;
+/// What a value's frame may have beside the value itself.
+const VALUE_FRAME: usize = 256;
+
+/// What the runner is asked to do.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RunOrder {
+    version: u32,
+    code: String,
+    echo: Echo,
+    result_var: Option<String>,
+    env: std::collections::BTreeMap<String, String>,
+    argv: Vec<String>,
+    cwd: &'static str,
+    entropy: String,
+    deterministic: Option<Seed>,
+    policy: Option<Rules>,
+    dedent: bool,
+    figures: FigureOrder,
+    frames: FrameOrder,
+    value: ValueOrder,
+    packages: Vec<String>,
+    session: bool,
+    check: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Seed {
+    seed: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct FigureOrder {
+    capture: bool,
+    format: FigureFormat,
+    dpi: Option<u32>,
+    max: u32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct FrameOrder {
+    capture: bool,
+    max_repr_chars: u32,
+    table_rows: Option<u32>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ValueOrder {
+    max_depth: u32,
+    max_items: u32,
+    max_bytes: u32,
+}
+
+impl RunOrder {
+    /// The order for `plan`. `entropy` seeds the guest's generators of random numbers.
+    pub(crate) fn new(plan: &Plan, entropy: [u8; 32], session: bool) -> Self {
+        let request = &plan.request;
+        let capture = &request.capture;
+        let default_echo = if session { Echo::All } else { Echo::None };
+        let mut argv = vec![String::from("<string>")];
+        argv.extend(request.args.iter().cloned());
+        Self {
+            version: VERSION,
+            code: request.code.clone(),
+            echo: request.echo.unwrap_or(default_echo),
+            result_var: request.result_var.clone(),
+            env: request.env.clone(),
+            argv,
+            cwd: WORKSPACE_PATH,
+            entropy: hex::encode(&entropy),
+            deterministic: request.deterministic.as_ref().map(|d| Seed { seed: d.seed }),
+            policy: plan.rules.clone(),
+            dedent: true,
+            figures: FigureOrder {
+                capture: capture.figures,
+                format: capture.figure_format,
+                dpi: capture.figure_dpi,
+                max: capture.figure_count,
+            },
+            frames: FrameOrder {
+                capture: capture.dataframes,
+                max_repr_chars: capture.dataframe_chars,
+                table_rows: capture.table_rows,
+            },
+            value: ValueOrder {
+                max_depth: 32,
+                max_items: 100_000,
+                max_bytes: capture.result_bytes,
+            },
+            packages: Vec::new(),
+            session,
+            check: false,
+        }
+    }
+
+    /// Only looks at the code, under the plan's rules.
+    pub(crate) fn checking(mut self) -> Self {
+        self.check = true;
+        self
+    }
+
+    /// Puts a mounted directory on the module search path.
+    pub(crate) fn with_packages(mut self, path: &str) -> Self {
+        self.packages.push(path.to_owned());
+        self
+    }
+}
+
+/// How the user's code ended, as the runner tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StatusKind {
+    Ok,
+    Exception,
+    Syntax,
+    Exit,
+    Interrupted,
+    Policy,
+    Memory,
+}
+
+/// The runner's report on the user's code.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Status {
+    pub status: StatusKind,
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+    pub message: Option<String>,
+    pub line: Option<u64>,
+    pub traceback: Option<String>,
+    pub exit_code: Option<i64>,
+    pub hint: Option<String>,
+    #[serde(default)]
+    pub violations: Vec<Violation>,
+}
+
+#[derive(Deserialize)]
+struct PlotFrame {
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct DataFrameFrame {
+    name: String,
+    repr: String,
+    #[serde(default)]
+    truncated: bool,
+    #[serde(default)]
+    table: Option<Table>,
+}
+
+#[derive(Deserialize)]
+struct ValueFrame {
+    value: serde_json::Value,
+    #[serde(default)]
+    truncated: bool,
+}
+
+#[derive(Deserialize)]
+struct InterruptFrame {
+    line: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct WarningFrame {
+    message: String,
+}
+
+/// Everything that a guest claimed in one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transcript {
+    pub status: Option<Status>,
+    pub plots: Vec<String>,
+    pub dataframes: Vec<DataFrameEntry>,
+    pub dataframes_cut: bool,
+    pub value: Option<serde_json::Value>,
+    pub value_cut: bool,
+    pub warnings: Vec<String>,
+    pub ended: bool,
+    /// The status came before anybody told the guest to stop.
+    pub in_time: bool,
+    /// The stop came between the code's end and the end of bringing its figures and values back.
+    pub stopped_in_harvest: bool,
+    /// The line that an interrupt met, from the interrupt itself.
+    pub interrupted_line: Option<u64>,
+    /// A frame came that the runner never sends: somebody else speaks through the door.
+    pub forged: bool,
+    dataframe_bytes: usize,
+}
+
+/// The host's side of one run.
+#[derive(Clone)]
+pub(crate) struct RunHost {
+    shared: Arc<Mutex<Shared>>,
+    control: Arc<Control>,
+}
+
+#[derive(Default)]
+struct Shared {
+    order: Vec<u8>,
+    value_bytes: usize,
+    transcript: Transcript,
+}
+
+impl RunHost {
+    /// A host for the guest that `control` stops.
+    pub(crate) fn new(control: Arc<Control>) -> Self {
+        Self {
+            shared: Arc::default(),
+            control,
+        }
+    }
+
+    /// Sets what the next run is to do.
+    pub(crate) fn order(&self, order: &RunOrder) -> serde_json::Result<()> {
+        let value_bytes = order.value.max_bytes as usize;
+        let order = serde_json::to_vec(order)?;
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        *shared = Shared {
+            order,
+            value_bytes,
+            transcript: Transcript::default(),
+        };
+        Ok(())
+    }
+
+    /// Takes what the guest claimed since the order was set.
+    pub(crate) fn transcript(&self) -> Transcript {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut shared.transcript)
+    }
+}
+
+impl Host for RunHost {
+    fn answer(&mut self, frame: &[u8], _memory: &[u8]) -> Answer {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((opcode, payload)) = frame.split_first() else {
+            return Answer::Refused;
+        };
+        if *opcode == b'r' {
+            return Answer::Bytes(shared.order.clone());
+        }
+        let value_bytes = shared.value_bytes;
+        match shared.transcript.note(*opcode, payload, value_bytes) {
+            Noted::Kept => {
+                let interrupted = self.control.is_interrupted();
+                match opcode {
+                    b's' => shared.transcript.in_time = !interrupted,
+                    b'x' => shared.transcript.stopped_in_harvest = interrupted,
+                    _ => {}
+                }
+                Answer::Bytes(Vec::new())
+            }
+            Noted::TooLong => Answer::Refused,
+            Noted::Foreign => {
+                shared.transcript.forged = true;
+                Answer::Refused
+            }
+        }
+    }
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noted {
+    Kept,
+    /// It is longer than the host keeps; it costs only itself.
+    TooLong,
+    /// It is not one that the runner sends at this point: somebody else speaks.
+    Foreign,
+}
+
+impl Transcript {
+    /// Keeps one frame; `value_bytes` is the most that a value may have.
+    pub(crate) fn note(&mut self, opcode: u8, payload: &[u8], value_bytes: usize) -> Noted {
+        if self.ended {
+            return Noted::Foreign;
+        }
+        let most = match opcode {
+            b's' => MOST_STATUS_BYTES,
+            b'v' => value_bytes.saturating_add(VALUE_FRAME),
+            b'd' => MOST_DATAFRAME_BYTES.saturating_sub(self.dataframe_bytes),
+            _ => MOST_LINE_BYTES,
+        };
+        if payload.len() > most {
+            self.dataframes_cut |= opcode == b'd';
+            self.value_cut |= opcode == b'v';
+            return Noted::TooLong;
+        }
+        self.keep(opcode, payload).map_or(Noted::Foreign, |()| Noted::Kept)
+    }
+
+    fn keep(&mut self, opcode: u8, payload: &[u8]) -> Option<()> {
+        match opcode {
+            b's' => {
+                let status = serde_json::from_slice(payload).ok()?;
+                if self.status.is_some() {
+                    return None;
+                }
+                self.status = Some(status);
+            }
+            b'p' => {
+                let PlotFrame { path } = serde_json::from_slice(payload).ok()?;
+                if self.plots.len() < MOST_PLOTS && !self.plots.contains(&path) {
+                    self.plots.push(path);
+                }
+            }
+            b'd' => {
+                self.dataframe_bytes += payload.len();
+                self.note_dataframe(serde_json::from_slice(payload).ok()?);
+            }
+            b'v' => {
+                let ValueFrame { value, truncated } = serde_json::from_slice(payload).ok()?;
+                self.value = Some(value);
+                self.value_cut = truncated;
+            }
+            b'w' => {
+                let WarningFrame { message } = serde_json::from_slice(payload).ok()?;
+                if self.warnings.len() < MOST_WARNINGS {
+                    self.warnings.push(message);
+                }
+            }
+            b'i' => {
+                let InterruptFrame { line } = serde_json::from_slice(payload).ok()?;
+                self.interrupted_line = line;
+            }
+            // What follows is the code's own again: exit handlers and destructors.
+            b'x' => {}
+            b'e' => self.ended = true,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn note_dataframe(&mut self, frame: DataFrameFrame) {
+        self.dataframes_cut |= frame.truncated;
+        if self.dataframes.len() >= MOST_DATAFRAMES {
+            self.dataframes_cut = true;
+            return;
+        }
+        self.dataframes.push(DataFrameEntry {
+            name: frame.name,
+            repr: frame.repr,
+            table: frame.table,
+        });
+    }
+}
+
+/// Feeds one frame to a new transcript: the entry for fuzzing.
+#[doc(hidden)]
+pub fn parse_frame(frame: &[u8]) -> bool {
+    match frame.split_first() {
+        Some((opcode, payload)) => {
+            Transcript::default().note(*opcode, payload, 1 << 20) == Noted::Kept
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(transcript: &mut Transcript, opcode: u8, payload: &[u8]) -> Noted {
+        transcript.note(opcode, payload, 1_000)
+    }
+
+    #[test]
+    fn a_second_status_is_a_forgery() {
+        let mut transcript = Transcript::default();
+        let status = br#"{"status":"ok","type":null,"message":null,"line":null,"traceback":null,
+            "exit_code":null,"hint":null}"#;
+        assert_eq!(note(&mut transcript, b's', status), Noted::Kept);
+        assert_eq!(note(&mut transcript, b's', status), Noted::Foreign);
+    }
+
+    #[test]
+    fn nothing_is_taken_after_the_end() {
+        let mut transcript = Transcript::default();
+        assert_eq!(note(&mut transcript, b'e', b"{}"), Noted::Kept);
+        assert_eq!(note(&mut transcript, b'p', br#"{"path":"x.png"}"#), Noted::Foreign);
+        assert!(transcript.plots.is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (opcode, payload) in [(b's', &b"{}"[..]), (b'z', b"{}"), (b'v', b"{"), (b'p', b"\xff")]
+        {
+            assert_eq!(note(&mut Transcript::default(), opcode, payload), Noted::Foreign);
+        }
+        let deep = [b"{\"value\":".to_vec(), vec![b'['; 1_000]].concat();
+        assert_eq!(note(&mut Transcript::default(), b'v', &deep), Noted::Foreign);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut transcript = Transcript::default();
+        let long =
+            |key: &str, length| format!(r#"{{"{key}":"{}"}}"#, "x".repeat(length)).into_bytes();
+        assert_eq!(note(&mut transcript, b'v', &long("value", 2_000)), Noted::TooLong);
+        assert_eq!(note(&mut transcript, b'p', &long("path", 1 << 20)), Noted::TooLong);
+        assert_eq!(note(&mut transcript, b'w', &long("message", 1 << 20)), Noted::TooLong);
+        assert!(transcript.value_cut && transcript.plots.is_empty());
+        let rows = "0,".repeat(1 << 20);
+        let frame = format!(
+            r#"{{"name":"d","repr":"","table":{{"columns":[],"dtypes":[],"index":[{rows}0],
+            "shape":[0,0],"rows":[],"truncated":false}}}}"#
+        );
+        assert_eq!(note(&mut transcript, b'd', frame.as_bytes()), Noted::Kept);
+        assert_eq!(note(&mut transcript, b'd', frame.as_bytes()), Noted::TooLong);
+        assert!(transcript.dataframes_cut);
+    }
+}

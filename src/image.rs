@@ -1,0 +1,141 @@
+//! Images: the states that sandboxes start from.
+
+mod bake;
+mod choose;
+mod format;
+mod recipe;
+mod store;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use bake::BakeError;
+pub(crate) use choose::{BUILT_IN, choose};
+pub use format::{InterruptAddresses, Manifest, Reserved};
+pub(crate) use store::{ImageStore, StoredImage};
+
+use crate::cache::{CacheError, create_sealed, seal};
+use crate::error::Hint;
+use crate::memory::{MemoryError, Source, Strategy};
+
+/// An image file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// No image of that name.
+    #[error("there is no image {name:?}; there are {known}", known = .known.join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// The file is not a whole image.
+    #[error("{path} is not a usable image: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} the image {path}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A built-in image was to be removed or replaced by one's own.
+    #[error("{name} is a built-in image and its name is taken")]
+    BuiltIn {
+        /// The name.
+        name: String,
+    },
+    /// The image cannot be mapped.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl Hint for ImageError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { .. } => Some("make one with `belljar image build RECIPE.toml`".into()),
+            Self::Format { .. } => Some("`belljar setup` makes the built-in images again".into()),
+            Self::BuiltIn { .. } => Some("choose another name in the recipe".into()),
+            Self::Cache(e) => e.hint(),
+            Self::Io { .. } | Self::Memory(_) => None,
+        }
+    }
+}
+
+/// An image, loaded: sandboxes can start from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub manifest: Manifest,
+    pub memory: Source,
+}
+
+impl Image {
+    /// Opens an image file. A file whose seal does not say that it is unchanged is checked whole.
+    pub(crate) fn load(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
+        seal::check(path)?;
+        let (file, head) = open(path)?;
+        let length = usize::try_from(head.memory_length).map_err(|_| ImageError::Format {
+            path: path.to_owned(),
+            reason: "its memory is larger than this platform's",
+        })?;
+        Ok(Self {
+            manifest: head.manifest,
+            memory: Source::from_file(strategy, file, head.memory_offset, length)?,
+        })
+    }
+
+    /// Writes an image file, sealed and all at once.
+    pub(crate) fn create(
+        path: &Path,
+        manifest: &Manifest,
+        memory: &[u8],
+    ) -> Result<(), ImageError> {
+        Ok(create_sealed(path, |file| format::write(file, manifest, memory))?)
+    }
+}
+
+/// Reads an image's manifest and the size of its memory.
+pub(crate) fn inspect(path: &Path) -> Result<(Manifest, u64), ImageError> {
+    let (_, head) = open(path)?;
+    Ok((head.manifest, head.memory_length))
+}
+
+/// Checks everything in an image file against its checksums.
+pub(crate) fn verify(path: &Path) -> Result<(), ImageError> {
+    let (file, head) = open(path)?;
+    format::check_memory(file, &head, path)
+}
+
+/// Checks the head of an image: the entry for fuzzing.
+#[doc(hidden)]
+pub fn check_head(bytes: &[u8]) -> Result<Manifest, ImageError> {
+    let head = format::read_head(bytes, bytes.len() as u64, Path::new("(bytes)"))?;
+    Ok(head.manifest)
+}
+
+fn open(path: &Path) -> Result<(File, format::Head), ImageError> {
+    let failed = |action| {
+        move |source| ImageError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    let file = File::open(path).map_err(failed("open"))?;
+    let size = file.metadata().map_err(failed("look at"))?.len();
+    let head = format::read_head(&file, size, path)?;
+    Ok((file, head))
+}

@@ -1,0 +1,398 @@
+//! Makes an image: boots an instance, runs a recipe in it, and takes its memory.
+
+mod interrupt;
+mod packages;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::recipe::{BOOTSTRAP, MODULES, Recipe, RecipeError};
+use super::{Image, ImageError, InterruptAddresses, Manifest, Reserved};
+use crate::cache::{Cache, CacheError, create_private_dir};
+use crate::error::Hint;
+use crate::guest::{RunHost, RunOrder, StatusKind, Transcript};
+use crate::instance::{
+    Answer, Budget, Control, Driven, Ended, Factory, Host, Instance, InstanceError, RUN,
+    SeededBytes, Setup, Sink, SteppingClock, Stream, Turn,
+};
+use crate::module::{CodeError, PINS};
+use crate::pip::PipError;
+use crate::policy::{Bounds, Plan, Refusal, resolve};
+use crate::progress::{Progress, Stage, Step};
+use crate::request::{Capture, Deterministic, Limits, Request};
+use crate::workspace::{Workspace, WorkspaceError, Workspaces};
+
+pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages};
+
+/// An image could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BakeError {
+    /// The recipe cannot be used.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// The recipe's code failed.
+    #[error("image {image}: {step} failed:\n{output}")]
+    Python {
+        /// The image.
+        image: String,
+        /// Which part of the recipe.
+        step: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// The interpreter left something open that an image cannot hold.
+    #[error("image {image}: descriptors {open:?} are still open after its code ran")]
+    OpenFiles {
+        /// The image.
+        image: String,
+        /// The descriptors.
+        open: Vec<i32>,
+    },
+    /// A running program could not be interrupted in the image.
+    #[error("image {image}: interrupting its code does not work: {why}")]
+    Interrupt {
+        /// The image.
+        image: String,
+        /// What went wrong.
+        why: &'static str,
+    },
+    /// A package is not one that can be added.
+    #[error("image {image}: {package} {why}")]
+    Package {
+        /// The image.
+        image: String,
+        /// The package or its file.
+        package: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The packages could not be downloaded.
+    #[error("image {image}: its packages cannot be downloaded")]
+    Download {
+        /// The image.
+        image: String,
+        /// What the client said.
+        source: PipError,
+    },
+    /// The order for the runner was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The image or its base cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The artifact cannot be read.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// The instance could not be started.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A directory for it could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The operating system gave no thread or no random numbers.
+    #[error("cannot prepare to make an image")]
+    System(#[source] std::io::Error),
+}
+
+impl Hint for BakeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
+            Self::Package { .. } => {
+                Some("only pure Python packages can be added; what is compiled is built in".into())
+            }
+            Self::Download { .. } => Some(
+                "check the names, the versions and the network; only pure Python packages can be \
+                 added, what is compiled is built in"
+                    .into(),
+            ),
+            Self::Image(e) => e.hint(),
+            Self::Code(e) => e.hint(),
+            Self::Instance(e) => e.hint(),
+            Self::Workspace(e) => e.hint(),
+            Self::Cache(e) => e.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be made.
+pub(super) struct Order<'a> {
+    pub recipe: &'a Recipe,
+    pub base: &'a Image,
+    /// Names everything that the image depends on.
+    pub key: String,
+    pub packages: &'a [LockedPackage],
+    pub cache: &'a Cache,
+    pub progress: &'a dyn Progress,
+}
+
+/// Runs the recipe and returns the image's manifest and memory. It blocks.
+pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
+    let package_dir = packages::unpack(order.cache, &order.recipe.name, order.packages)?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(BakeError::System)?
+        .block_on(async {
+            let mut oven = Oven::open(factory, order, package_dir.as_ref()).await?;
+            if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
+                oven.boot().await?;
+            }
+            oven.run("importing", &order.recipe.import_code()).await?;
+            oven.turn("preparing", INSTALL).await?;
+            if !order.recipe.warm_up.is_empty() {
+                oven.run("warming up", &order.recipe.warm_up).await?;
+            }
+            let interrupt = interrupt::find(&mut oven).await?;
+            oven.turn("sealing", SEAL).await?;
+            let reserved = oven.reserve().await?;
+            oven.capture(order, interrupt, reserved, package_dir)
+        })
+}
+
+/// Puts the runner's patches into modules that were imported since.
+const INSTALL: &str = "__import__('_belljar').install()";
+/// Clears what would not survive; the host looks for open descriptors itself.
+const SEAL: &str = "__import__('_belljar').seal() and None";
+
+/// The environment in which every image boots.
+const ENVIRONMENT: &str = "import os as _os
+_os.environ.clear()
+_os.environ.update(HOME='/tmp', TMPDIR='/tmp', PYTHONTZPATH='', MPLCONFIGDIR='/tmp',
+                   LANG='C.UTF-8', USER='sandbox')
+_os.chdir('/workspace')
+del _os
+";
+
+/// An instance in which a recipe is run.
+struct Oven<'a> {
+    instance: Instance,
+    recipe: &'a Recipe,
+    host: BakeHost,
+    stdout: std::sync::Arc<Sink>,
+    stderr: std::sync::Arc<Sink>,
+    control: std::sync::Arc<Control>,
+    has_packages: bool,
+    _workspace: Workspace,
+}
+
+impl<'a> Oven<'a> {
+    async fn open(
+        factory: &Factory,
+        order: &'a Order<'_>,
+        package_dir: Option<&PathBuf>,
+    ) -> Result<Self, BakeError> {
+        // What a process that was killed has left: this one holds the image's lock.
+        let dir = order.cache.dir("baking")?.join(&order.recipe.name);
+        let _ = std::fs::remove_dir_all(&dir);
+        create_private_dir(&dir)?;
+        let workspace = Workspaces::new(dir).create(&[])?;
+        let control = Control::new();
+        let sink = |stream| Sink::new(stream, 1 << 20, None, control.clone());
+        let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
+        let host = BakeHost::new(control.clone());
+        let mounts = package_dir.map(|dir| (dir.clone(), "packages".into()));
+        let clock = Deterministic::default();
+        let setup = Setup {
+            workspace: &workspace,
+            mounts: mounts.into_iter().collect(),
+            stdin: Vec::new(),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
+            control: control.clone(),
+            host: Box::new(host.clone()),
+            memory: 2 << 30,
+            quota: (1 << 30, 10_000),
+            // The same recipe makes the same image: its clock and its random numbers are fixed.
+            repeatable: Some((
+                SteppingClock::new(clock.epoch, clock.step_ns),
+                SeededBytes::new(clock.seed),
+            )),
+        };
+        Ok(Self {
+            instance: factory.start(order.base, setup).await?,
+            recipe: order.recipe,
+            host,
+            stdout,
+            stderr,
+            control,
+            has_packages: package_dir.is_some(),
+            _workspace: workspace,
+        })
+    }
+
+    /// Loads the runner into an interpreter that has just been born.
+    async fn boot(&mut self) -> Result<(), BakeError> {
+        self.turn("booting", ENVIRONMENT).await?;
+        self.turn("loading the runner", BOOTSTRAP).await
+    }
+
+    /// Runs a turn that must leave nothing on standard error.
+    async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
+        let driven = self.drive(Turn::Source(source)).await?;
+        let output = self.stderr.take();
+        match driven.ended {
+            Ended::Returned(0) if output.text.is_empty() => Ok(()),
+            ended => Err(self.failed(step, format!("{}{ended:?}", output.text))),
+        }
+    }
+
+    /// Runs code the way a user's code is run.
+    async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
+        let transcript = self.transcript(code).await?;
+        let output = self.stderr.take().text;
+        self.stdout.take();
+        match transcript.status {
+            Some(status) if status.status == StatusKind::Ok && transcript.ended => {
+                if transcript.warnings.is_empty() {
+                    return Ok(());
+                }
+                Err(self.failed(step, transcript.warnings.join("\n")))
+            }
+            Some(status) => {
+                let message = if output.is_empty() {
+                    status.message.unwrap_or_default()
+                } else {
+                    output
+                };
+                Err(self.failed(step, message))
+            }
+            None => Err(self.failed(step, format!("{output}the interpreter gave no answer"))),
+        }
+    }
+
+    async fn transcript(&mut self, code: &str) -> Result<Transcript, BakeError> {
+        let request = Request {
+            limits: Limits {
+                timeout: Some(LONGEST),
+                ..Limits::default()
+            },
+            capture: Capture {
+                table_rows: Some(5),
+                ..Capture::default()
+            },
+            deterministic: Some(Deterministic::default()),
+            ..Request::new(code)
+        };
+        let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
+        let mut order = RunOrder::new(&plan, [0; 32], false);
+        if self.has_packages {
+            order = order.with_packages("/packages");
+        }
+        self.host.run.order(&order).map_err(|e| BakeError::System(e.into()))?;
+        let driven = self.drive(Turn::Source(RUN)).await?;
+        let mut transcript = self.host.run.transcript();
+        if !matches!(driven.ended, Ended::Returned(_)) {
+            transcript.warnings.push(format!("{:?}", driven.ended));
+        }
+        Ok(transcript)
+    }
+
+    async fn drive(&mut self, turn: Turn<'_>) -> Result<Driven, BakeError> {
+        let budget = Budget {
+            deadline: Instant::now() + LONGEST,
+            fuel: None,
+            grace: Duration::from_secs(1),
+            grace_fuel: 0,
+        };
+        Ok(self.instance.drive(turn, &budget).await?)
+    }
+
+    fn failed(&self, step: &'static str, output: String) -> BakeError {
+        BakeError::Python {
+            image: self.recipe.name.clone(),
+            step,
+            output,
+        }
+    }
+
+    /// Sets memory aside for what every run begins with.
+    async fn reserve(&mut self) -> Result<Reserved, BakeError> {
+        let run_source = self.instance.place(RUN.as_bytes()).await?;
+        let answer = self.instance.place(&vec![0; ANSWER_BYTES as usize]).await?;
+        Ok(Reserved {
+            run_source,
+            answer,
+            answer_bytes: ANSWER_BYTES,
+        })
+    }
+
+    /// Takes the interpreter's memory, once nothing is open that it would remember.
+    fn capture(
+        mut self,
+        order: &Order<'_>,
+        interrupt: InterruptAddresses,
+        reserved: Reserved,
+        package_dir: Option<PathBuf>,
+    ) -> Result<(Manifest, Vec<u8>), BakeError> {
+        let open = self.instance.state().quota.open_descriptors();
+        if !open.is_empty() {
+            return Err(BakeError::OpenFiles {
+                image: order.recipe.name.clone(),
+                open,
+            });
+        }
+        let dir_name = |dir: PathBuf| Some(dir.file_name()?.to_string_lossy().into_owned());
+        let manifest = Manifest {
+            name: order.recipe.name.clone(),
+            base: Some(order.recipe.base.clone()),
+            description: order.recipe.description.clone(),
+            imports: order.recipe.imports.clone(),
+            packages: order.packages.iter().map(LockedPackage::pin).collect(),
+            package_dir: package_dir.and_then(dir_name),
+            artifact: PINS.files.module.sha256.clone(),
+            recipe: order.key.clone(),
+            stack_pointer: self.instance.stack_pointer(),
+            interrupt: Some(interrupt),
+            reserved: Some(reserved),
+        };
+        Ok((manifest, self.instance.memory().to_vec()))
+    }
+}
+
+/// Room for a run's order: enough for code of a few hundred lines.
+const ANSWER_BYTES: u32 = 32 << 10;
+
+/// A recipe's code may take this long.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// The host's side while an image is made: what a run needs, the runner's sources, and the
+/// observation of the guest's memory by which the interrupt is found.
+#[derive(Clone)]
+struct BakeHost {
+    run: RunHost,
+    memories: std::sync::Arc<std::sync::Mutex<interrupt::Observation>>,
+}
+
+impl BakeHost {
+    fn new(control: std::sync::Arc<Control>) -> Self {
+        Self {
+            run: RunHost::new(control),
+            memories: std::sync::Arc::default(),
+        }
+    }
+}
+
+impl Host for BakeHost {
+    fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer {
+        match frame {
+            b"l" => {
+                let modules = serde_json::json!({ "modules": MODULES });
+                Answer::Bytes(modules.to_string().into_bytes())
+            }
+            [b'i', letter] => {
+                let mut memories =
+                    self.memories.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                memories.note(*letter, memory);
+                Answer::Bytes(Vec::new())
+            }
+            _ => self.run.answer(frame, memory),
+        }
+    }
+}

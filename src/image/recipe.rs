@@ -1,0 +1,172 @@
+//! Recipes: how an image is made, as a TOML file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::cache::seal::hash_bytes;
+use crate::module::PINS;
+
+/// The runner's modules in the order in which they are loaded, with their sources.
+pub(super) use sources::{BOOTSTRAP, MODULES};
+
+mod sources {
+    include!(concat!(env!("OUT_DIR"), "/runner.rs"));
+}
+
+/// Raised when images must be made again although neither recipe nor runner changed: the order of
+/// preopened directories, the way images are baked.
+const BAKERY: u32 = 1;
+
+/// A recipe cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// The file cannot be read.
+    #[error("cannot read the recipe {path}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not a recipe.
+    #[error("{path} is not a recipe", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: Box<toml::de::Error>,
+    },
+    /// A name that cannot be used.
+    #[error("{path}: {field} {value:?} {why}", path = path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// What goes into an image.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    /// The image's name: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// The image it starts from; `data` unless it says otherwise.
+    #[serde(default = "default_base")]
+    pub base: String,
+    /// One sentence for people.
+    #[serde(default)]
+    pub description: String,
+    /// Packages to add, such as `plotly==6.5.0`; pure Python only, without their dependencies.
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// Modules to import.
+    #[serde(default)]
+    pub imports: Vec<String>,
+    /// Code to run after the imports; what it does to modules stays, its variables do not.
+    #[serde(default)]
+    pub init: String,
+    /// Code whose first run is slow: it runs once, so that its second run is the user's.
+    #[serde(default)]
+    pub warm_up: String,
+    #[serde(skip)]
+    text: String,
+}
+
+fn default_base() -> String {
+    "data".into()
+}
+
+impl Recipe {
+    /// Reads a recipe file.
+    pub(crate) fn read(path: &Path) -> Result<Self, RecipeError> {
+        let text = fs::read_to_string(path).map_err(|source| RecipeError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Parses a recipe's text; `path` is for messages.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, RecipeError> {
+        let mut recipe: Self = toml::from_str(text).map_err(|source| RecipeError::Parse {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        text.clone_into(&mut recipe.text);
+        recipe.check(path)?;
+        Ok(recipe)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), RecipeError> {
+        let field = |field, value: &str, why| {
+            Err(RecipeError::Field {
+                path: path.to_owned(),
+                field,
+                value: value.to_owned(),
+                why,
+            })
+        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
+            return field("name", &self.name, "must be 1 to 64 of a-z, 0-9, - and _");
+        }
+        if self.name == "auto" || self.name == self.base {
+            return field("name", &self.name, "cannot be the name of an image of one's own");
+        }
+        let module = |m: &&String| {
+            m.is_empty() || !m.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.')
+        };
+        if let Some(bad) = self.imports.iter().find(module) {
+            return field("imports", bad, "is not the name of a module");
+        }
+        let package = |p: &&String| {
+            p.starts_with('-')
+                || !p.chars().all(|c| c.is_ascii_alphanumeric() || "._-=".contains(c))
+        };
+        if let Some(bad) = self.packages.iter().find(package) {
+            return field("packages", bad, "is not of the form name or name==version");
+        }
+        Ok(())
+    }
+
+    /// The recipe as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Names what the image depends on: the artifact, the runner, this recipe, and its base.
+    pub(crate) fn key(&self, base: &str) -> String {
+        let mut all = format!(
+            "{BAKERY}\n{base}\n{}\n{}\n{BOOTSTRAP}\n",
+            PINS.files.module.sha256, PINS.files.stdlib.sha256
+        );
+        for (name, source) in MODULES {
+            all.push_str(name);
+            all.push_str(source);
+        }
+        all.push_str(&self.text);
+        hash_bytes(all.as_bytes())
+    }
+
+    /// The code that brings the image's modules in.
+    pub(super) fn import_code(&self) -> String {
+        let mut code = String::new();
+        for module in &self.imports {
+            code.push_str("import ");
+            code.push_str(module);
+            code.push('\n');
+        }
+        code.push_str(&self.init);
+        code
+    }
+}

@@ -1,0 +1,98 @@
+//! Time and chance for repeatable runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
+
+/// A clock that moves only when it is read or slept on.
+#[derive(Clone, Debug)]
+pub(crate) struct SteppingClock {
+    start: Duration,
+    step_ns: u64,
+    elapsed_ns: Arc<AtomicU64>,
+}
+
+impl SteppingClock {
+    pub(crate) fn new(epoch_seconds: u64, step_ns: u64) -> Self {
+        Self {
+            start: Duration::from_secs(epoch_seconds),
+            step_ns,
+            elapsed_ns: Arc::default(),
+        }
+    }
+
+    /// Moves the clock without anybody waiting.
+    pub(super) fn advance(&self, by: Duration) {
+        let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        let _ = self
+            .elapsed_ns
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(ns)));
+    }
+
+    /// What the clock says, without moving it.
+    pub(super) fn peek(&self, realtime: bool) -> Duration {
+        let elapsed = Duration::from_nanos(self.elapsed_ns.load(Ordering::Relaxed));
+        if realtime {
+            self.start + elapsed
+        } else {
+            elapsed
+        }
+    }
+
+    /// The time since the start, as the guest counts it.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.peek(false)
+    }
+
+    fn read(&self) -> Duration {
+        self.advance(Duration::from_nanos(self.step_ns));
+        self.peek(false)
+    }
+}
+
+impl HostWallClock for SteppingClock {
+    fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.step_ns.max(1))
+    }
+
+    fn now(&self) -> Duration {
+        self.start + self.read()
+    }
+}
+
+impl HostMonotonicClock for SteppingClock {
+    fn resolution(&self) -> u64 {
+        self.step_ns.max(1)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.read().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Bytes that follow from a seed: SHA-256 over the seed and a counter.
+#[derive(Clone, Debug)]
+pub(crate) struct SeededBytes {
+    seed: u64,
+    counter: u64,
+}
+
+impl SeededBytes {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, counter: 0 }
+    }
+
+    pub(crate) fn fill(&mut self, target: &mut [u8]) {
+        for chunk in target.chunks_mut(32) {
+            let block = Sha256::new()
+                .chain_update(self.seed.to_le_bytes())
+                .chain_update(self.counter.to_le_bytes())
+                .finalize();
+            self.counter += 1;
+            chunk.copy_from_slice(&block[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Asking a running guest to stop, from anywhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// Why a run was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    Timeout,
+    Fuel,
+    Output,
+    Interrupted,
+}
+
+/// Shared between the run, the guest's host functions and whoever may stop it.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    asked: AtomicU8,
+    /// Wakes the run, which then interrupts the guest.
+    run: Notify,
+    /// Wakes a guest that sleeps in a host function.
+    sleeper: Notify,
+    /// An interrupt that a guest about to sleep has yet to see.
+    woken: AtomicBool,
+    /// Whether the guest has been interrupted.
+    interrupted: AtomicBool,
+    /// When the guest was last let run, in nanoseconds since `made`.
+    let_run: AtomicU64,
+    made: Made,
+    /// Whether the guest waits in a host function, rather than for its next slice of fuel.
+    waiting: AtomicBool,
+}
+
+/// An instant that counts from its making.
+#[derive(Debug)]
+struct Made(Instant);
+
+impl Default for Made {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+/// A guest that has run for this long gives way, also between two calls of host functions, which
+/// use time but no fuel.
+const SLICE: Duration = Duration::from_millis(2);
+
+impl Control {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Asks for a stop; the first reason counts.
+    pub(crate) fn ask(&self, reason: StopReason) {
+        let _ =
+            self.asked.compare_exchange(0, reason as u8 + 1, Ordering::AcqRel, Ordering::Relaxed);
+        self.run.notify_one();
+    }
+
+    /// The reason for which a stop was asked.
+    pub(crate) fn asked(&self) -> Option<StopReason> {
+        match self.asked.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(StopReason::Timeout),
+            2 => Some(StopReason::Fuel),
+            3 => Some(StopReason::Output),
+            _ => Some(StopReason::Interrupted),
+        }
+    }
+
+    /// Forgets what was asked, before the next run.
+    pub(crate) fn clear(&self) {
+        self.asked.store(0, Ordering::Release);
+        self.woken.store(false, Ordering::Release);
+        self.interrupted.store(false, Ordering::Release);
+    }
+
+    /// Whether the guest has been interrupted since the last run.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
+    }
+
+    /// Resolves when a stop is asked for.
+    pub(super) fn asked_for(&self) -> Notified<'_> {
+        self.run.notified()
+    }
+
+    /// Notes that the guest was interrupted, and wakes it if it sleeps.
+    pub(super) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+        self.woken.store(true, Ordering::Release);
+        self.sleeper.notify_waiters();
+    }
+
+    /// Waits for `sleep` as a host function of the guest, or until it is interrupted.
+    pub(super) async fn sleep(&self, sleep: impl Future<Output = ()>) {
+        if self.woken.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.waiting.store(true, Ordering::Release);
+        tokio::select! {
+            biased;
+            () = sleep => {}
+            () = self.sleeper.notified() => self.woken.store(false, Ordering::Release),
+        }
+        self.waiting.store(false, Ordering::Release);
+    }
+
+    /// Notes that the guest runs from now on.
+    pub(super) fn let_run(&self) {
+        self.let_run.store(self.since_made(), Ordering::Relaxed);
+    }
+
+    /// Gives way to others, and to the run's own limits, when the guest has had its slice of time.
+    pub(super) async fn breathe(&self) {
+        let ran = self.since_made().saturating_sub(self.let_run.load(Ordering::Relaxed));
+        if ran < SLICE.as_nanos() as u64 {
+            return;
+        }
+        self.waiting.store(true, Ordering::Release);
+        let mut gave_way = false;
+        std::future::poll_fn(|context| {
+            if gave_way {
+                return std::task::Poll::Ready(());
+            }
+            gave_way = true;
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        })
+        .await;
+        self.waiting.store(false, Ordering::Release);
+    }
+
+    fn since_made(&self) -> u64 {
+        self.made.0.elapsed().as_nanos() as u64
+    }
+
+    /// Whether the guest, which has just been suspended, waits in a host function.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,102 @@
+//! The door: the one function through which a guest speaks to the host.
+
+use wasmtime::{Caller, Extern, Linker, Memory};
+
+use super::State;
+
+/// The largest frame that a guest may send, in bytes.
+const MOST_FRAME: usize = 16 << 20;
+/// The most frames that a guest may send in one run.
+const MOST_FRAMES: u64 = 100_000;
+
+// What the guest's door module makes of the return value.
+const ANSWERED: i32 = 0;
+const FAULT: i32 = -2;
+
+/// Answers a guest's frames. Everything in a frame is hostile input.
+pub(crate) trait Host: Send {
+    /// Answers one frame; `memory` is the guest's, as it was when it called.
+    fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer;
+}
+
+/// What the host says to a frame.
+pub(crate) enum Answer {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The frame was not understood: an exception in the guest.
+    Refused,
+}
+
+/// Adds the door to what the module can import.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async(
+        "host",
+        "call",
+        |mut caller, (at, length, out_at, out_length): (u32, u32, u32, u32)| {
+            Box::new(async move {
+                let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+                    return Ok(FAULT);
+                };
+                let control = caller.data().control.clone();
+                control.breathe().await;
+                match answer(&mut caller, memory, at, length) {
+                    Answer::Bytes(bytes) => {
+                        deliver(&mut caller, memory, &bytes, out_at, out_length).await
+                    }
+                    Answer::Refused => Ok(FAULT),
+                }
+            })
+        },
+    )?;
+    Ok(())
+}
+
+fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) -> Answer {
+    let (bytes, state) = memory.data_and_store_mut(caller);
+    state.frames += 1;
+    let start = at as usize;
+    let frame = start
+        .checked_add(length as usize)
+        .filter(|_| length as usize <= MOST_FRAME && state.frames <= MOST_FRAMES)
+        .and_then(|end| bytes.get(start..end));
+    match frame {
+        Some(frame) => state.host.answer(frame, bytes),
+        None => Answer::Refused,
+    }
+}
+
+/// Puts the answer into memory that the guest allocates for it.
+async fn deliver(
+    caller: &mut Caller<'_, State>,
+    memory: Memory,
+    answer: &[u8],
+    out_at: u32,
+    out_length: u32,
+) -> wasmtime::Result<i32> {
+    let Ok(length) = u32::try_from(answer.len()) else {
+        return Ok(FAULT);
+    };
+    let ready = caller.data_mut().answer.take();
+    let at = match ready.filter(|(_, room)| *room >= length) {
+        Some((at, _)) => at,
+        None => allocate(caller, length).await?,
+    };
+    if at == 0 {
+        return Ok(FAULT);
+    }
+    let written = memory
+        .write(&mut *caller, at as usize, answer)
+        .and_then(|()| memory.write(&mut *caller, out_at as usize, &at.to_le_bytes()))
+        .and_then(|()| memory.write(&mut *caller, out_length as usize, &length.to_le_bytes()));
+    Ok(if written.is_ok() { ANSWERED } else { FAULT })
+}
+
+/// Asks the guest for memory; 0 when it has none.
+async fn allocate(caller: &mut Caller<'_, State>, length: u32) -> wasmtime::Result<u32> {
+    let Some(Extern::Func(allocate)) = caller.get_export("host_alloc") else {
+        return Ok(0);
+    };
+    let allocate = allocate.typed::<u32, u32>(&mut *caller)?;
+    // One byte at least: an address is expected even for an empty answer.
+    allocate.call_async(&mut *caller, length.max(1)).await
+}

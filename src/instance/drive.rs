@@ -1,0 +1,257 @@
+//! Runs a guest within its budget: slices of fuel, a deadline, a soft interrupt and a hard stop.
+#![expect(
+    unsafe_code,
+    reason = "pulls the soft interrupt between two polls, while the guest is suspended"
+)]
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::sync::futures::Notified;
+use wasmtime::Trap;
+use wasmtime_wasi::I32Exit;
+
+use super::control::{Control, StopReason};
+use super::interrupt::Handle;
+use super::relay::Relay;
+use super::{Instance, InstanceError};
+
+/// Fuel between two looks at the clock: about 2 ms of interpreter.
+const SLICE: u64 = 20_000_000;
+
+/// The source of a turn in which the guest asks its host what to run.
+pub(crate) const RUN: &str = "__import__('_belljar').run()";
+
+/// How far one turn may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub deadline: Instant,
+    /// Fuel after which the guest is interrupted.
+    pub fuel: Option<u64>,
+    /// Time that an interrupted guest has to come to an end.
+    pub grace: Duration,
+    /// Fuel that a guest interrupted for its fuel has to come to an end.
+    pub grace_fuel: u64,
+}
+
+/// What the guest is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn<'a> {
+    /// What its runner is asked for, by the source that stands ready in its image.
+    Run,
+    /// Run this source.
+    Source(&'a str),
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    pub ended: Ended,
+    /// Why it was told to stop, if it was.
+    pub stopped: Option<StopReason>,
+    /// Fuel used.
+    pub fuel: u64,
+}
+
+/// The ways in which a turn can end.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The guest came back, with the status of its turn.
+    Returned(u32),
+    /// The guest called the system's exit.
+    Exited(i32),
+    /// The guest trapped.
+    Trapped(Trap),
+    /// A host function failed, or wasmtime did.
+    Failed(wasmtime::Error),
+    /// The guest did not come to an end after it was interrupted, and was stopped.
+    Stopped,
+}
+
+impl Instance {
+    /// Runs one turn.
+    pub(crate) async fn drive(
+        &mut self,
+        turn: Turn<'_>,
+        budget: &Budget,
+    ) -> Result<Driven, InstanceError> {
+        let interval = slice(budget.fuel);
+        self.store.set_fuel(u64::MAX).map_err(InstanceError::Start)?;
+        self.store.fuel_async_yield_interval(Some(interval)).map_err(InstanceError::Start)?;
+        let full = self.store.get_fuel().map_err(InstanceError::Start)?;
+        let control = self.state().control.clone();
+        let mut stops = Stops::new(budget, interval, &control, self.interrupt.take());
+        let ended = self.call(turn, &mut stops).await;
+        let stopped = stops.reason;
+        self.interrupt = stops.interrupt;
+        let left = self.store.get_fuel().unwrap_or(full);
+        Ok(Driven {
+            ended,
+            stopped,
+            fuel: full.saturating_sub(left),
+        })
+    }
+
+    /// Copies bytes into memory that the guest allocates, and returns their address.
+    pub(crate) async fn place(&mut self, bytes: &[u8]) -> Result<u32, InstanceError> {
+        let failed = |e: wasmtime::Error| InstanceError::Start(e);
+        let length = u32::try_from(bytes.len()).map_err(|e| failed(e.into()))?;
+        let at = self.allocate.call_async(&mut self.store, length).await.map_err(failed)?;
+        self.memory.write(&mut self.store, at as usize, bytes).map_err(|e| failed(e.into()))?;
+        Ok(at)
+    }
+
+    async fn call(&mut self, turn: Turn<'_>, stops: &mut Stops<'_>) -> Ended {
+        let call = async {
+            let (at, length) = match (turn, self.run_source) {
+                (Turn::Run, Some(at)) => (at, RUN.len()),
+                (Turn::Run, None) => (self.place(RUN.as_bytes()).await?, RUN.len()),
+                (Turn::Source(source), _) => (self.place(source.as_bytes()).await?, source.len()),
+            };
+            // `place` has found that the length fits.
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let turn = self.turn.call_async(&mut self.store, (at, length));
+            turn.await.map_err(InstanceError::Start)
+        };
+        match stops.watch(call).await {
+            Some(Ok(status)) => Ended::Returned(status),
+            Some(Err(InstanceError::Start(error))) => ended_by(error),
+            Some(Err(error)) => Ended::Failed(wasmtime::Error::new(error)),
+            None => Ended::Stopped,
+        }
+    }
+}
+
+fn ended_by(error: wasmtime::Error) -> Ended {
+    if let Some(I32Exit(status)) = error.downcast_ref() {
+        return Ended::Exited(*status);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(trap) => Ended::Trapped(*trap),
+        None => Ended::Failed(error),
+    }
+}
+
+/// A slice of which a whole number makes up the fuel, so that the guest is stopped at the same
+/// instruction every time.
+fn slice(fuel: Option<u64>) -> u64 {
+    match fuel {
+        Some(fuel) => fuel.div_ceil(fuel.div_ceil(SLICE).max(1)).max(1),
+        None => SLICE,
+    }
+}
+
+/// Watches one call, and stops it when its budget is spent.
+struct Stops<'a> {
+    budget: &'a Budget,
+    control: &'a Control,
+    interrupt: Option<Handle>,
+    /// Slices after which the fuel is spent, and after which the grace for that is over too.
+    slices: Option<(u64, u64)>,
+    used: u64,
+    reason: Option<StopReason>,
+    /// When an interrupted guest is stopped for good.
+    last: Instant,
+}
+
+impl<'a> Stops<'a> {
+    fn new(
+        budget: &'a Budget,
+        interval: u64,
+        control: &'a Control,
+        interrupt: Option<Handle>,
+    ) -> Self {
+        let slices = budget.fuel.map(|fuel| {
+            let soft = fuel.div_ceil(interval);
+            (soft, soft + budget.grace_fuel.div_ceil(interval))
+        });
+        Self {
+            budget,
+            control,
+            interrupt,
+            slices,
+            used: 0,
+            reason: None,
+            last: budget.deadline,
+        }
+    }
+
+    /// Polls `call` to its end; `None` when it was stopped for good.
+    async fn watch<T>(&mut self, call: impl Future<Output = T>) -> Option<T> {
+        let mut call = pin!(call);
+        let mut timer = pin!(tokio::time::sleep_until(self.budget.deadline.into()));
+        let relay = Arc::new(Relay::default());
+        let control = self.control;
+        let mut asked = pin!(control.asked_for());
+        poll_fn(|context| {
+            loop {
+                self.control.let_run();
+                let (polled, gave_way) = relay.poll(context, |inner| call.as_mut().poll(inner));
+                if let Poll::Ready(value) = polled {
+                    return Poll::Ready(Some(value));
+                }
+                if !self.control.is_waiting() {
+                    self.used += 1;
+                }
+                if self.is_over() {
+                    return Poll::Ready(None);
+                }
+                if self.reason.is_none() && self.is_spent(&mut asked, context) {
+                    self.soft_stop();
+                    timer.as_mut().reset(self.last.into());
+                }
+                // A timer that has run out is looked at again at once; otherwise it wakes us.
+                if timer.as_mut().poll(context).is_pending() {
+                    if gave_way {
+                        // Comes back after the timers and the other tasks.
+                        let _ = pin!(tokio::task::yield_now()).poll(context);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Whether the time after an interrupt is over.
+    fn is_over(&self) -> bool {
+        match self.reason {
+            None => false,
+            Some(StopReason::Fuel) if self.slices.is_some_and(|(_, last)| self.used >= last) => {
+                true
+            }
+            Some(_) => Instant::now() >= self.last,
+        }
+    }
+
+    /// Whether the guest has to be interrupted, and why.
+    fn is_spent(&mut self, asked: &mut Pin<&mut Notified<'a>>, context: &mut Context<'_>) -> bool {
+        if self.slices.is_some_and(|(soft, _)| self.used >= soft) {
+            self.reason = Some(StopReason::Fuel);
+        } else if Instant::now() >= self.budget.deadline {
+            self.reason = Some(StopReason::Timeout);
+        } else if let Some(reason) = self.control.asked() {
+            self.reason = Some(reason);
+        } else {
+            // Registers for a wake-up. One that came already may be left from an earlier run.
+            while self.reason.is_none() && asked.as_mut().poll(context).is_ready() {
+                asked.set(self.control.asked_for());
+                self.reason = self.control.asked();
+            }
+        }
+        self.reason.is_some()
+    }
+
+    fn soft_stop(&mut self) {
+        self.last = Instant::now() + self.budget.grace;
+        if let Some(interrupt) = &self.interrupt {
+            // SAFETY: this runs between two polls of the guest's call, which is borrowed here, so
+            // the instance is alive and no thread is inside it.
+            unsafe { interrupt.pull() };
+        }
+        self.control.interrupt();
+    }
+}

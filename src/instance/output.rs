@@ -1,0 +1,222 @@
+//! Standard output and standard error: kept up to a limit, counted past it, shown as they come.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use super::control::{Control, StopReason};
+
+/// One of the two output streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Sees output as it is written. It is called on the thread that runs the guest, so it must not
+/// block for long; what is past the limit is not shown.
+pub trait OutputWatcher: Send + Sync {
+    /// `bytes` were written to `stream`; they may end within a character.
+    fn write(&self, stream: Stream, bytes: &[u8]);
+}
+
+/// How many times its limit a stream may be written before the run is stopped: output past the
+/// limit is of no use, and costs the host time.
+const FLOOD_FACTOR: u64 = 64;
+/// No flood below this many bytes.
+const LEAST_FLOOD: u64 = 64 << 20;
+
+/// Where one stream goes.
+pub(crate) struct Sink {
+    stream: Stream,
+    limit: usize,
+    kept: Mutex<Vec<u8>>,
+    total: AtomicU64,
+    watcher: Option<Arc<dyn OutputWatcher>>,
+    control: Arc<Control>,
+}
+
+/// What a stream received.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    pub text: String,
+    pub total: u64,
+    pub truncated: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(
+        stream: Stream,
+        limit: u64,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+        control: Arc<Control>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            stream,
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            kept: Mutex::new(Vec::new()),
+            total: AtomicU64::new(0),
+            watcher,
+            control,
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        let total =
+            self.total.fetch_add(bytes.len() as u64, Ordering::Relaxed) + bytes.len() as u64;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.limit.saturating_sub(kept.len());
+        let fitting = &bytes[..bytes.len().min(room)];
+        kept.extend_from_slice(fitting);
+        drop(kept);
+        if let Some(watcher) = self.watcher.as_ref().filter(|_| !fitting.is_empty()) {
+            watcher.write(self.stream, fitting);
+        }
+        let flood = (self.limit as u64).saturating_mul(FLOOD_FACTOR).max(LEAST_FLOOD);
+        if total > flood {
+            self.control.ask(StopReason::Output);
+        }
+    }
+
+    /// Takes what was received so far; the next run starts with nothing.
+    pub(crate) fn take(&self) -> Output {
+        let mut bytes =
+            std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let total = self.total.swap(0, Ordering::Relaxed);
+        let truncated = total > bytes.len() as u64;
+        if truncated {
+            bytes.truncate(character_boundary(&bytes));
+        }
+        Output {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            total,
+            truncated,
+        }
+    }
+}
+
+/// The length of `bytes` without a UTF-8 character that is cut at its end.
+fn character_boundary(bytes: &[u8]) -> usize {
+    let tail = bytes.len().saturating_sub(4);
+    match bytes[tail..].utf8_chunks().last() {
+        Some(chunk) if !chunk.invalid().is_empty() => {
+            let cut = chunk.invalid().len();
+            let expected = match chunk.invalid()[0] {
+                0xc2..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xf4 => 4,
+                _ => 0,
+            };
+            if expected > cut {
+                bytes.len() - cut
+            } else {
+                bytes.len()
+            }
+        }
+        _ => bytes.len(),
+    }
+}
+
+/// A handle on a sink, as wasmtime-wasi wants it.
+#[derive(Clone)]
+pub(super) struct SinkStream(pub Arc<Sink>);
+
+impl IsTerminal for SinkStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for SinkStream {
+    fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for SinkStream {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for SinkStream {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        self.0.write(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(1 << 20)
+    }
+}
+
+impl tokio::io::AsyncWrite for SinkStream {
+    fn poll_write(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        self.0.write(bytes);
+        std::task::Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(limit: u64, writes: &[&[u8]]) -> Output {
+        let sink = Sink::new(Stream::Stdout, limit, None, Control::new());
+        for bytes in writes {
+            sink.write(bytes);
+        }
+        sink.take()
+    }
+
+    #[test]
+    fn text_is_cut_at_a_character_boundary() {
+        for limit in 4..8 {
+            let output = taken(limit, &["abc\u{1f600}d".as_bytes()]);
+            assert_eq!(output.text, if limit < 7 { "abc" } else { "abc\u{1f600}" }, "{limit}");
+            assert!(output.truncated);
+            assert_eq!(output.total, 8);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        assert_eq!(taken(100, &[b"a\xffb"]).text, "a\u{fffd}b");
+        assert!(taken(3, &[b"ab\xff\xff"]).truncated);
+    }
+
+    #[test]
+    fn a_character_written_in_two_parts_is_whole() {
+        let (first, second) = "\u{e9}".as_bytes().split_at(1);
+        assert_eq!(taken(100, &[first, second]).text, "\u{e9}");
+    }
+}

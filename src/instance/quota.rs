@@ -1,0 +1,170 @@
+//! Keeps a run's files within its bounds, as they are written.
+//!
+//! The count of bytes is what the files' sizes say, holes included. It only ever overestimates:
+//! growth is added as it happens, while what is deleted, truncated or overwritten is found by
+//! measuring the directories again, when the bound seems reached.
+
+use std::collections::HashMap;
+use std::io;
+
+use crate::workspace::Tree;
+
+/// Descriptors that a guest may hold open at once.
+const MOST_OPEN: usize = 256;
+/// How far below its preopened directory a name may lie: deeper trees and longer paths are a
+/// burden to every tool of the host, those that clean up after a run included.
+const MOST_DEPTH: Depth = Depth {
+    parts: 64,
+    bytes: 2048,
+};
+
+/// What a run may still write.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    roots: Vec<(i32, Tree)>,
+    most_bytes: u64,
+    most_files: u64,
+    bytes: u64,
+    files: u64,
+    open: HashMap<i32, Depth>,
+    touched: bool,
+}
+
+/// How far a name lies below a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Depth {
+    pub parts: usize,
+    pub bytes: usize,
+}
+
+impl Depth {
+    /// Of a relative path; `.` and `..` do not count, so this is an upper bound.
+    pub(super) fn of(path: &str) -> Self {
+        let parts = path.split('/').filter(|p| !matches!(*p, "" | "." | ".."));
+        parts.fold(Self::default(), |sum, part| {
+            sum + Self {
+                parts: 1,
+                bytes: part.len() + 1,
+            }
+        })
+    }
+
+    pub(super) fn is_allowed(self) -> bool {
+        self.parts <= MOST_DEPTH.parts && self.bytes <= MOST_DEPTH.bytes
+    }
+}
+
+impl std::ops::Add for Depth {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            parts: self.parts + other.parts,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+impl Quota {
+    /// A quota over the directories `roots`, by their descriptors, above the bytes and files that are `there` already.
+    pub(crate) fn new(roots: Vec<(i32, Tree)>, bytes: u64, files: u64, there: (u64, u64)) -> Self {
+        Self {
+            roots,
+            most_bytes: bytes.saturating_add(there.0),
+            most_files: files.saturating_add(there.1),
+            bytes: there.0,
+            files: there.1,
+            open: HashMap::new(),
+            touched: false,
+        }
+    }
+
+    /// Whether anything may have been written.
+    pub(crate) fn touched(&self) -> bool {
+        self.touched
+    }
+
+    /// Notes that the guest changes something.
+    pub(super) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// The largest size that a file may have.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    /// Allows a file to grow by `bytes`, if that fits.
+    pub(super) fn grow(&mut self, bytes: u64) -> bool {
+        self.touch();
+        let sum = self.bytes.checked_add(bytes).filter(|sum| *sum <= self.most_bytes);
+        self.bytes = sum.unwrap_or(self.bytes);
+        sum.is_some()
+    }
+
+    /// Allows another file or directory, if need be after measuring again.
+    pub(super) fn create(&mut self) -> io::Result<bool> {
+        self.touch();
+        if self.files >= self.most_files {
+            self.measure(0)?;
+        }
+        let fits = self.files < self.most_files;
+        if fits {
+            self.files += 1;
+        }
+        Ok(fits)
+    }
+
+    /// Counts again what is there; `orphans` are bytes of files that are open but have no name.
+    pub(super) fn measure(&mut self, orphans: u64) -> io::Result<()> {
+        (self.bytes, self.files) = (orphans, 0);
+        for (_, tree) in &self.roots {
+            let (bytes, files) = tree.measure()?;
+            self.bytes += bytes;
+            self.files += files;
+        }
+        Ok(())
+    }
+
+    /// The tree below a preopened directory that can be written.
+    pub(super) fn root(&self, fd: i32) -> Option<&Tree> {
+        self.roots.iter().find_map(|(root, tree)| (*root == fd).then_some(tree))
+    }
+
+    /// Whether another descriptor may be opened.
+    pub(super) fn may_open(&self) -> bool {
+        self.open.len() < MOST_OPEN
+    }
+
+    pub(super) fn opened(&mut self, fd: i32, depth: Depth) {
+        self.open.insert(fd, depth);
+    }
+
+    pub(super) fn closed(&mut self, fd: i32) {
+        self.open.remove(&fd);
+    }
+
+    pub(super) fn renumbered(&mut self, from: i32, to: i32) {
+        match self.open.remove(&from) {
+            Some(depth) => self.open.insert(to, depth),
+            None => self.open.remove(&to),
+        };
+    }
+
+    /// The descriptors that the guest has open, beyond those it was given.
+    pub(crate) fn open_descriptors(&self) -> Vec<i32> {
+        let mut open: Vec<i32> = self.open.keys().copied().collect();
+        open.sort_unstable();
+        open
+    }
+
+    /// How deep a descriptor lies: 0 for a preopened directory.
+    pub(super) fn depth(&self, fd: i32) -> Depth {
+        self.open.get(&fd).copied().unwrap_or_default()
+    }
+
+    /// Whether a descriptor is one that the guest was given.
+    pub(super) fn is_preopen(&self, fd: i32) -> bool {
+        !self.open.contains_key(&fd)
+    }
+}

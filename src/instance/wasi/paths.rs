@@ -1,0 +1,510 @@
+//! Names: directories that are mounted are found, new names are counted, depth is bounded.
+
+use std::borrow::Cow;
+
+use wasmtime::Linker;
+use wasmtime_wasi::p1::wasi_snapshot_preview1 as p1;
+use wiggle::GuestMemory;
+
+use super::bytes::{read_bytes, read_text, read_u32, write_bytes};
+use super::repeatable::NewTimes;
+use super::{ACCES, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter};
+use crate::instance::ROOT_FD;
+use crate::instance::quota::Depth;
+
+// Flags of `path_open`.
+const OFLAG_CREATE: i32 = 1;
+const OFLAG_TRUNCATE: i32 = 8;
+const RIGHT_WRITE: i64 = 1 << 6;
+
+// File types, as `path_filestat_get` reports them.
+const DIRECTORY: u8 = 3;
+const REGULAR: u8 = 4;
+const SYMLINK: u8 = 7;
+
+/// Adds the functions on paths.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async(
+        MODULE,
+        "path_open",
+        |mut caller,
+         (fd, look, path, length, oflags, rights, inherit, flags, out): (
+            i32,
+            i32,
+            i32,
+            i32,
+            i32,
+            i64,
+            i64,
+            i32,
+            i32,
+        )| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(at) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                if oflags & OFLAG_CREATE != 0 && !at.depth.is_allowed() {
+                    return Ok(NAMETOOLONG);
+                }
+                if !state.quota.may_open() {
+                    return Ok(MFILE);
+                }
+                let writes =
+                    oflags & (OFLAG_CREATE | OFLAG_TRUNCATE) != 0 || rights & RIGHT_WRITE != 0;
+                if writes {
+                    state.quota.touch();
+                }
+                if at.is_mounted && !state.is_plain(&memory, &at, look).await {
+                    return Ok(ACCES);
+                }
+                // With no file left, a file that exists can still be opened.
+                let full = oflags & OFLAG_CREATE != 0 && !may_create(state)?;
+                let oflags = if full { oflags & !OFLAG_CREATE } else { oflags };
+                let dotted = at.enter(&mut memory);
+                let result = p1::path_open(
+                    &mut state.wasi,
+                    &mut memory,
+                    at.fd,
+                    look,
+                    at.path,
+                    at.length,
+                    oflags,
+                    rights,
+                    inherit,
+                    flags,
+                    out,
+                )
+                .await?;
+                at.leave(&mut memory, dotted);
+                if result == SUCCESS {
+                    let Some(fd) = read_u32(&memory, out) else {
+                        return Ok(FAULT);
+                    };
+                    state.quota.opened(fd.cast_signed(), at.depth);
+                    if oflags & OFLAG_CREATE != 0 {
+                        state.names_changed(result);
+                    }
+                    if writes {
+                        state.written(fd.cast_signed()).await?;
+                    }
+                } else if full {
+                    return Ok(NOSPC);
+                }
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_create_directory",
+        |mut caller, (fd, path, length): (i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(at) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                if !at.depth.is_allowed() {
+                    return Ok(NAMETOOLONG);
+                }
+                if !may_create(state)? {
+                    return Ok(NOSPC);
+                }
+                let result = p1::path_create_directory(
+                    &mut state.wasi,
+                    &mut memory,
+                    at.fd,
+                    at.path,
+                    at.length,
+                )
+                .await?;
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_symlink",
+        |mut caller, (old, old_length, fd, path, length): (i32, i32, i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(at) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                if !may_create(state)? {
+                    return Ok(NOSPC);
+                }
+                let result = p1::path_symlink(
+                    &mut state.wasi,
+                    &mut memory,
+                    old,
+                    old_length,
+                    at.fd,
+                    at.path,
+                    at.length,
+                )
+                .await?;
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_link",
+        |mut caller,
+         (fd, look, path, length, to_fd, to_path, to_length): (
+            i32,
+            i32,
+            i32,
+            i32,
+            i32,
+            i32,
+            i32,
+        )| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(from) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                let Some(to) = state.resolve(&memory, to_fd, to_path, to_length) else {
+                    return Ok(FAULT);
+                };
+                if !may_create(state)? {
+                    return Ok(NOSPC);
+                }
+                let result = p1::path_link(
+                    &mut state.wasi,
+                    &mut memory,
+                    from.fd,
+                    look,
+                    from.path,
+                    from.length,
+                    to.fd,
+                    to.path,
+                    to.length,
+                )
+                .await?;
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_rename",
+        |mut caller,
+         (fd, path, length, to_fd, to_path, to_length): (i32, i32, i32, i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(from) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                let Some(to) = state.resolve(&memory, to_fd, to_path, to_length) else {
+                    return Ok(FAULT);
+                };
+                state.quota.touch();
+                // A tree that moves down takes its descriptors along, which would not know how
+                // deep they lie from then on: only names below a preopened directory may.
+                if to.depth.parts > from.depth.parts {
+                    if !(state.quota.is_preopen(fd) && state.quota.is_preopen(to_fd)) {
+                        return Ok(NOTCAPABLE);
+                    }
+                    let height = state.height(&memory, &from).unwrap_or_default();
+                    if !(to.depth + height).is_allowed() {
+                        return Ok(NAMETOOLONG);
+                    }
+                }
+                let replaced = name(&memory, to.path, to.length);
+                let replaced = state.last_name(replaced, to.fd).await?;
+                let result = p1::path_rename(
+                    &mut state.wasi,
+                    &mut memory,
+                    from.fd,
+                    from.path,
+                    from.length,
+                    to.fd,
+                    to.path,
+                    to.length,
+                )
+                .await?;
+                state.lost(replaced, result);
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    add_times(linker)?;
+    add_lookups(linker)
+}
+
+/// The functions on paths that only have to find mounted directories.
+fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async(
+        MODULE,
+        "path_filestat_get",
+        |mut caller, (fd, look, path, length, out): (i32, i32, i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(at) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                let dotted = at.enter(&mut memory);
+                let result = p1::path_filestat_get(
+                    &mut state.wasi,
+                    &mut memory,
+                    at.fd,
+                    look,
+                    at.path,
+                    at.length,
+                    out,
+                )
+                .await?;
+                at.leave(&mut memory, dotted);
+                Ok(state.show(&mut memory, out, result))
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_readlink",
+        |mut caller, (fd, path, length, to, to_length, out): (i32, i32, i32, i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let Some(at) = state.resolve(&memory, fd, path, length) else {
+                    return Ok(FAULT);
+                };
+                p1::path_readlink(
+                    &mut state.wasi,
+                    &mut memory,
+                    at.fd,
+                    at.path,
+                    at.length,
+                    to,
+                    to_length,
+                    out,
+                )
+                .await
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_unlink_file",
+        |mut caller, (fd, path, length): (i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                state.quota.touch();
+                let removed = state.last_name(name(&memory, path, length), fd).await?;
+                let result =
+                    p1::path_unlink_file(&mut state.wasi, &mut memory, fd, path, length).await?;
+                state.lost(removed, result);
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_remove_directory",
+        |mut caller, (fd, path, length): (i32, i32, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let removed = state.last_name(name(&memory, path, length), fd).await?;
+                let result =
+                    p1::path_remove_directory(&mut state.wasi, &mut memory, fd, path, length)
+                        .await?;
+                state.lost(removed, result);
+                state.names_changed(result);
+                Ok(result)
+            })
+        },
+    )?;
+    Ok(())
+}
+
+/// A path in the guest's memory, for the host to use while the guest's is elsewhere.
+fn name(memory: &GuestMemory<'_>, path: i32, length: i32) -> Option<Vec<u8>> {
+    read_text(memory, path, length).map(|text| text.into_owned().into_bytes())
+}
+
+/// Times that are set show that somebody was there.
+fn add_times(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.func_wrap_async(
+        MODULE,
+        "fd_filestat_set_times",
+        |mut caller, (fd, accessed, modified, flags): (i32, i64, i64, i32)| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                state.quota.touch();
+                let result = p1::fd_filestat_set_times(
+                    &mut state.wasi,
+                    &mut memory,
+                    fd,
+                    accessed,
+                    modified,
+                    flags,
+                )
+                .await?;
+                let times = NewTimes {
+                    accessed,
+                    modified,
+                    flags,
+                };
+                if result == SUCCESS {
+                    state.keep_times(fd, 0, None, times).await?;
+                }
+                Ok(result)
+            })
+        },
+    )?;
+    linker.func_wrap_async(
+        MODULE,
+        "path_filestat_set_times",
+        |mut caller,
+         (fd, look, path, length, accessed, modified, flags): (
+            i32,
+            i32,
+            i32,
+            i32,
+            i64,
+            i64,
+            i32,
+        )| {
+            Box::new(async move {
+                let (mut memory, state) = enter(&mut caller).await?;
+                state.quota.touch();
+                let result = p1::path_filestat_set_times(
+                    &mut state.wasi,
+                    &mut memory,
+                    fd,
+                    look,
+                    path,
+                    length,
+                    accessed,
+                    modified,
+                    flags,
+                )
+                .await?;
+                let times = NewTimes {
+                    accessed,
+                    modified,
+                    flags,
+                };
+                if result == SUCCESS {
+                    let name = name(&memory, path, length);
+                    state.keep_times(fd, look, name, times).await?;
+                }
+                Ok(result)
+            })
+        },
+    )?;
+    Ok(())
+}
+
+/// A path after mounted directories were found: which descriptor, and which part of the string.
+struct Resolved {
+    fd: i32,
+    path: i32,
+    length: i32,
+    depth: Depth,
+    /// The path leads into a directory of the host.
+    is_mounted: bool,
+    /// The path names a mounted directory itself, whose name below its own descriptor is a dot.
+    is_mount: bool,
+}
+
+impl Resolved {
+    /// Writes a dot where the name of a mounted directory stands, and returns what was there.
+    fn enter(&self, memory: &mut GuestMemory<'_>) -> Option<[u8; 1]> {
+        let saved = read_bytes(memory, self.path).filter(|_| self.is_mount)?;
+        write_bytes(memory, self.path, b".")?;
+        Some(saved)
+    }
+
+    /// Puts the name back.
+    fn leave(&self, memory: &mut GuestMemory<'_>, saved: Option<[u8; 1]>) {
+        if let Some(saved) = saved {
+            write_bytes(memory, self.path, &saved);
+        }
+    }
+}
+
+impl State {
+    /// Finds the mounted directory that a path below the guest's root leads into.
+    fn resolve(
+        &self,
+        memory: &GuestMemory<'_>,
+        fd: i32,
+        path: i32,
+        length: i32,
+    ) -> Option<Resolved> {
+        let text = read_text(memory, path, length)?;
+        let mut resolved = Resolved {
+            fd,
+            path,
+            length,
+            depth: self.quota.depth(fd) + Depth::of(&text),
+            is_mounted: false,
+            is_mount: false,
+        };
+        let mounts = if fd == ROOT_FD {
+            self.mounts.as_slice()
+        } else {
+            &[]
+        };
+        for mount in mounts {
+            let Some(rest) = text.strip_prefix(mount.prefix.as_str()) else {
+                continue;
+            };
+            let inner = rest.trim_start_matches('/');
+            if inner.is_empty() {
+                resolved.is_mount = true;
+                resolved.length = 1;
+            } else if inner.len() < rest.len() {
+                let skipped = i32::try_from(text.len() - inner.len()).ok()?;
+                resolved.path += skipped;
+                resolved.length -= skipped;
+            } else {
+                continue;
+            }
+            resolved.fd = mount.fd;
+            resolved.is_mounted = true;
+            break;
+        }
+        Some(resolved)
+    }
+
+    /// Whether a path leads to a file or a directory, or nowhere: opening a named pipe or a device
+    /// of the host could block it.
+    async fn is_plain(&mut self, memory: &GuestMemory<'_>, at: &Resolved, look: i32) -> bool {
+        const ROOM: i32 = 64;
+        let path = if at.is_mount {
+            Some(Cow::Borrowed("."))
+        } else {
+            read_text(memory, at.path, at.length)
+        };
+        let Some(path) = path else {
+            return true;
+        };
+        let mut scratch = vec![0; ROOM as usize];
+        scratch.extend_from_slice(path.as_bytes());
+        let length = i32::try_from(path.len()).unwrap_or(i32::MAX);
+        let mut bytes = GuestMemory::Unshared(&mut scratch);
+        let look =
+            p1::path_filestat_get(&mut self.wasi, &mut bytes, at.fd, look, ROOM, length, 0).await;
+        !matches!(look, Ok(SUCCESS)) || matches!(scratch[16], DIRECTORY | REGULAR | SYMLINK)
+    }
+
+    /// How far down the tree at a path below a preopened directory reaches.
+    fn height(&self, memory: &GuestMemory<'_>, at: &Resolved) -> Option<Depth> {
+        let path = read_text(memory, at.path, at.length)?;
+        let (parts, bytes) = self.quota.root(at.fd)?.height(&path)?;
+        Some(Depth { parts, bytes })
+    }
+}
+
+fn may_create(state: &mut State) -> wasmtime::Result<bool> {
+    Ok(state.quota.create()?)
+}

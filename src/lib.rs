@@ -1,0 +1,60 @@
+//! Runs untrusted Python in CPython compiled to WASI, and answers with one JSON document.
+//!
+//! Fuel and a deadline bound a run's time, a limiter its memory, a directory of its own is the
+//! only place it can write, and there is no network. A fresh sandbox, with numpy, pandas and
+//! matplotlib already imported, starts in about a millisecond, because state is a memory image
+//! that is mapped copy-on-write.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), belljar::Error> {
+//! use belljar::{Request, Runtime};
+//!
+//! let runtime = Runtime::builder().build()?;
+//! let request = Request::new("import pandas as pd\nprint(pd.read_csv('a.csv').sum())")
+//!     .file("a.csv", "x,y\n1,2\n3,4\n");
+//! let run = runtime.run(request).await?;
+//! assert!(run.outcome.success);
+//! println!("{}", run.outcome.stdout);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What code does wrong is data in the [`Outcome`]; an [`Error`] means that the engine failed.
+#![deny(unsafe_code, missing_docs)]
+
+mod cache;
+pub mod doctor;
+mod error;
+mod guest;
+mod hex;
+pub mod image;
+mod instance;
+mod licences;
+pub mod memory;
+mod module;
+mod outcome;
+mod pip;
+mod policy;
+pub mod progress;
+mod request;
+mod run;
+mod runtime;
+mod verdict;
+mod wire;
+mod workspace;
+
+pub use cache::CacheError;
+pub use error::Error;
+#[doc(hidden)]
+pub use guest::parse_frame;
+pub use instance::{InstanceError, OutputWatcher, Stream};
+pub use licences::{Licence, licences};
+pub use module::{ArtifactError, CodeError, SplitError};
+pub use outcome::*;
+pub use pip::PipError;
+pub use policy::{Bounds, Refusal};
+pub use request::*;
+pub use run::{CheckReport, Run};
+pub use runtime::{ImageInfo, Runtime, RuntimeBuilder};
+pub use wire::*;
+pub use workspace::WorkspaceError;

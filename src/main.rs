@@ -1,0 +1,9 @@
+//! The command `belljar`.
+
+#![deny(unsafe_code)]
+
+mod cli;
+
+fn main() -> ! {
+    cli::main()
+}

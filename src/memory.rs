@@ -1,0 +1,104 @@
+//! Linear memories that start from an image.
+//!
+//! wasmtime asks its `MemoryCreator` for every linear memory. Ours hands out slots:
+//! reservations of address space that a pool reuses, in which an image is mapped copy-on-write.
+//! When a sandbox ends, only the pages that it wrote are put back, so the next sandbox on that
+//! slot finds them already in place and pays no page fault for them.
+//!
+//! Where the mapping is not available the same interface copies the image instead
+//! ([`Strategy::Copy`]): slower, with nothing but portable and safe code.
+
+#[cfg(target_os = "linux")]
+mod pagemap;
+#[cfg(target_os = "linux")]
+mod pool;
+#[cfg(target_os = "linux")]
+mod region;
+
+mod creator;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+pub(crate) use creator::Creator;
+#[cfg(target_os = "linux")]
+pub(crate) use pool::{Pool, Slot};
+#[cfg(target_os = "linux")]
+pub(crate) use region::{Backing, Region};
+
+/// How an image gets into a sandbox's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// Map the image copy-on-write. The default on Linux, and only there.
+    Map,
+    /// Copy the whole image. The default elsewhere.
+    Copy,
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        if cfg!(target_os = "linux") {
+            Self::Map
+        } else {
+            Self::Copy
+        }
+    }
+}
+
+/// A failure to make memory for a sandbox.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} for a sandbox's memory")]
+pub struct MemoryError {
+    action: &'static str,
+    source: io::Error,
+}
+
+impl MemoryError {
+    pub(crate) fn new(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self { action, source }
+    }
+}
+
+/// The memory of an image, ready to become any number of sandboxes' memories.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    #[cfg(target_os = "linux")]
+    Mapped(Arc<Backing>),
+    Copied(Arc<[u8]>),
+}
+
+impl Source {
+    /// Takes `length` bytes of `file` from `offset` on. `offset` is a multiple of 64 KiB.
+    pub(crate) fn from_file(
+        strategy: Strategy,
+        file: File,
+        offset: u64,
+        length: usize,
+    ) -> Result<Self, MemoryError> {
+        #[cfg(target_os = "linux")]
+        if strategy == Strategy::Map {
+            return Ok(Self::Mapped(Arc::new(Backing::new(file, offset, length)?)));
+        }
+        let _ = strategy;
+        Self::read(file, offset, length).map_err(MemoryError::new("read an image"))
+    }
+
+    fn read(mut file: File, offset: u64, length: usize) -> io::Result<Self> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut bytes = vec![0; length];
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(&mut bytes)?;
+        Ok(Self::Copied(bytes.into()))
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Mapped(backing) => backing.len(),
+            Self::Copied(bytes) => bytes.len(),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Answers wasmtime's requests for linear memories.
+#![expect(
+    unsafe_code,
+    reason = "wasmtime's traits for host memory are unsafe to implement: compiled code trusts them"
+)]
+
+use std::cell::RefCell;
+
+use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
+
+#[cfg(target_os = "linux")]
+use super::{Region, Slot};
+
+thread_local! {
+    /// The slot that the instantiation under way on this thread will get. wasmtime's trait has no
+    /// argument through which it could be passed.
+    #[cfg(target_os = "linux")]
+    static NEXT: RefCell<Option<Slot>> = const { RefCell::new(None) };
+}
+
+/// wasmtime's source of linear memories.
+#[derive(Debug)]
+pub(crate) struct Creator;
+
+#[cfg(target_os = "linux")]
+impl Creator {
+    /// Makes `slot` the memory of the next instantiation on this thread.
+    pub(crate) fn prepare(slot: Slot) {
+        NEXT.set(Some(slot));
+    }
+
+    /// Takes back a slot that no instantiation took.
+    pub(crate) fn take_back() {
+        NEXT.take();
+    }
+}
+
+// SAFETY: the contract is that the memory is at least as large as asked for, zero where no image
+// says otherwise, and that `reserved + guard` bytes from its base are this memory's alone, those
+// past its size inaccessible. For the module's memory `Region` keeps that with a private mapping of
+// `Region::RESERVED` bytes, checked here against what is asked. The only other memory is the heap of
+// exception objects, for which the engine is configured with no reservation and no guard
+// (`module::config`), so that its accesses are bounds-checked, and it may move.
+unsafe impl MemoryCreator for Creator {
+    fn new_memory(
+        &self,
+        _ty: MemoryType,
+        minimum: usize,
+        _maximum: Option<usize>,
+        reserved: Option<usize>,
+        guard: usize,
+    ) -> Result<Box<dyn LinearMemory>, String> {
+        if minimum == 0 && guard == 0 {
+            return Ok(Box::new(ExceptionHeap(Vec::new())));
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let slot = NEXT.take().ok_or("a memory was asked for outside an instantiation")?;
+            if reserved.unwrap_or(0).saturating_add(guard) > Region::RESERVED
+                || minimum > slot.region().len()
+            {
+                return Err("the engine asks for more memory than a slot reserves".into());
+            }
+            Ok(Box::new(slot))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(format!("no mapping of {reserved:?} bytes on this platform"))
+    }
+}
+
+#[cfg(target_os = "linux")]
+// SAFETY: a slot's base never moves, `len` bytes from it are readable and writable, and the rest
+// of its reservation is not accessible (see `Region`).
+unsafe impl LinearMemory for Slot {
+    fn byte_size(&self) -> usize {
+        self.region().len()
+    }
+
+    fn byte_capacity(&self) -> usize {
+        Region::CAPACITY
+    }
+
+    fn grow_to(&mut self, new_size: usize) -> wasmtime::Result<()> {
+        Ok(self.region_mut().grow(new_size)?)
+    }
+
+    fn as_ptr(&self) -> *mut u8 {
+        self.region().base()
+    }
+}
+
+/// Where wasm exceptions live: small, usually empty, and bounds-checked by compiled code.
+struct ExceptionHeap(Vec<u8>);
+
+// SAFETY: the vector's buffer is at least `len` bytes long, zeroed, and moves only in `grow_to`,
+// which the engine's configuration allows for this heap.
+unsafe impl LinearMemory for ExceptionHeap {
+    fn byte_size(&self) -> usize {
+        self.0.len()
+    }
+
+    fn byte_capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn grow_to(&mut self, new_size: usize) -> wasmtime::Result<()> {
+        let more = new_size.saturating_sub(self.0.len());
+        self.0.try_reserve(more).map_err(|_| wasmtime::format_err!("no memory for exceptions"))?;
+        self.0.resize(new_size.max(self.0.len()), 0);
+        Ok(())
+    }
+
+    fn as_ptr(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut()
+    }
+}

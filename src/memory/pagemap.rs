@@ -1,0 +1,194 @@
+//! Asks Linux which pages of a private mapping have been written.
+#![expect(unsafe_code, reason = "the PAGEMAP_SCAN ioctl has no safe wrapper")]
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use rustix::ioctl;
+
+/// A page that a file still backs; the private copy of a written page has no file.
+const PAGE_IS_FILE: u64 = 1 << 2;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
+
+/// Ranges that one scan can return. A run that wrote more scattered ranges than this is reset in
+/// the other way.
+const MOST_RANGES: usize = 8192;
+
+/// The argument of the ioctl, as `linux/fs.h` lays it out (Linux 6.7 and later).
+#[repr(C)]
+struct ScanArguments {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    ranges: u64,
+    ranges_length: u64,
+    most_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_any_of_mask: u64,
+    return_mask: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PageRange {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The address ranges within `range`, a private file mapping, that have been written since it was
+/// mapped. `None` when there are more than `most_bytes` of them, or when this kernel cannot tell.
+pub(super) fn private_pages(range: Range<usize>, most_bytes: usize) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::with_capacity(MOST_RANGES);
+    let mut arguments = ScanArguments {
+        size: size_of::<ScanArguments>() as u64,
+        flags: 0,
+        start: range.start as u64,
+        end: range.end as u64,
+        walk_end: 0,
+        ranges: found.spare_capacity_mut().as_mut_ptr() as u64,
+        ranges_length: MOST_RANGES as u64,
+        most_pages: 0,
+        category_inverted: PAGE_IS_FILE,
+        category_mask: PAGE_IS_FILE,
+        category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+        return_mask: PAGE_IS_PRESENT,
+    };
+    // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
+    // `ranges_length` entries, for which `found` has room.
+    let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
+    // SAFETY: the kernel says that it wrote `count` entries, which is at most what was asked for.
+    unsafe { found.set_len(count.min(MOST_RANGES)) };
+    // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
+    // more ranges than its own buffer holds it keeps an address that was passed.)
+    if count >= MOST_RANGES {
+        return None;
+    }
+    let mut bytes = 0;
+    let ranges = found
+        .iter()
+        .map(|r: &PageRange| {
+            let written = r.start as usize..r.end as usize;
+            bytes += written.len();
+            written
+        })
+        .collect();
+    (bytes <= most_bytes).then_some(ranges)
+}
+
+/// This process's page map, opened once; `None` where there is no `/proc`.
+fn pagemap() -> Option<&'static File> {
+    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
+    PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok()).as_ref()
+}
+
+/// `PAGEMAP_SCAN`, whose result is the number of ranges written.
+struct Scan<'a>(&'a mut ScanArguments);
+
+// SAFETY: the opcode, direction and argument type are those of `linux/fs.h`; the kernel reads the
+// argument and writes its `walk_end`.
+unsafe impl ioctl::Ioctl for Scan<'_> {
+    type Output = usize;
+
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> ioctl::Opcode {
+        ioctl::opcode::read_write::<ScanArguments>(b'f', 16)
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::from_mut(self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        out: ioctl::IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<usize> {
+        usize::try_from(out).map_err(|_| rustix::io::Errno::INVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Backing, Region};
+    use std::io::Write;
+    use std::sync::Arc;
+
+    const PAGE: usize = 4096;
+
+    fn region_with(bytes: &[u8]) -> Region {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let backing = Arc::new(Backing::new(file, 0, bytes.len()).unwrap());
+        let mut region = Region::reserve().unwrap();
+        region.map(&backing).unwrap();
+        region
+    }
+
+    fn write(region: &mut Region, at: usize, byte: u8) {
+        assert!(at < region.len());
+        // SAFETY: in bounds (asserted), and this test owns the region.
+        unsafe { region.base().add(at).write_volatile(byte) };
+    }
+
+    fn read(region: &Region, at: usize) -> u8 {
+        assert!(at < region.len());
+        // SAFETY: in bounds (asserted), and this test owns the region.
+        unsafe { region.base().add(at).read_volatile() }
+    }
+
+    #[test]
+    fn a_reset_puts_back_what_was_written_and_only_that() {
+        let mut region = region_with(&vec![7; 64 * PAGE]);
+        for page in [3, 4, 40] {
+            write(&mut region, page * PAGE + 9, 1);
+        }
+        let base = region.base() as usize;
+        if let Some(ranges) = private_pages(base..base + region.len(), usize::MAX) {
+            let pages: Vec<_> =
+                ranges.iter().map(|r| (r.start - base) / PAGE..(r.end - base) / PAGE).collect();
+            assert_eq!(pages, [3..5, 40..41]);
+        }
+        region.grow(80 * PAGE).unwrap();
+        write(&mut region, 70 * PAGE, 5);
+        region.reset().unwrap();
+        assert_eq!(region.len(), 64 * PAGE);
+        for page in 0..64 {
+            assert_eq!(read(&region, page * PAGE + 9), 7, "page {page}");
+        }
+        region.grow(80 * PAGE).unwrap();
+        assert_eq!(read(&region, 70 * PAGE), 0, "grown pages come back zeroed");
+    }
+
+    #[test]
+    fn many_scattered_pages_are_all_put_back() {
+        let pages = 4_000;
+        let mut region = region_with(&vec![7; pages * PAGE]);
+        for page in (0..pages).step_by(2) {
+            write(&mut region, page * PAGE, 1);
+        }
+        let base = region.base() as usize;
+        if let Some(ranges) = private_pages(base..base + region.len(), usize::MAX) {
+            assert_eq!(ranges.len(), pages / 2);
+        }
+        region.reset().unwrap();
+        assert!((0..pages).all(|page| read(&region, page * PAGE) == 7));
+    }
+
+    #[test]
+    fn much_written_memory_is_dropped_instead_and_reads_as_the_image() {
+        let pages = 6000;
+        let mut region = region_with(&vec![7; pages * PAGE]);
+        for page in 0..pages {
+            write(&mut region, page * PAGE, 1);
+        }
+        region.reset().unwrap();
+        assert!((0..pages).all(|page| read(&region, page * PAGE) == 7));
+    }
+}

@@ -1,0 +1,239 @@
+//! Regions: reserved address space in which images are mapped copy-on-write.
+#![expect(
+    unsafe_code,
+    reason = "maps memory; every mapping lies inside a reservation that its value owns"
+)]
+
+use std::fs::File;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+
+use super::{MemoryError, pagemap};
+
+/// An image's bytes: a file, and a read-only view of it from which pages are put back.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    file: File,
+    offset: u64,
+    view: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the view is a read-only mapping that nothing in this process writes to; it is unmapped
+// only when the value is dropped.
+unsafe impl Send for Backing {}
+// SAFETY: as above: shared references only read.
+unsafe impl Sync for Backing {}
+
+impl Backing {
+    /// Maps `length` bytes of `file` from `offset` on; both are multiples of the page size, and
+    /// the file is at least that long: a view past its end would end the process when touched.
+    pub(crate) fn new(file: File, offset: u64, length: usize) -> Result<Self, MemoryError> {
+        let size = file.metadata().map_err(MemoryError::new("look at an image"))?.len();
+        if length == 0 || offset.checked_add(length as u64).is_none_or(|end| end > size) {
+            let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+            return Err(MemoryError::new("map an image")(short));
+        }
+        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        let view = unsafe {
+            mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, offset)
+        }
+        .map_err(|e| MemoryError::new("map an image")(e.into()))?;
+        let view = NonNull::new(view.cast()).expect("a mapping is not at address zero");
+        Ok(Self {
+            file,
+            offset,
+            view,
+            length,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        // SAFETY: the view is this value's own mapping, and no reference to it outlives the value.
+        let unmapped = unsafe { mm::munmap(self.view.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// A stretch of address space as large as the largest guest memory and its guard: an image
+/// mapped at its start, zeroed pages after that as the guest grows, nothing past them.
+#[derive(Debug)]
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    /// Bytes from the base that the guest can reach.
+    accessible: usize,
+    /// `None` until the first image, and after a mapping that failed half-way.
+    image: Option<Arc<Backing>>,
+}
+
+// SAFETY: a region owns its reservation; the pointer is shared with no other value but the
+// wasmtime instance that owns the region.
+unsafe impl Send for Region {}
+// SAFETY: shared references hand out the base address only; whoever dereferences it argues for
+// itself.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// The largest 32-bit memory.
+    pub(crate) const CAPACITY: usize = 1 << 32;
+    /// wasmtime's default guard on 64-bit hosts.
+    const GUARD: usize = 32 << 20;
+    /// Address space of a region: what compiled code relies on.
+    pub(crate) const RESERVED: usize = Self::CAPACITY + Self::GUARD;
+    /// The most bytes that a reset puts back by copying. A short run writes about 1 MiB, one that
+    /// prints a DataFrame about 8. What a long one wrote is dropped, and faulted in again by
+    /// whoever needs it.
+    const KEEP_RESIDENT: usize = 16 << 20;
+
+    /// Reserves address space.
+    pub(crate) fn reserve() -> Result<Self, MemoryError> {
+        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        let base = unsafe {
+            mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                Self::RESERVED,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|e| MemoryError::new("reserve address space")(e.into()))?;
+        Ok(Self {
+            base: NonNull::new(base.cast()).expect("a mapping is not at address zero"),
+            accessible: 0,
+            image: None,
+        })
+    }
+
+    /// The address of the guest's byte 0.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Bytes that the guest can reach.
+    pub(crate) fn len(&self) -> usize {
+        self.accessible
+    }
+
+    /// Whether this is `image`'s memory, as it was baked or after a reset.
+    pub(crate) fn holds(&self, image: &Arc<Backing>) -> bool {
+        self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
+    }
+
+    /// Makes the guest's memory `size` bytes long; new pages are zero.
+    pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
+        if size <= self.accessible {
+            return Ok(());
+        }
+        if size > Self::CAPACITY {
+            let e = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+            return Err(MemoryError::new("grow the memory")(e));
+        }
+        let grown = self.accessible..size;
+        // SAFETY: the range lies in this reservation (checked above), where the pages past
+        // `accessible` are untouched anonymous ones.
+        unsafe {
+            let start = self.base.add(grown.start).as_ptr().cast();
+            mm::mprotect(start, grown.len(), MprotectFlags::READ | MprotectFlags::WRITE)
+        }
+        .map_err(|e| MemoryError::new("grow the memory")(e.into()))?;
+        self.accessible = size;
+        Ok(())
+    }
+
+    /// Maps `image` over the start, replacing whatever was there.
+    pub(crate) fn map(&mut self, image: &Arc<Backing>) -> Result<(), MemoryError> {
+        self.image = None;
+        self.discard(0)?;
+        assert!(image.length <= Self::CAPACITY);
+        // SAFETY: the range lies in this reservation (asserted), which nothing else uses.
+        unsafe {
+            mm::mmap(
+                self.base.as_ptr().cast(),
+                image.length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+                &image.file,
+                image.offset,
+            )
+        }
+        .map_err(|e| MemoryError::new("map an image")(e.into()))?;
+        self.accessible = image.length;
+        self.image = Some(Arc::clone(image));
+        Ok(())
+    }
+
+    /// Puts the memory back to its image's state.
+    pub(crate) fn reset(&mut self) -> Result<(), MemoryError> {
+        let Some(image) = self.image.clone() else {
+            return self.discard(0);
+        };
+        self.discard(image.length)?;
+        let base = self.base.as_ptr() as usize;
+        match pagemap::private_pages(base..base + image.length, Self::KEEP_RESIDENT) {
+            Some(ranges) => {
+                for range in ranges {
+                    self.copy_back(&image, range.start - base..range.end - base);
+                }
+                Ok(())
+            }
+            None => self.drop_private_pages(image.length),
+        }
+    }
+
+    /// Makes everything from `start` on inaccessible and forgets what was in it.
+    fn discard(&mut self, start: usize) -> Result<(), MemoryError> {
+        if start >= self.accessible {
+            return Ok(());
+        }
+        // SAFETY: the range lies in this reservation, which nothing else uses.
+        unsafe {
+            mm::mmap_anonymous(
+                self.base.add(start).as_ptr().cast(),
+                self.accessible - start,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|e| MemoryError::new("release memory")(e.into()))?;
+        self.accessible = start;
+        Ok(())
+    }
+
+    fn copy_back(&mut self, image: &Backing, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= image.length);
+        // SAFETY: both ranges are in bounds (asserted; the image is mapped over this region's
+        // start) and belong to different mappings; no guest runs here, for `&mut self` is with
+        // the pool, after the instance that owned the region is gone.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                image.view.add(range.start).as_ptr(),
+                self.base.add(range.start).as_ptr(),
+                range.len(),
+            );
+        }
+    }
+
+    /// Drops every page that was written, so that the file's content shows again.
+    fn drop_private_pages(&mut self, length: usize) -> Result<(), MemoryError> {
+        // SAFETY: the range is this region's private mapping of an image file.
+        unsafe { mm::madvise(self.base.as_ptr().cast(), length, Advice::LinuxDontNeed) }
+            .map_err(|e| MemoryError::new("reset memory")(e.into()))
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the reservation is this value's own, and no reference to it outlives the value.
+        let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), Self::RESERVED) };
+        debug_assert!(unmapped.is_ok());
+    }
+}

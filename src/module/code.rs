@@ -1,0 +1,135 @@
+//! Code: the module compiled for this host and engine, cached as a native file.
+#![expect(
+    unsafe_code,
+    reason = "loading native code is unsafe by nature; the file's seal is checked first"
+)]
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+use wasmtime::{Engine, Module};
+
+use super::split::{Split, SplitError, split};
+use super::{Artifact, PINS, engine};
+use crate::cache::{Cache, CacheError, create_sealed, seal};
+use crate::error::Hint;
+use crate::memory::Strategy;
+use crate::progress::{Progress, Stage, Step};
+
+/// A failure to make or load the compiled module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// wasmtime does not run with this configuration on this host.
+    #[error("wasmtime cannot be configured on this machine")]
+    Engine(#[source] wasmtime::Error),
+    /// The module cannot be split.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+    /// The module cannot be compiled.
+    #[error("the Python module cannot be compiled")]
+    Compile(#[source] wasmtime::Error),
+    /// The compiled module cannot be loaded.
+    #[error("the compiled Python module cannot be loaded")]
+    Load(#[source] wasmtime::Error),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl Hint for CodeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Cache(e) => e.hint(),
+            _ => Some("`belljar doctor` shows what is wrong and how to mend it".into()),
+        }
+    }
+}
+
+/// The compiled module and the engine it belongs to.
+#[derive(Clone)]
+pub(crate) struct Code {
+    pub engine: Engine,
+    pub module: Module,
+}
+
+impl Code {
+    /// Loads the compiled module from the cache, compiling it first if need be.
+    pub(crate) fn ensure(
+        cache: &Cache,
+        artifact: &Artifact,
+        strategy: Strategy,
+        progress: &dyn Progress,
+    ) -> Result<Self, CodeError> {
+        let engine = engine::engine(strategy).map_err(CodeError::Engine)?;
+        let path = path_for(cache, &engine)?;
+        if let Some(code) = Self::load(&engine, &path)? {
+            return Ok(code);
+        }
+        let _lock = cache.lock("code", || progress.begin(Stage::Waiting, ""))?;
+        if let Some(code) = Self::load(&engine, &path)? {
+            return Ok(code);
+        }
+        let _step = Step::begin(progress, Stage::Compile, "");
+        let native = engine
+            .precompile_module(&split_artifact(artifact)?.code)
+            .map_err(CodeError::Compile)?;
+        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
+        drop(native);
+        Self::load(&engine, &path)?.ok_or_else(|| {
+            CodeError::Cache(CacheError::Tampered {
+                path,
+                reason: "it changed while it was being written",
+            })
+        })
+    }
+
+    /// Loads `path`, or removes it and returns `None` when it is not the file that was made.
+    fn load(engine: &Engine, path: &PathBuf) -> Result<Option<Self>, CodeError> {
+        match seal::check(path) {
+            Ok(()) => {}
+            Err(CacheError::Tampered { .. }) => {
+                tracing::debug!(path = %path.display(), "no usable code in the cache");
+                seal::remove(path)?;
+                return Ok(None);
+            }
+            Err(e) => return Err(e.into()),
+        }
+        // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
+        // holds the SHA-256 taken when it was written, in a directory that only this user can
+        // write. wasmtime itself refuses another version, configuration or set of CPU features.
+        match unsafe { Module::deserialize_file(engine, path) } {
+            Ok(module) => Ok(Some(Self {
+                engine: engine.clone(),
+                module,
+            })),
+            Err(error) => {
+                tracing::warn!(%error, "the compiled module is for another engine; making it again");
+                seal::remove(path)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The artifact's module, split.
+pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
+    let path = artifact.module();
+    let wasm = fs::read(&path).map_err(CacheError::io("read", &path))?;
+    Ok(split(&wasm)?)
+}
+
+/// Where the compiled module for this machine is kept.
+pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
+    path_for(cache, &engine::engine(Strategy::default()).map_err(CodeError::Engine)?)
+}
+
+/// Named after everything that the native code depends on: the module, and wasmtime's version,
+/// configuration, target and CPU features, which its compatibility hash covers.
+fn path_for(cache: &Cache, engine: &Engine) -> Result<PathBuf, CodeError> {
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    let name = format!("{}-{:016x}.cwasm", &PINS.files.module.sha256[..16], hasher.finish());
+    Ok(cache.dir("code")?.join(name))
+}

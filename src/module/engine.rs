@@ -1,0 +1,43 @@
+//! wasmtime's configuration.
+
+use std::sync::Arc;
+
+use wasmtime::{Config, Engine, OperatorCost};
+
+use super::PINS;
+use crate::memory::{Creator, Strategy};
+
+/// Stack left for host functions, which run on the same stack as the guest.
+const HOST_STACK: usize = 1 << 20;
+
+/// Makes an engine whose memories come by `strategy`. The compiled code is the same for all.
+pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
+    let stack = PINS.abi.stack_bytes;
+    let mut config = Config::new();
+    config
+        .wasm_exceptions(true)
+        .max_wasm_stack(stack)
+        .async_stack_size(stack + HOST_STACK)
+        .consume_fuel(true)
+        .operator_cost(costs())
+        // A trap is reported by its kind; nobody reads addresses in the interpreter.
+        .wasm_backtrace_max_frames(None)
+        .native_unwind_info(false)
+        // The code starts with an empty memory; images are mapped by `memory`.
+        .memory_init_cow(false)
+        .memory_may_move(false)
+        // The heap of exception objects: small, so checked rather than guarded.
+        .gc_heap_reservation(0)
+        .gc_heap_guard_size(0)
+        .gc_heap_reservation_for_growth(0)
+        .gc_heap_may_move(true);
+    if strategy == Strategy::Map {
+        config.with_host_memory(Arc::new(Creator));
+    }
+    Engine::new(&config)
+}
+
+/// What fuel measures: see `docs/metering.md` for the figures behind the choice.
+fn costs() -> OperatorCost {
+    OperatorCost::new()
+}

@@ -1,0 +1,209 @@
+//! The outcome: what one run returns, as one JSON document.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+/// The version of the outcome's and the request's shape; raised when a key changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a run did. Keys are always present, and in this order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// The code ran to its end, or called `sys.exit()` or `exit(0)`.
+    pub success: bool,
+    /// The value asked for: `result_var` if given, else the variable `result`, else null.
+    pub result: serde_json::Value,
+    /// Everything written to standard output, file descriptor 1 included. Bytes that are not
+    /// UTF-8 are replaced by U+FFFD.
+    pub stdout: String,
+    /// Tracebacks, warnings and whatever the code wrote to standard error.
+    pub stderr: String,
+    /// Every file that the run wrote, sorted by path.
+    pub files: Vec<FileEntry>,
+    /// Every figure captured or saved, in the order in which they were made.
+    pub plots: Vec<PlotEntry>,
+    /// Every pandas object among the global variables, in namespace order.
+    pub dataframes: Vec<DataFrameEntry>,
+    /// `Type: message` on one line, or a fixed text; null on success.
+    pub error: Option<String>,
+    /// The error in parts; null on success.
+    pub error_detail: Option<ErrorDetail>,
+    /// The code that ran.
+    pub code: String,
+    /// Which of `stdout`, `stderr`, `dataframes` and `result` were cut.
+    pub truncated: Vec<Truncated>,
+    /// What the run used.
+    pub usage: Usage,
+}
+
+impl Outcome {
+    /// The JSON Schema of an outcome as it is written, with every key that is always there
+    /// required. `docs/schema/outcome.schema.json` holds it.
+    ///
+    /// ```
+    /// let schema = belljar::Outcome::schema();
+    /// assert_eq!(schema.get("required").unwrap()[0], "success");
+    /// ```
+    pub fn schema() -> Schema {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        titled("outcome", settings.into_generator().into_root_schema_for::<Self>())
+    }
+}
+
+/// Says in a schema's title what it is of, and in which version.
+pub(crate) fn titled(what: &str, mut schema: Schema) -> Schema {
+    schema.insert("title".into(), format!("belljar {what}, version {SCHEMA_VERSION}").into());
+    schema
+}
+
+/// A file in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileEntry {
+    /// Path relative to the workspace, separated by `/`.
+    pub path: String,
+    /// Size in bytes. For a symbolic link, the length of its target.
+    pub size: u64,
+    /// Where a symbolic link points to; absent for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symlink: Option<String>,
+    /// SHA-256 in hexadecimal, when the request asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Media type, when the request asked for it and it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+}
+
+/// A figure in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlotEntry {
+    /// Path relative to the workspace, separated by `/`.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// The figure as a `data:` URI, when the request asked for inline images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64_uri: Option<String>,
+}
+
+/// A pandas object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DataFrameEntry {
+    /// The variable's name.
+    pub name: String,
+    /// Its `repr`, under the display options that the code set.
+    pub repr: String,
+    /// Columns, types and first rows, when the request asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Table>,
+}
+
+/// A DataFrame's or Series' beginning, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Table {
+    /// Column labels, as text.
+    pub columns: Vec<String>,
+    /// The columns' types, as pandas names them.
+    pub dtypes: Vec<String>,
+    /// Row labels of the rows given.
+    pub index: Vec<serde_json::Value>,
+    /// Rows and columns of the whole object.
+    pub shape: [u64; 2],
+    /// The first rows, a value for each column.
+    pub rows: Vec<Vec<serde_json::Value>>,
+    /// Whether rows or columns were left out.
+    pub truncated: bool,
+}
+
+/// What went wrong, in parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorDetail {
+    /// The sort of failure.
+    pub kind: ErrorKind,
+    /// The exception's type, or the limit's name.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The exception's message.
+    pub message: String,
+    /// The line of the code that failed or was running, counted from 1.
+    pub line: Option<u64>,
+    /// The full traceback, with the user's frames only.
+    pub traceback: Option<String>,
+    /// The status that the code exited with; only for kind `exit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i64>,
+    /// One line that says what does work here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Every violation of the policy; only for kind `policy`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+}
+
+/// A place where code violates a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Violation {
+    /// What is forbidden, such as `Forbidden import: os`.
+    pub message: String,
+    /// On which line, counted from 1.
+    pub line: Option<u64>,
+}
+
+/// The sort of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An exception that the code did not catch.
+    Exception,
+    /// The code is not Python.
+    Syntax,
+    /// The wall clock limit.
+    Timeout,
+    /// The fuel limit.
+    Fuel,
+    /// The memory limit.
+    Memory,
+    /// The policy forbids the code.
+    Policy,
+    /// The code exited with a status other than 0.
+    Exit,
+    /// The interpreter ended abnormally: a trap, a stack overflow, `os._exit`.
+    Crash,
+    /// The code printed more than the run allowed.
+    Output,
+    /// The caller interrupted the run.
+    Interrupted,
+}
+
+/// A part of the outcome that was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Truncated {
+    /// Standard output went over its limit.
+    Stdout,
+    /// Standard error went over its limit.
+    Stderr,
+    /// A pandas object's `repr` was cut, or there were too many of them.
+    Dataframes,
+    /// The result was cut.
+    Result,
+}
+
+/// What a run used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Wall clock time in milliseconds, sleep included.
+    pub wall_ms: f64,
+    /// Fuel, the deterministic measure of work: see `docs/metering.md`.
+    pub fuel: u64,
+    /// The largest size of the guest's memory above its image, in bytes.
+    pub memory_peak_bytes: u64,
+    /// Bytes written to standard output, cut ones included.
+    pub stdout_bytes: u64,
+    /// Bytes written to standard error, cut ones included.
+    pub stderr_bytes: u64,
+    /// Bytes that the run's files take in the workspace.
+    pub workspace_bytes: u64,
+}

@@ -1,0 +1,83 @@
+//! What a long set-up tells its caller while it works.
+
+use std::time::Duration;
+
+/// A step of setting up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Waiting for another process that is setting up the same cache.
+    Waiting,
+    /// Downloading the Python wheel with pip, about 94 MiB.
+    Download,
+    /// Checking and unpacking the wheel.
+    Unpack,
+    /// Compiling the Python module to native code, once per machine.
+    Compile,
+    /// Running an image's imports and warm-up.
+    Bake,
+    /// Downloading the packages of an image.
+    Packages,
+}
+
+impl Stage {
+    /// What is happening, for people.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting for another belljar that is setting up",
+            Self::Download => "downloading Python for WASI (94 MiB)",
+            Self::Unpack => "checking and unpacking it",
+            Self::Compile => "compiling it for this machine",
+            Self::Bake => "baking image",
+            Self::Packages => "downloading packages",
+        }
+    }
+
+    /// How long it usually takes on two cores.
+    #[must_use]
+    pub fn usually(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Waiting | Self::Compile => 75,
+            Self::Download | Self::Packages => 15,
+            Self::Unpack => 3,
+            Self::Bake => 8,
+        })
+    }
+}
+
+/// Receives the progress of a set-up. Every method may be called from any thread.
+pub trait Progress: Send + Sync {
+    /// `stage` begins; `subject` says on what, and may be empty.
+    fn begin(&self, stage: Stage, subject: &str);
+    /// `stage` is over, well or badly.
+    fn end(&self, stage: Stage);
+}
+
+/// A progress that nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: Stage, _: &str) {}
+    fn end(&self, _: Stage) {}
+}
+
+/// Reports a stage's end however it ends.
+pub(crate) struct Step<'a> {
+    progress: &'a dyn Progress,
+    stage: Stage,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn begin(progress: &'a dyn Progress, stage: Stage, subject: &str) -> Self {
+        progress.begin(stage, subject);
+        Self { progress, stage }
+    }
+}
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.progress.end(self.stage);
+    }
+}

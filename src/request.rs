@@ -1,0 +1,357 @@
+//! The request: what a caller asks for, unchecked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One run: code, what it may see, and how far it may go.
+///
+/// ```
+/// use belljar::Request;
+/// use std::time::Duration;
+///
+/// let request = Request::new("print(open('names.txt').read())")
+///     .file("names.txt", "Ada\nGrace\n")
+///     .timeout(Duration::from_secs(2))
+///     .memory_mib(64);
+/// assert_eq!(request.limits.timeout, Some(Duration::from_secs(2)));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Python source.
+    pub code: String,
+    /// The image to start from.
+    pub image: ImageChoice,
+    /// Files placed in the workspace before the code runs.
+    pub files: Vec<InputFile>,
+    /// Host directories that the code can read.
+    pub mounts: Vec<Mount>,
+    /// What the code reads from standard input; at its end when empty.
+    pub stdin: Vec<u8>,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Arguments: `sys.argv[1:]`.
+    pub args: Vec<String>,
+    /// How far the run may go.
+    pub limits: Limits,
+    /// What the code may contain.
+    pub policy: Policy,
+    /// Which expression statements are printed; `None` is the default of where it runs.
+    pub echo: Option<Echo>,
+    /// The variable whose value is the result, instead of `result`.
+    pub result_var: Option<String>,
+    /// Makes the run repeatable to the byte.
+    pub deterministic: Option<Deterministic>,
+    /// What is brought back.
+    pub capture: Capture,
+}
+
+/// Which image a run starts from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ImageChoice {
+    /// The smallest built-in image that has imported what the code names.
+    #[default]
+    Auto,
+    /// The image of that name.
+    Named(String),
+}
+
+/// A file placed in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// Path relative to the workspace, separated by `/`.
+    pub path: String,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// Where a file's bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A copy of this file on the host.
+    Host(PathBuf),
+}
+
+/// A host directory shown to the code, read-only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The directory on the host.
+    pub host: PathBuf,
+    /// The absolute path under which the code sees it, such as `/data`.
+    pub guest: String,
+}
+
+/// How far a run may go. `None` takes the runtime's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall clock time, counting sleep and host calls. Default 5 s.
+    pub timeout: Option<Duration>,
+    /// Memory above the image, in bytes. Default 256 MiB.
+    pub memory: Option<u64>,
+    /// Fuel. Default: as much as the time allows.
+    pub fuel: Option<u64>,
+    /// Bytes kept of each of stdout and stderr. Default 1 MiB.
+    pub output: Option<u64>,
+    /// Bytes that the run's files may take. Default 64 MiB.
+    pub workspace: Option<u64>,
+    /// Files and directories that the run may create. Default 1,000.
+    pub files: Option<u64>,
+}
+
+/// What code may contain. A comfort for the caller: isolation never depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Everything that Python offers.
+    #[default]
+    Open,
+    /// An allow-list of imports, and names and attributes that are forbidden.
+    Strict,
+    /// The same check with the caller's own lists.
+    Custom(Rules),
+}
+
+/// The lists of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rules {
+    /// Top-level modules that may be imported.
+    pub imports: Vec<String>,
+    /// Names that may not be used.
+    pub forbidden_names: Vec<String>,
+    /// Attributes that may not be used.
+    pub forbidden_attributes: Vec<String>,
+}
+
+/// Which top-level expression statements are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Echo {
+    /// None: the default of a run.
+    None,
+    /// Every one that is not `None`, as `str`: the default of a session.
+    All,
+    /// The last one, as `repr`, like a notebook.
+    Last,
+}
+
+/// Makes a run repeatable: the same request gives the same bytes and the same fuel. The times of
+/// files follow the clock below, and directories list their files by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Deterministic {
+    /// Seeds `random`, `numpy.random` and the system's random numbers.
+    pub seed: u64,
+    /// What the clock says when the code starts, in seconds since 1970.
+    pub epoch: u64,
+    /// By how many nanoseconds the clock moves on every reading; 0 freezes it. Sleeping moves it
+    /// by the time slept, and takes none.
+    pub step_ns: u64,
+}
+
+impl Default for Deterministic {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            epoch: 1_767_225_600,
+            step_ns: 1_000,
+        }
+    }
+}
+
+/// What is brought back from a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capture {
+    /// Whether open and shown figures are saved.
+    pub figures: bool,
+    /// The format of those figures.
+    pub figure_format: FigureFormat,
+    /// Their resolution in dots per inch, from 1 to 600; by default the figure's own.
+    pub figure_dpi: Option<u32>,
+    /// The most figures captured in one run.
+    pub figure_count: u32,
+    /// Whether plots carry their bytes as a `data:` URI.
+    pub inline_images: bool,
+    /// Whether pandas objects are reported.
+    pub dataframes: bool,
+    /// The most characters of a pandas object's `repr`.
+    pub dataframe_chars: u32,
+    /// Rows of each pandas object that are given as data; none by default.
+    pub table_rows: Option<u32>,
+    /// Whether files carry their SHA-256.
+    pub file_hashes: bool,
+    /// Whether files carry their media type.
+    pub media_types: bool,
+    /// The most bytes of the result as JSON.
+    pub result_bytes: u32,
+}
+
+impl Default for Capture {
+    fn default() -> Self {
+        Self {
+            figures: true,
+            figure_format: FigureFormat::Png,
+            figure_dpi: None,
+            figure_count: 50,
+            inline_images: false,
+            dataframes: true,
+            dataframe_chars: 10_000,
+            table_rows: None,
+            file_hashes: false,
+            media_types: false,
+            result_bytes: 1 << 20,
+        }
+    }
+}
+
+/// The format of captured figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FigureFormat {
+    /// Pixels.
+    #[default]
+    Png,
+    /// Vectors.
+    Svg,
+}
+
+impl Request {
+    /// A request to run `code` with every default.
+    pub fn new(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Starts from the image `name`; `auto` chooses one by the imports that the code names.
+    #[must_use]
+    pub fn image(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.image = match name.as_str() {
+            "auto" => ImageChoice::Auto,
+            _ => ImageChoice::Named(name),
+        };
+        self
+    }
+
+    /// Places a file with these bytes in the workspace.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        self.files.push(InputFile {
+            path: path.into(),
+            content: Content::Bytes(bytes.into()),
+        });
+        self
+    }
+
+    /// Places a copy of a host file in the workspace.
+    #[must_use]
+    pub fn host_file(mut self, path: impl Into<String>, host: impl Into<PathBuf>) -> Self {
+        self.files.push(InputFile {
+            path: path.into(),
+            content: Content::Host(host.into()),
+        });
+        self
+    }
+
+    /// Shows a host directory to the code, read-only, at an absolute path.
+    #[must_use]
+    pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
+        self.mounts.push(Mount {
+            host: host.into(),
+            guest: guest.into(),
+        });
+        self
+    }
+
+    /// Gives the code something to read from standard input.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds an argument to `sys.argv`.
+    #[must_use]
+    pub fn arg(mut self, value: impl Into<String>) -> Self {
+        self.args.push(value.into());
+        self
+    }
+
+    /// Limits the wall clock time.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.limits.timeout = Some(timeout);
+        self
+    }
+
+    /// Limits the memory above the image, in MiB.
+    #[must_use]
+    pub fn memory_mib(mut self, mib: u64) -> Self {
+        self.limits.memory = Some(mib.saturating_mul(1 << 20));
+        self
+    }
+
+    /// Limits the fuel.
+    #[must_use]
+    pub fn fuel(mut self, fuel: u64) -> Self {
+        self.limits.fuel = Some(fuel);
+        self
+    }
+
+    /// Replaces all limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Restricts what the code may contain.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Chooses which expression statements are printed.
+    #[must_use]
+    pub fn echo(mut self, echo: Echo) -> Self {
+        self.echo = Some(echo);
+        self
+    }
+
+    /// Names the variable whose value is the result.
+    #[must_use]
+    pub fn result_var(mut self, name: impl Into<String>) -> Self {
+        self.result_var = Some(name.into());
+        self
+    }
+
+    /// Makes the run repeatable.
+    #[must_use]
+    pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
+        self.deterministic = Some(deterministic);
+        self
+    }
+
+    /// Chooses what is brought back.
+    #[must_use]
+    pub fn capture(mut self, capture: Capture) -> Self {
+        self.capture = capture;
+        self
+    }
+}

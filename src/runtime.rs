@@ -1,0 +1,420 @@
+//! The runtime: everything that runs share, and the way in.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+use crate::cache::Cache;
+use crate::doctor::file_size;
+use crate::error::Error;
+use crate::image::{Image, ImageStore, Manifest, StoredImage, choose};
+use crate::instance::{Factory, OutputWatcher};
+use crate::memory::Strategy;
+use crate::module::{Artifact, Code};
+use crate::policy::{Bounds, Plan, resolve};
+use crate::progress::{Progress, Silent};
+use crate::request::{ImageChoice, Policy, Request, Rules};
+use crate::run::{self, CheckReport, Run, Tools};
+use crate::workspace::Workspaces;
+
+/// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), belljar::Error> {
+/// use belljar::{Request, Runtime};
+///
+/// let runtime = Runtime::builder().build()?;
+/// let run = runtime.run(Request::new("print(sum(range(10)))")).await?;
+/// assert_eq!(run.outcome.stdout, "45\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    factory: Factory,
+    images: ImageStore,
+    workspaces: Arc<Workspaces>,
+    defaults: Bounds,
+    ceilings: Bounds,
+    places: Semaphore,
+    waiting: AtomicUsize,
+    queue: usize,
+}
+
+/// Builds a [`Runtime`].
+#[derive(Clone)]
+pub struct RuntimeBuilder {
+    cache: Option<PathBuf>,
+    wheel: Option<PathBuf>,
+    temp_dir: Option<PathBuf>,
+    progress: Arc<dyn Progress>,
+    concurrency: usize,
+    queue: usize,
+    defaults: Bounds,
+    ceilings: Bounds,
+    strategy: Strategy,
+}
+
+impl Default for RuntimeBuilder {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, NonZero::get);
+        Self {
+            cache: None,
+            wheel: None,
+            temp_dir: None,
+            progress: Arc::new(Silent),
+            concurrency: 4 * cores,
+            queue: 1_024,
+            defaults: Bounds::default(),
+            ceilings: Bounds::CEILINGS,
+            strategy: Strategy::default(),
+        }
+    }
+}
+
+impl RuntimeBuilder {
+    /// Keeps artifacts, code and images in `dir`, instead of `BELLJAR_CACHE` or the platform's
+    /// place for caches.
+    #[must_use]
+    pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cache = Some(dir.into());
+        self
+    }
+
+    /// Takes the Python wheel from `file` instead of downloading it; `BELLJAR_WHEEL` does the same.
+    #[must_use]
+    pub fn wheel(mut self, file: impl Into<PathBuf>) -> Self {
+        self.wheel = Some(file.into());
+        self
+    }
+
+    /// Makes workspaces in `dir`, instead of the system's directory for temporary files.
+    #[must_use]
+    pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.temp_dir = Some(dir.into());
+        self
+    }
+
+    /// Tells `progress` what takes long.
+    #[must_use]
+    pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Runs at most `runs` at once; others wait in order. Four for each core by default, so that
+    /// sleeping runs do not keep the others waiting.
+    #[must_use]
+    pub fn concurrency(mut self, runs: usize) -> Self {
+        self.concurrency = runs.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Lets at most `runs` wait, 1,024 by default; one more is refused with [`Error::Busy`].
+    #[must_use]
+    pub fn queue(mut self, runs: usize) -> Self {
+        self.queue = runs;
+        self
+    }
+
+    /// Replaces the limits of requests that name none.
+    #[must_use]
+    pub fn defaults(mut self, bounds: Bounds) -> Self {
+        self.defaults = bounds;
+        self
+    }
+
+    /// Replaces the most that a request may ask for.
+    #[must_use]
+    pub fn ceilings(mut self, bounds: Bounds) -> Self {
+        self.ceilings = bounds;
+        self
+    }
+
+    /// Chooses how images get into sandboxes.
+    #[must_use]
+    pub fn memory_strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few
+    /// milliseconds otherwise) and makes the runtime. Images are made on first use.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
+    pub fn build(self) -> Result<Runtime, Error> {
+        let cache = Cache::open(self.cache)?;
+        let wheel = self.wheel.or_else(|| {
+            std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from)
+        });
+        let artifact = Artifact::ensure(&cache, wheel.as_deref(), &*self.progress)?;
+        let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
+        let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MOST_IDLE))?;
+        Ok(Runtime {
+            inner: Arc::new(Inner {
+                factory,
+                images: ImageStore::new(cache, artifact, self.strategy, self.progress),
+                workspaces: Workspaces::new(self.temp_dir.unwrap_or_else(std::env::temp_dir)),
+                defaults: self.defaults,
+                ceilings: self.ceilings,
+                places: Semaphore::new(self.concurrency),
+                waiting: AtomicUsize::new(0),
+                queue: self.queue,
+            }),
+        })
+    }
+}
+
+/// Idle memories that are kept for reuse, each of 1 to 16 MiB.
+const MOST_IDLE: usize = 16;
+
+/// An image, as it is listed.
+#[derive(Clone, Debug)]
+pub struct ImageInfo {
+    /// What is in it; `None` when it has yet to be made.
+    pub manifest: Option<Manifest>,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+    /// What its file takes on the disk, in bytes.
+    pub disk_bytes: u64,
+    /// Whether it comes with belljar.
+    pub built_in: bool,
+    /// Whether it is there and usable.
+    pub ready: bool,
+}
+
+impl Runtime {
+    /// Starts building a runtime.
+    #[must_use]
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::default()
+    }
+
+    /// Runs a request in a fresh sandbox, on a tokio runtime that has its timer enabled.
+    ///
+    /// Dropping the future cancels the run and frees everything that it holds.
+    ///
+    /// # Errors
+    ///
+    /// When the request is refused, too many runs are waiting, or the engine fails. What the code
+    /// does wrong is in the outcome.
+    pub async fn run(&self, request: Request) -> Result<Run, Error> {
+        self.run_with(request, None).await
+    }
+
+    /// Like [`run`](Self::run), and shows the output as it is written.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn run_watched(
+        &self,
+        request: Request,
+        watcher: Arc<dyn OutputWatcher>,
+    ) -> Result<Run, Error> {
+        self.run_with(request, Some(watcher)).await
+    }
+
+    /// Like [`run`](Self::run), for programs without an asynchronous runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run), and [`Error::NotBlocking`] when it is called on a thread of an
+    /// asynchronous runtime.
+    pub fn run_blocking(&self, request: Request) -> Result<Run, Error> {
+        block_on(self.run_with(request, None))
+    }
+
+    /// Like [`run_watched`](Self::run_watched), for programs without an asynchronous runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_blocking`](Self::run_blocking).
+    pub fn run_blocking_watched(
+        &self,
+        request: Request,
+        watcher: Arc<dyn OutputWatcher>,
+    ) -> Result<Run, Error> {
+        block_on(self.run_with(request, Some(watcher)))
+    }
+
+    /// Looks at code without running it: what `rules` forbid in it, and what it imports in vain.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn check(&self, code: &str, rules: &Rules) -> Result<CheckReport, Error> {
+        let inner = &*self.inner;
+        let request = Request::new(code).policy(Policy::Custom(rules.clone())).image("core");
+        let plan = resolve(request, &inner.defaults, &inner.ceilings)?;
+        let _place = inner.place().await?;
+        let image = self.image_for(&plan).await?;
+        run::check(self.tools(&image, None), plan).await
+    }
+
+    /// Like [`check`](Self::check), for programs without an asynchronous runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_blocking`](Self::run_blocking).
+    pub fn check_blocking(&self, code: &str, rules: &Rules) -> Result<CheckReport, Error> {
+        block_on(self.check(code, rules))
+    }
+
+    /// Loads the image `name`, making it first if need be, so that no run has to. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such image, or it cannot be made.
+    pub fn prepare_image(&self, name: &str) -> Result<(), Error> {
+        self.inner.images.ensure(&self.inner.factory, name)?;
+        Ok(())
+    }
+
+    /// Makes an image from a recipe file, again if it was there already. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the recipe is not valid, its packages cannot be had, or its code fails.
+    pub fn build_image(&self, recipe: &Path) -> Result<ImageInfo, Error> {
+        Ok(self.inner.images.build(&self.inner.factory, recipe)?.into())
+    }
+
+    /// Lists all images, the built-in ones first.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be read.
+    pub fn images(&self) -> Result<Vec<ImageInfo>, Error> {
+        Ok(self.inner.images.list()?.into_iter().map(ImageInfo::from).collect())
+    }
+
+    /// Describes one image.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such image.
+    pub fn image(&self, name: &str) -> Result<ImageInfo, Error> {
+        Ok(self.inner.images.stored(name)?.into())
+    }
+
+    /// Removes an image from the cache. A built-in one is made again when it is needed.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such image, or its files cannot be removed.
+    pub fn remove_image(&self, name: &str) -> Result<(), Error> {
+        Ok(self.inner.images.remove(name)?)
+    }
+
+    async fn run_with(
+        &self,
+        request: Request,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+    ) -> Result<Run, Error> {
+        let inner = &*self.inner;
+        let plan = resolve(request, &inner.defaults, &inner.ceilings)?;
+        let _place = inner.place().await?;
+        let image = self.image_for(&plan).await?;
+        run::run(self.tools(&image, watcher), plan).await
+    }
+
+    fn tools<'a>(&'a self, image: &'a Image, watcher: Option<Arc<dyn OutputWatcher>>) -> Tools<'a> {
+        Tools {
+            factory: &self.inner.factory,
+            package_dir: self.inner.images.package_dir(image),
+            image,
+            workspaces: &self.inner.workspaces,
+            watcher,
+        }
+    }
+
+    /// The image that a plan starts from. One that is not loaded yet is loaded, or made, on a
+    /// thread that may block.
+    async fn image_for(&self, plan: &Plan) -> Result<Arc<Image>, Error> {
+        let name = match &plan.request.image {
+            ImageChoice::Auto => choose(&plan.request.code),
+            ImageChoice::Named(name) => name.as_str(),
+        };
+        if let Some(image) = self.inner.images.loaded(name) {
+            return Ok(image);
+        }
+        let (inner, name) = (Arc::clone(&self.inner), name.to_owned());
+        let made = tokio::task::spawn_blocking(move || inner.images.ensure(&inner.factory, &name));
+        Ok(made.await.map_err(Error::system("load an image on a thread"))??)
+    }
+}
+
+impl Inner {
+    /// Waits for a place among the runs, in order.
+    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let waiting = Waiting::enter(&self.waiting);
+        if waiting.before >= self.queue {
+            return Err(Error::Busy {
+                waiting: waiting.before,
+            });
+        }
+        Ok(self.places.acquire().await.expect("the semaphore is never closed"))
+    }
+}
+
+/// Counts a waiting run, for as long as it waits.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        let before = count.fetch_add(1, Ordering::AcqRel);
+        Self { count, before }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return Err(Error::NotBlocking);
+    }
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(Error::system("start a runtime for a blocking call"))?
+        .block_on(future)
+}
+
+impl From<StoredImage> for ImageInfo {
+    fn from(stored: StoredImage) -> Self {
+        let (manifest, memory_bytes) = stored.head.unzip();
+        Self {
+            ready: manifest.is_some(),
+            manifest,
+            name: stored.name,
+            memory_bytes: memory_bytes.unwrap_or(0),
+            disk_bytes: file_size(&stored.path),
+            path: stored.path,
+            built_in: stored.built_in,
+        }
+    }
+}

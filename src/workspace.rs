@@ -1,0 +1,367 @@
+//! Workspaces: the one place where a run can write, and what it left there.
+//!
+//! The host looks at a workspace through a [`Dir`] handle, which never follows a link out.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata};
+
+use crate::error::Hint;
+use crate::request::{Content, InputFile};
+
+/// A run's directory cannot be made, filled or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkspaceError {
+    /// The operating system refused something in the directory.
+    #[error("cannot {action} {path} for a run", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// An input file of the host cannot be read.
+    #[error("cannot read the input file {path}", path = path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Hint for WorkspaceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space, or set the directory with RuntimeBuilder::temp_dir".into())
+            }
+            Self::Io { .. } => None,
+            Self::Input { .. } => {
+                Some("a file must exist and be readable; mount directories".into())
+            }
+        }
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WorkspaceError {
+    move |source| WorkspaceError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Makes workspaces, and keeps those that were never written to for the next run.
+#[derive(Debug)]
+pub(crate) struct Workspaces {
+    parent: PathBuf,
+    unused: Mutex<Vec<Folder>>,
+}
+
+/// The most unused directories that are kept.
+const MOST_UNUSED: usize = 32;
+
+impl Workspaces {
+    /// Workspaces under `parent`.
+    pub(crate) fn new(parent: PathBuf) -> Arc<Self> {
+        Arc::new(Self {
+            parent,
+            unused: Mutex::default(),
+        })
+    }
+
+    /// An empty workspace with `files` placed in it.
+    pub(crate) fn create(
+        self: &Arc<Self>,
+        files: &[InputFile],
+    ) -> Result<Workspace, WorkspaceError> {
+        let kept = self.lock().pop();
+        let mut workspace = Workspace {
+            folder: Some(kept.map_or_else(|| Folder::create(&self.parent), Ok)?),
+            home: Arc::clone(self),
+            unused: false,
+            before: Snapshot::new(),
+        };
+        for file in files {
+            workspace.place(file)?;
+        }
+        if !files.is_empty() {
+            workspace.before = workspace.snapshot()?;
+        }
+        Ok(workspace)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Folder>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A directory with the two that a guest sees in it; removed when dropped.
+#[derive(Debug)]
+struct Folder {
+    outer: tempfile::TempDir,
+    dir: Dir,
+}
+
+impl Folder {
+    fn create(parent: &Path) -> Result<Self, WorkspaceError> {
+        let outer = tempfile::Builder::new()
+            .prefix("belljar-")
+            .tempdir_in(parent)
+            .map_err(failed("create a directory in", parent))?;
+        let root = outer.path().join("workspace");
+        for path in [&root, &outer.path().join("tmp")] {
+            std::fs::create_dir(path).map_err(failed("create", path))?;
+        }
+        let dir =
+            Dir::open_ambient_dir(&root, ambient_authority()).map_err(failed("open", &root))?;
+        Ok(Self { outer, dir })
+    }
+}
+
+/// A fresh directory for one run or session; removed, or if it was never written to given back,
+/// when dropped.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// `None` only once it was given away.
+    folder: Option<Folder>,
+    home: Arc<Workspaces>,
+    unused: bool,
+    before: Snapshot,
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let Some(folder) = self.folder.take().filter(|_| self.unused) else {
+            return;
+        };
+        let mut unused = self.home.lock();
+        if unused.len() < MOST_UNUSED {
+            unused.push(folder);
+        }
+    }
+}
+
+/// What is in a workspace at one time, by path.
+pub(crate) type Snapshot = BTreeMap<String, Entry>;
+
+/// A file or a symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub size: u64,
+    pub link: Option<String>,
+    /// Tells a rewritten file from an untouched one: inode, and times of modification and change.
+    identity: (u64, Option<SystemTime>, i128),
+}
+
+impl Workspace {
+    /// Declares that nothing was placed in it and no guest wrote to it.
+    pub(crate) fn declare_unused(&mut self) {
+        self.unused = self.before.is_empty();
+    }
+
+    fn folder(&self) -> &Folder {
+        self.folder.as_ref().expect("a workspace has its folder until it is given away")
+    }
+
+    fn dir(&self) -> &Dir {
+        &self.folder().dir
+    }
+
+    /// The directory that the guest sees as `/workspace`.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder().outer.path().join("workspace")
+    }
+
+    /// The directory that the guest sees as `/tmp`.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder().outer.path().join("tmp")
+    }
+
+    /// Bytes and files that were in it before the run.
+    pub(crate) fn before(&self) -> (u64, u64) {
+        (self.before.values().map(|e| e.size).sum(), self.before.len() as u64)
+    }
+
+    /// What is new or changed since the run began, sorted by path.
+    pub(crate) fn changes(&self) -> Result<Snapshot, WorkspaceError> {
+        let mut now = self.snapshot()?;
+        now.retain(|path, entry| self.before.get(path) != Some(entry));
+        Ok(now)
+    }
+
+    /// Opens a regular file, never through a link that leaves the workspace.
+    pub(crate) fn open(&self, path: &str) -> io::Result<cap_std::fs::File> {
+        if !self.dir().symlink_metadata(path)?.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.dir().open(path)
+    }
+
+    /// Gives the directory to the caller.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        let folder = self.folder.take().expect("a workspace has its folder until it is given away");
+        folder.outer.keep().join("workspace")
+    }
+
+    fn place(&self, file: &InputFile) -> Result<(), WorkspaceError> {
+        let path = Path::new(&file.path);
+        if let Some(parent) = path.parent() {
+            self.dir().create_dir_all(parent).map_err(failed("create the directory of", path))?;
+        }
+        match &file.content {
+            Content::Bytes(bytes) => self.dir().write(path, bytes).map_err(failed("write", path)),
+            Content::Host(host) => {
+                let unreadable = |source| WorkspaceError::Input {
+                    path: host.clone(),
+                    source,
+                };
+                let mut from = std::fs::File::open(host).map_err(unreadable)?;
+                if !from.metadata().map_err(unreadable)?.is_file() {
+                    return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+                }
+                let mut to = self.dir().create(path).map_err(failed("write", path))?.into_std();
+                io::copy(&mut from, &mut to).map_err(failed("copy to", path))?;
+                Ok(())
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
+        let mut found = Snapshot::new();
+        let mut waiting = vec![String::new()];
+        while let Some(folder) = waiting.pop() {
+            let at = if folder.is_empty() {
+                "."
+            } else {
+                folder.as_str()
+            };
+            let entries = self.dir().read_dir(at).map_err(failed("list", Path::new(at)))?;
+            for entry in entries {
+                let entry = entry.map_err(failed("list", Path::new(at)))?;
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                let path = if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                };
+                let meta = self
+                    .dir()
+                    .symlink_metadata(&path)
+                    .map_err(failed("look at", Path::new(&path)))?;
+                if meta.is_dir() {
+                    waiting.push(path);
+                } else if let Some(entry) = self.entry(&path, &meta) {
+                    found.insert(path, entry);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A regular file, or a link that leads to one inside the workspace; nothing else is listed.
+    fn entry(&self, path: &str, meta: &Metadata) -> Option<Entry> {
+        let link = if meta.is_symlink() {
+            let target = self.dir().read_link_contents(path).ok()?;
+            self.dir().metadata(path).ok().filter(Metadata::is_file)?;
+            Some(target.into_os_string().into_string().ok()?)
+        } else if meta.is_file() {
+            None
+        } else {
+            return None;
+        };
+        Some(Entry {
+            size: meta.len(),
+            link,
+            identity: identity(meta),
+        })
+    }
+}
+
+#[cfg(unix)]
+fn identity(meta: &Metadata) -> (u64, Option<SystemTime>, i128) {
+    use cap_std::fs::MetadataExt;
+    let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+    (meta.ino(), meta.modified().ok().map(cap_std::time::SystemTime::into_std), changed)
+}
+
+#[cfg(not(unix))]
+fn identity(meta: &Metadata) -> (u64, Option<SystemTime>, i128) {
+    (0, meta.modified().ok().map(cap_std::time::SystemTime::into_std), 0)
+}
+
+/// Reads a file of a workspace, at most `most` bytes of it.
+pub(crate) fn read(workspace: &Workspace, path: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    workspace.open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A directory that a guest writes to, as the host measures it; links are not followed.
+#[derive(Debug)]
+pub(crate) struct Tree(PathBuf);
+
+impl Tree {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self(root)
+    }
+
+    /// Bytes and files, directories included, below the root.
+    pub(crate) fn measure(&self) -> io::Result<(u64, u64)> {
+        let (mut bytes, mut files) = (0, 0);
+        self.walk(Path::new("."), |_, meta| {
+            files += 1;
+            bytes += if meta.is_dir() { 0 } else { meta.len() };
+        })?;
+        Ok((bytes, files))
+    }
+
+    /// How many names and bytes of names the deepest path below `path` has.
+    pub(crate) fn height(&self, path: &str) -> Option<(usize, usize)> {
+        let start = Path::new(path);
+        if !self.open().ok()?.symlink_metadata(start).ok()?.is_dir() {
+            return Some((0, 0));
+        }
+        let (mut parts, mut bytes) = (0, 0);
+        self.walk(start, |below, _| {
+            parts = parts.max(below.components().count());
+            bytes = bytes.max(below.as_os_str().len() + 1);
+        })
+        .ok()?;
+        Some((parts, bytes))
+    }
+
+    /// Opened only to measure, which few runs need.
+    fn open(&self) -> io::Result<Dir> {
+        Dir::open_ambient_dir(&self.0, ambient_authority())
+    }
+
+    /// Visits everything below `start`, by its path from there.
+    fn walk(&self, start: &Path, mut visit: impl FnMut(&Path, &Metadata)) -> io::Result<()> {
+        let root = self.open()?;
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(folder) = waiting.pop() {
+            for entry in root.read_dir(start.join(&folder))? {
+                let entry = entry?;
+                let path = folder.join(entry.file_name());
+                let meta = entry.metadata()?;
+                visit(&path, &meta);
+                if meta.is_dir() {
+                    waiting.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! The cache directory: files that are not what was written there, places that cannot be written.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use belljar::doctor::{self, State};
+use belljar::progress::{Progress, Stage};
+use belljar::{Error, Request, Runtime};
+
+use crate::support::{chain, run_on, runtime};
+
+/// Where the shared runtime keeps its files.
+fn shared() -> PathBuf {
+    runtime().prepare_image("core").unwrap();
+    let core = runtime().image("core").unwrap().path;
+    core.parent().unwrap().parent().unwrap().to_owned()
+}
+
+/// A cache like the shared one, for a test that spoils it.
+pub fn copy_of_the_shared_one() -> tempfile::TempDir {
+    runtime().prepare_image("data").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    copy(&shared(), dir.path());
+    dir
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Notes what a runtime had to do.
+#[derive(Default)]
+struct Notes(Mutex<Vec<Stage>>);
+
+impl Progress for Notes {
+    fn begin(&self, stage: Stage, _: &str) {
+        self.0.lock().unwrap().push(stage);
+    }
+
+    fn end(&self, _: Stage) {}
+}
+
+impl Notes {
+    fn take(&self) -> Vec<Stage> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// Starts a runtime on a cache, runs something, and says what had to be made.
+#[track_caller]
+fn works(cache: &Path) -> Vec<Stage> {
+    let notes = Arc::new(Notes::default());
+    let runtime = Runtime::builder()
+        .cache(cache)
+        .progress(notes.clone())
+        .build()
+        .unwrap_or_else(|e| panic!("{}", chain(&e)));
+    let outcome = run_on(&runtime, Request::new("print('works')").image("core")).outcome;
+    assert_eq!(outcome.stdout, "works\n", "{outcome:#?}");
+    notes.take()
+}
+
+/// The files of a directory with this ending.
+fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_str().unwrap().ends_with(ending))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The file of a built-in image.
+fn image_file(cache: &Path, image: &str) -> PathBuf {
+    let all = files(&cache.join("images"), "");
+    let file = all.iter().find(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(image) && path.extension() != Some("seal".as_ref())
+    });
+    file.unwrap_or_else(|| panic!("no {image} image among {all:?}")).clone()
+}
+
+fn seal_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".seal");
+    name.into()
+}
+
+/// Changes one byte in the middle, and nothing about the file's size.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn halve(path: &Path) {
+    let size = fs::metadata(path).unwrap().len();
+    fs::File::options().write(true).open(path).unwrap().set_len(size / 2).unwrap();
+}
+
+#[test]
+fn a_copied_cache_is_as_good() {
+    let cache = copy_of_the_shared_one();
+    assert_eq!(works(cache.path()), []);
+    assert!(
+        doctor::examine(Some(cache.path().into()))
+            .iter()
+            .all(|f| f.state == State::Good || f.state == State::Missing)
+    );
+}
+
+/// A way to spoil an image file.
+type Spoil = fn(&Path);
+
+#[test]
+fn an_image_that_is_not_the_one_written_is_made_again() {
+    let ways: [(&str, Spoil); 8] = [
+        ("truncated", halve),
+        ("emptied", |path| fs::write(path, "").unwrap()),
+        ("changed", flip),
+        ("changed in its head", |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[9] ^= 0xff;
+            fs::write(path, bytes).unwrap();
+        }),
+        ("foreign", |path| fs::write(path, vec![0x7f; 1 << 20]).unwrap()),
+        ("without a seal", |path| fs::remove_file(seal_of(path)).unwrap()),
+        ("with half a seal", |path| halve(&seal_of(path))),
+        ("with another's seal", |path| {
+            let artifact = files(path.parent().unwrap(), ".seal");
+            let other = artifact.iter().find(|p| **p != seal_of(path)).unwrap();
+            fs::copy(other, seal_of(path)).unwrap();
+        }),
+    ];
+    let cache = copy_of_the_shared_one();
+    for (how, spoil) in ways {
+        let image = image_file(cache.path(), "core");
+        spoil(&image);
+        let findings = doctor::examine(Some(cache.path().into()));
+        assert!(findings.iter().any(|f| f.state != State::Good), "{how}: {findings:#?}");
+        let made = works(cache.path());
+        assert!(made.contains(&Stage::Bake), "{how}: {made:?}");
+        assert!(!made.contains(&Stage::Compile), "{how}: {made:?}");
+    }
+    assert_eq!(works(cache.path()), []);
+}
+
+/// Another image in the place of `core`, seal and all, is not `core`.
+#[test]
+fn an_image_under_another_name_is_refused() {
+    let cache = copy_of_the_shared_one();
+    let [core, data] = ["core", "data"].map(|image| image_file(cache.path(), image));
+    fs::copy(&data, &core).unwrap();
+    fs::copy(seal_of(&data), seal_of(&core)).unwrap();
+    let made = works(cache.path());
+    assert!(made.contains(&Stage::Bake), "{made:?}");
+}
+
+#[test]
+fn an_artifact_that_was_changed_is_unpacked_again() {
+    let cache = copy_of_the_shared_one();
+    let artifact = fs::read_dir(cache.path())
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.file_name().unwrap().to_str().unwrap().starts_with("artifact-"))
+        .unwrap();
+    let module = files(&artifact, ".wasm");
+    flip(&module[0]);
+    let made = works(cache.path());
+    assert!(made.contains(&Stage::Unpack), "{made:?}");
+    assert!(!made.contains(&Stage::Compile), "{made:?}");
+    assert_eq!(works(cache.path()), []);
+}
+
+/// Two processes find code that is not what was written: one of them compiles, the other waits.
+#[test]
+fn code_that_was_changed_is_compiled_again_and_only_once() {
+    const PLACE: &str = "BELLJAR_TEST_CACHE";
+    if let Some(place) = std::env::var_os(PLACE) {
+        println!("made {:?}", works(Path::new(&place)));
+        return;
+    }
+    let cache = copy_of_the_shared_one();
+    let code = files(&cache.path().join("code"), ".cwasm");
+    assert_eq!(code.len(), 1, "{code:?}");
+    flip(&code[0]);
+    let findings = doctor::examine(Some(cache.path().into()));
+    let bad: Vec<_> = findings.iter().filter(|f| f.state == State::Bad).collect();
+    assert_eq!(bad.len(), 1, "{findings:#?}");
+    assert!(bad[0].mend.is_some(), "{bad:?}");
+
+    let start = || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cache::code_that_was_changed_is_compiled_again_and_only_once"])
+            .arg("--nocapture")
+            .env(PLACE, cache.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let printed: Vec<String> = [start(), start()]
+        .into_iter()
+        .map(|child| {
+            let output = child.wait_with_output().unwrap();
+            let stdout = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+            stdout
+        })
+        .collect();
+    let compiled = printed.iter().filter(|text| text.contains("Compile")).count();
+    assert_eq!(compiled, 1, "{printed:#?}");
+    assert!(printed.iter().any(|text| text.contains("Waiting")), "{printed:#?}");
+    assert_eq!(works(cache.path()), []);
+}
+
+#[test]
+fn only_the_user_can_read_it() {
+    let cache = copy_of_the_shared_one();
+    // Made anew, so that it is the engine that sets the modes.
+    fs::remove_dir_all(cache.path().join("images")).unwrap();
+    works(cache.path());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&cache.path().join("images")), 0o700);
+    for path in files(&cache.path().join("images"), "") {
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_a_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a file");
+    fs::write(&file, "").unwrap();
+    for place in [file.join("cache"), PathBuf::from("/proc/belljar/cache"), file] {
+        let Err(error) = Runtime::builder().cache(&place).build() else {
+            panic!("a cache was made at {}", place.display());
+        };
+        assert!(matches!(error, Error::Cache(_)), "{error:?}");
+        let text = chain(&error);
+        assert!(text.contains(place.to_str().unwrap()), "{text}");
+    }
+}
+
+/// A small file system of the test's own; `None` where this user may not mount one.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount(options: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(dir.path())
+            .stderr(Stdio::null())
+            .status();
+        let mounted = status.is_ok_and(|s| s.success());
+        if !mounted {
+            println!("not tried: this user cannot mount a file system");
+        }
+        mounted.then_some(Self(dir))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn make_read_only(&self) {
+        let status =
+            Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_clear_error() {
+    let source = copy_of_the_shared_one();
+    // Everything but the images is there, and room for a third of one.
+    fs::remove_dir_all(source.path().join("images")).unwrap();
+    let size = directory_size(source.path());
+    let Some(disk) = Disk::mount(&format!("size={}", size + (6 << 20))) else {
+        return;
+    };
+    copy(source.path(), disk.path());
+    let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+    let error = runtime.run_blocking(Request::new("1").image("core")).unwrap_err();
+    let text = chain(&error);
+    assert!(text.contains("No space left on device"), "{text}");
+    assert!(text.contains(disk.path().to_str().unwrap()), "{text}");
+    let hint = error.hint().unwrap_or_default();
+    assert!(hint.contains("BELLJAR_CACHE"), "{hint:?}");
+    // Nothing half-written is left in the way.
+    for path in files(&disk.path().join("images"), "") {
+        assert!(path.ends_with(".lock") || fs::metadata(&path).unwrap().len() == 0, "{path:?}");
+    }
+}
+
+fn directory_size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| {
+            if entry.file_type().unwrap().is_dir() {
+                directory_size(&entry.path())
+            } else {
+                entry.metadata().unwrap().len().next_multiple_of(4096)
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn a_read_only_cache_works_when_all_is_there() {
+    let Some(disk) = Disk::mount("size=1g") else {
+        return;
+    };
+    copy(&shared(), disk.path());
+    disk.make_read_only();
+    assert_eq!(works(disk.path()), []);
+}
+
+#[test]
+fn a_read_only_disk_without_a_cache_is_a_clear_error() {
+    let Some(disk) = Disk::mount("size=1m") else {
+        return;
+    };
+    disk.make_read_only();
+    let Err(error) = Runtime::builder().cache(disk.path().join("cache")).build() else {
+        panic!("a cache was made on a read-only disk");
+    };
+    assert!(chain(&error).contains("Read-only file system"), "{}", chain(&error));
+    assert!(error.hint().unwrap_or_default().contains("BELLJAR_CACHE"), "{:?}", error.hint());
+}
+
+#[test]
+fn a_full_disk_for_workspaces() {
+    let Some(disk) = Disk::mount("size=1m") else {
+        return;
+    };
+    let runtime = Runtime::builder().temp_dir(disk.path()).build().unwrap();
+    // The code is told, as on any full disk.
+    let code = "import errno\ntry:\n    with open('big.bin', 'wb') as file:\n        \
+                for _ in range(64):\n            file.write(bytes(1 << 16))\n\
+                except OSError as error:\n    print(errno.errorcode[error.errno])";
+    let outcome = run_on(&runtime, Request::new(code)).outcome;
+    assert_eq!(outcome.stdout, "ENOSPC\n", "{outcome:#?}");
+    // And so is the caller, when there is no room even for what is carried in.
+    let request = Request::new("1").file("big.bin", vec![1; 2 << 20]);
+    let error = runtime.run_blocking(request).unwrap_err();
+    assert!(chain(&error).contains("No space left on device"), "{}", chain(&error));
+    assert!(error.hint().is_some());
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0, "its directory was left");
+}
+
+#[test]
+fn a_workspace_that_cannot_be_made_is_a_clear_error() {
+    let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
+    let error = runtime.run_blocking(Request::new("1")).unwrap_err();
+    assert!(matches!(error, Error::Workspace(_)), "{error:?}");
+    assert!(chain(&error).contains("/nowhere/at/all"), "{}", chain(&error));
+}

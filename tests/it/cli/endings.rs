@@ -1,0 +1,96 @@
+use super::*;
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let kill = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+}
+
+/// Starts code that never ends by itself, in a directory for temporary files of its own.
+fn started(args: &[&str], input: &str) -> (Child, TempDir) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut command = belljar();
+    command.args(args).env("TMPDIR", temp.path()).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    (child, temp)
+}
+
+fn entries(folder: &TempDir) -> usize {
+    fs::read_dir(folder.path()).unwrap().count()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_run_and_leaves_nothing_behind() {
+    for (name, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let code = "print('ready', flush=True)\nopen('a', 'w').write('x')\nwhile True: pass";
+        let (mut child, temp) = started(&["run", "-", "--timeout", "60"], code);
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(entries(&temp), 1, "the workspace");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{name}");
+        assert_eq!(entries(&temp), 0, "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_batch_and_leaves_nothing_behind() {
+    let forever = json!({"code": "while True: pass", "timeout": 60});
+    let input = lines(&[json!({"id": 1, "code": "1"}), forever.clone(), forever]);
+    let (mut child, temp) = started(&["batch", "--jobs", "2"], &input);
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with(r#"{"id":1,"#), "{line}");
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(entries(&temp), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_the_parent_ignores_is_ignored() {
+    let mut shell = Command::new("sh");
+    let script = "trap '' HUP; exec \"$0\" run -c \
+                  'import time; print(1, flush=True); time.sleep(1); print(2)'";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_belljar")]);
+    let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    reader.read_line(&mut text).unwrap();
+    signal(&child, "-HUP");
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), child.wait().unwrap().code()), ("1\n2\n", Some(0)));
+}
+
+/// Reads the beginning of the output, and closes it.
+fn ended_unread(args: &[&str], input: &str) -> (Ran, TempDir) {
+    let (mut child, temp) = started(args, input);
+    let mut start = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    (child.wait_with_output().unwrap().into(), temp)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let (ran, temp) = ended_unread(&["run", "-", "--timeout", "60"], "while True: print('y')");
+    assert_eq!((ran.status, ran.stderr.as_str()), (141, ""));
+    assert_eq!(entries(&temp), 0);
+    let many = lines(&vec![json!({"code": "print('y' * 10000)"}); 100]);
+    let (ran, temp) = ended_unread(&["batch"], &many);
+    assert_eq!((ran.status, ran.stderr.as_str()), (141, ""));
+    assert_eq!(entries(&temp), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    for args in [["run", "-c", "print(1)"].as_slice(), &["run", "--json", "-c", "1"], &["doctor"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = Ran::from(belljar().args(args).stdout(full).output().unwrap()).exits(3);
+        assert!(ran.stderr.starts_with("error: cannot write to standard output: "));
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+
+#[test]
+fn setup_is_done_once_and_doctor_agrees() {
+    let ran = ran(&["setup", "--image", "core", "--image", "data"]).exits(0);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("image data is ready"), "{}", ran.stderr);
+    let doctor = super::ran(&["doctor", "--json"]);
+    let findings = doctor.json()["findings"].as_array().unwrap().clone();
+    assert!(findings.len() > 2, "{findings:?}");
+    assert!(findings.iter().all(|finding| finding["state"] != "bad"), "{findings:?}");
+}
+
+#[test]
+fn doctor_says_how_to_mend_an_empty_cache_and_fills_nothing() {
+    let cache = folder(&[]);
+    let args = ["--cache", cache.path().to_str().unwrap(), "doctor"];
+    let ran = ran(&args).exits(1);
+    assert!(
+        ran.stdout.contains("missing") && ran.stdout.contains("belljar setup"),
+        "{}",
+        ran.stdout
+    );
+    let bytes: u64 = fs::read_dir(cache.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap())
+        .filter(fs::Metadata::is_file)
+        .map(|metadata| metadata.len())
+        .sum();
+    assert_eq!(bytes, 0);
+}
+
+#[test]
+fn licenses_are_listed_and_shown() {
+    let list = ran(&["licenses"]).exits(0).stdout;
+    for package in ["numpy", "pandas", "matplotlib"] {
+        assert!(list.lines().any(|line| line.starts_with(package)), "{package} in\n{list}");
+        assert!(!list.contains("===="), "a heading instead of a licence in\n{list}");
+    }
+    let numpy = ran(&["licenses", "NumPy"]).exits(0).stdout;
+    assert!(numpy.contains("NumPy Developers"), "{numpy}");
+    assert!(ran(&["licenses", "--full"]).exits(0).stdout.len() > 20_000);
+    ran(&["licenses", "nonesuch"]).exits(2);
+    let json = ran(&["licenses", "--json"]).exits(0).json();
+    assert!(json[0]["package"].is_string() && json[0].get("text").is_none());
+}
+
+#[test]
+fn images_are_listed_and_inspected() {
+    let list = ran(&["image", "list"]).exits(0).stdout;
+    assert!(list.lines().next().unwrap().starts_with("NAME"), "{list}");
+    let names: Vec<Value> = ran(&["image", "list", "--json"])
+        .exits(0)
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["name"].clone())
+        .collect();
+    for name in ["core", "data", "science"] {
+        assert!(names.contains(&json!(name)), "{names:?}");
+    }
+    ran(&["setup", "--image", "data"]).exits(0);
+    let page = ran(&["image", "inspect", "data"]).exits(0).stdout;
+    assert!(page.contains("pandas") && page.contains("MiB"), "{page}");
+    let json = ran(&["image", "inspect", "data", "--json"]).exits(0).json();
+    assert_eq!((&json["built_in"], &json["ready"]), (&json!(true), &json!(true)));
+    ran(&["image", "inspect", "nonesuch"]).exits(2);
+}
+
+#[test]
+fn an_image_is_built_used_and_removed() {
+    let recipe = "name = \"cli-test\"\nbase = \"core\"\ndescription = \"A test\"\n\
+                  imports = [\"heapq\"]\ninit = \"import heapq; heapq.answer = 42\"\n";
+    let folder = folder(&[("cli-test.toml", recipe), ("bad.toml", "nam = \"x\"")]);
+    let built = ran_in(folder.path(), &["image", "build", "cli-test.toml"]).exits(0);
+    assert!(built.stderr.contains("--image cli-test"), "{}", built.stderr);
+    let used =
+        ran(&["run", "--image", "cli-test", "-c", "import heapq; print(heapq.answer)"]).exits(0);
+    assert_eq!(used.stdout, "42\n");
+    let removed = ran(&["image", "remove", "cli-test", "--json"]).exits(0);
+    assert_eq!(removed.json(), json!({"removed": "cli-test"}));
+    ran(&["image", "inspect", "cli-test"]).exits(2);
+    ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
+}
+
+#[test]
+fn check_finds_what_the_policy_forbids() {
+    let code = "import math\nimport os\nimport nonesuch_module\nprint(eval('1'))";
+    let ran = ran(&["check", "-c", code]).exits(1);
+    insta::assert_snapshot!(ran.page());
+    let open = super::ran(&["check", "--policy", "open", "--json", "-c", code]).exits(1).json();
+    assert_eq!(open["violations"], json!([]));
+    assert_eq!(open["missing_imports"], json!(["nonesuch_module"]));
+    let broken = super::ran(&["check", "--policy", "open", "-c", "1 +"]).exits(1);
+    assert!(broken.stdout.starts_with("line 1: SyntaxError: "), "{}", broken.stdout);
+    super::ran(&["check", "--policy", "open", "--allow-import", "os", "-c", "1"]).exits(2);
+    super::ran(&["check", "-c", "import math"]).exits(0);
+    super::ran(&["check", "-c", "import os", "--allow-import", "os"]).exits(0);
+}
+
+#[test]
+fn what_goes_in_and_out_fits_the_schemas() {
+    let schema = |of| {
+        let schema = ran(&["schema", of]).exits(0).json();
+        let published = format!("{}/docs/schema/{of}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let published: Value = serde_json::from_slice(&fs::read(published).unwrap()).unwrap();
+        assert_eq!(schema, published);
+        jsonschema::validator_for(&schema).unwrap()
+    };
+    let outcome = ran(&["run", "--json", "-c", "import pandas as pd\ndf = pd.DataFrame()\n1/0"]);
+    schema("outcome").validate(&outcome.json()).unwrap();
+    let request = schema("request");
+    let good =
+        json!({"id": 1, "code": "1", "files": {"a": "t", "b": {"base64": ""}}, "policy": "strict"});
+    request.validate(&good).unwrap();
+    for bad in
+        [json!({"id": 1}), json!({"code": "", "cod": ""}), json!({"code": "", "files": {"a": 1}})]
+    {
+        assert!(request.validate(&bad).is_err(), "{bad}");
+    }
+}

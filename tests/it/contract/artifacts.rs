@@ -1,0 +1,201 @@
+//! Items 5, 6, 11 and the options of what is brought back.
+
+use std::fs;
+
+use belljar::{Capture, Error, FigureFormat, Request};
+
+use crate::case;
+use crate::support::{paths, run, run_on, runtime_in, succeeded};
+
+const LINKS: &str = "
+import os
+os.makedirs('inside')
+open('inside/real.txt', 'w').write('real')
+os.symlink('inside/real.txt', 'to-file')
+os.symlink('inside', 'to-directory')
+try:
+    os.symlink(TARGET, 'out')
+except OSError:
+    os.symlink('../../secret.txt', 'out')
+";
+
+#[test]
+fn contract_11_links_are_never_followed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("secret.txt");
+    fs::write(&secret, "top secret").unwrap();
+    let runtime = runtime_in(dir.path());
+    let code = LINKS.replace("TARGET", &format!("{:?}", secret.to_str().unwrap()));
+    let run = run_on(&runtime, Request::new(code));
+    for path in ["out", "to-directory/../../secret.txt", "../secret.txt", "../../secret.txt"] {
+        assert!(run.read(path).is_err(), "{path}");
+    }
+    assert!(run.read(secret.to_str().unwrap()).is_err());
+    let copies = tempfile::tempdir().unwrap();
+    let made = run.copy_to(copies.path()).unwrap();
+    assert_eq!(made, [copies.path().join("inside/real.txt")]);
+    for file in &run.outcome.files {
+        assert_ne!(file.size, 10, "{file:?} has the size of the secret");
+    }
+}
+
+#[test]
+fn contract_11_a_link_is_listed_by_what_it_is() {
+    let run = run(Request::new(
+        "import os\nopen('a.txt', 'w').write('abc')\nos.symlink('a.txt', 'link')\n\
+         os.symlink('gone', 'dangling')\nos.mkdir('empty')",
+    ));
+    succeeded(&run.outcome);
+    assert_eq!(paths(&run.outcome), ["a.txt", "link"]);
+    let link = &run.outcome.files[1];
+    assert_eq!((link.symlink.as_deref(), link.size), (Some("a.txt"), 5));
+}
+
+#[test]
+fn contract_11_artifacts_last_until_the_run_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = runtime_in(dir.path());
+    let request = Request::new("open('data.bin', 'wb').write(bytes(range(256)))");
+    let kept = run_on(&runtime, request.clone());
+    let dropped = run_on(&runtime, request);
+    assert_eq!(kept.read("data.bin").unwrap(), (0..=255).collect::<Vec<u8>>());
+    assert!(matches!(kept.read("other.bin"), Err(Error::NoSuchFile { .. })));
+    drop(dropped);
+    assert_eq!(kept.read("data.bin").unwrap().len(), 256);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+
+    let directory = kept.keep();
+    assert_eq!(fs::read(directory.join("data.bin")).unwrap().len(), 256);
+    drop(runtime);
+    assert!(directory.exists());
+}
+
+#[test]
+fn contract_11_copies_make_directories() {
+    let run = run(Request::new(
+        "import os\nos.makedirs('a/b')\nopen('a/b/c.txt', 'w').write('deep')\n\
+         open('top.txt', 'w').write('top')",
+    ));
+    let target = tempfile::tempdir().unwrap();
+    let copied = run.copy_to(&target.path().join("new/out")).unwrap();
+    assert_eq!(copied.len(), 2);
+    assert_eq!(fs::read_to_string(target.path().join("new/out/a/b/c.txt")).unwrap(), "deep");
+    assert_eq!(fs::read_to_string(target.path().join("new/out/top.txt")).unwrap(), "top");
+}
+
+#[test]
+fn contract_11_hashes_and_media_types_on_request() {
+    let capture = Capture {
+        file_hashes: true,
+        media_types: true,
+        ..Capture::default()
+    };
+    let code = "open('a.csv', 'w').write('abc')\nopen('b.unknown-kind', 'w').close()";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    let [csv, unknown] = &outcome.files[..] else {
+        panic!("{outcome:#?}");
+    };
+    assert_eq!(csv.media_type.as_deref(), Some("text/csv"));
+    assert_eq!(unknown.media_type, None);
+    let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert_eq!(csv.sha256.as_deref(), Some(abc));
+    assert_eq!(unknown.sha256.as_deref(), Some(nothing));
+}
+
+#[test]
+fn contract_11_nothing_of_a_capture_that_was_not_asked_for() {
+    let capture = Capture {
+        figures: false,
+        dataframes: false,
+        ..Capture::default()
+    };
+    let code = "import pandas as pd\nimport matplotlib.pyplot as plt\n\
+                frame = pd.DataFrame({'a': [1]})\nplt.plot([1, 2])\nplt.show()\nplt.plot([1])";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    succeeded(&outcome);
+    assert!(outcome.plots.is_empty() && outcome.files.is_empty(), "{outcome:#?}");
+    assert!(outcome.dataframes.is_empty(), "{outcome:#?}");
+}
+
+#[test]
+fn contract_05_inline_images_and_formats() {
+    let code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])";
+    let inline = |figure_format, figure_dpi| {
+        let capture = Capture {
+            figure_format,
+            figure_dpi,
+            inline_images: true,
+            ..Capture::default()
+        };
+        run(Request::new(code).capture(capture))
+    };
+    let svg = inline(FigureFormat::Svg, None);
+    assert_eq!(svg.outcome.plots[0].path, "plots/plot_1.svg");
+    let uri = svg.outcome.plots[0].base64_uri.as_deref().unwrap();
+    assert!(uri.starts_with("data:image/svg+xml;base64,"), "{}", &uri[..40]);
+    assert!(String::from_utf8(svg.read("plots/plot_1.svg").unwrap()).unwrap().contains("<svg"));
+
+    let png = inline(FigureFormat::Png, Some(50));
+    let uri = png.outcome.plots[0].base64_uri.as_deref().unwrap();
+    assert!(uri.starts_with("data:image/png;base64,iVBORw0KGgo"), "{}", &uri[..40]);
+    let larger = inline(FigureFormat::Png, Some(200));
+    let [small, large] = [&png, &larger].map(|run| case::size(run, "plots/plot_1.png"));
+    assert_eq!(small[0].as_u64().unwrap() * 4, large[0].as_u64().unwrap());
+}
+
+#[test]
+fn contract_05_no_more_figures_than_asked_for() {
+    let capture = Capture {
+        figure_count: 2,
+        ..Capture::default()
+    };
+    let code = "import matplotlib.pyplot as plt\nfor n in range(5):\n    plt.figure(dpi=10)\n    plt.plot([1])";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    succeeded(&outcome);
+    assert_eq!(outcome.plots.len(), 2);
+}
+
+#[test]
+fn contract_07_tables_on_request() {
+    let capture = Capture {
+        table_rows: Some(2),
+        ..Capture::default()
+    };
+    let code = "import pandas as pd\nframe = pd.DataFrame({'n': [1, 2, 3], 't': ['a', 'b', None]}, index=list('xyz'))";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    let table = outcome.dataframes[0].table.as_ref().unwrap();
+    assert_eq!(table.columns, ["n", "t"]);
+    assert_eq!(table.dtypes[0], "int64");
+    assert_eq!(table.shape, [3, 2]);
+    assert_eq!(table.index, ["x", "y"]);
+    assert_eq!(serde_json::to_value(&table.rows).unwrap(), serde_json::json!([[1, "a"], [2, "b"]]));
+    assert!(table.truncated);
+}
+
+#[test]
+fn contract_07_a_repr_is_cut_at_its_limit() {
+    let capture = Capture {
+        dataframe_chars: 100,
+        ..Capture::default()
+    };
+    let code = "import pandas as pd\nlong = pd.Series(['é' * 40] * 20)\nshort = pd.Series([1])";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    assert!(outcome.dataframes[0].repr.chars().count() <= 103, "{:?}", outcome.dataframes[0]);
+    assert_eq!(outcome.dataframes[1].repr, "0    1\ndtype: int64");
+    assert_eq!(outcome.truncated, [belljar::Truncated::Dataframes]);
+}
+
+#[test]
+fn contract_12_the_result_is_cut_at_its_limit() {
+    let capture = Capture {
+        result_bytes: 1000,
+        ..Capture::default()
+    };
+    let outcome = run(Request::new("result = list(range(10_000))").capture(capture)).outcome;
+    succeeded(&outcome);
+    assert_eq!(outcome.truncated, [belljar::Truncated::Result]);
+    let kept = outcome.result.as_array().unwrap();
+    assert!((10..=1000).contains(&kept.len()), "{}", kept.len());
+    assert!(serde_json::to_string(&outcome.result).unwrap().len() <= 1100);
+}

@@ -1,0 +1,176 @@
+//! Many at once: fair to each other, and to the threads that they share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar::{Error, Request, Runtime};
+
+use crate::support::{program, runtime, tokio};
+
+const SPIN: &str = "while True: pass";
+
+/// The gaps between ticks of a timer on a worker thread that runs `code` as well, sorted.
+fn gaps_beside(code: String) -> Vec<Duration> {
+    // Loaded before, so that nothing of it is measured.
+    runtime().run_blocking(Request::new("print(1)").image("core")).unwrap();
+    tokio(1).block_on(async move {
+        let request = Request::new(code).timeout(Duration::from_secs(2)).image("core");
+        let run = tokio::spawn(async move { runtime().run(request).await.unwrap() });
+        let ticker = tokio::spawn(async move {
+            let mut gaps = Vec::new();
+            let mut last = Instant::now();
+            while !run.is_finished() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                gaps.push(last.elapsed());
+                last = Instant::now();
+            }
+            gaps
+        });
+        let mut gaps = ticker.await.unwrap();
+        gaps.sort();
+        gaps
+    })
+}
+
+#[test]
+fn a_spinning_run_gives_way() {
+    for name in ["spin", "c_loop", "regex", "power", "swallow"] {
+        let gaps = gaps_beside(program(&format!("stops/{name}")));
+        let usual = gaps[gaps.len() / 2];
+        assert!(usual <= Duration::from_millis(100), "{name}: timers are {usual:?} late");
+        let longest = gaps[gaps.len() - 1];
+        assert!(longest <= Duration::from_millis(1_500), "{name}: a timer is {longest:?} late");
+    }
+}
+
+#[test]
+fn spinning_runs_do_not_keep_others_waiting() {
+    runtime().run_blocking(Request::new("print(1)").image("core")).unwrap();
+    tokio(2).block_on(async {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spinning: Vec<_> = (0..4)
+            .map(|_| {
+                let request = Request::new(SPIN).timeout(Duration::from_secs(30)).image("core");
+                tokio::spawn(async move { runtime().run(request).await })
+            })
+            .collect();
+        let mut times = Vec::new();
+        for number in 0..30 {
+            let started = Instant::now();
+            let request = Request::new(format!("print({number})")).image("core");
+            let run = runtime().run(request).await.unwrap();
+            assert_eq!(run.outcome.stdout, format!("{number}\n"));
+            times.push(started.elapsed());
+        }
+        stop.store(true, Ordering::Relaxed);
+        for run in spinning {
+            run.abort();
+        }
+        times.sort();
+        let median = times[times.len() / 2];
+        assert!(median <= Duration::from_secs(1), "{times:?}");
+    });
+}
+
+#[test]
+fn a_sleeping_run_takes_no_thread() {
+    tokio(1).block_on(async {
+        let started = Instant::now();
+        let runs: Vec<_> = (0..6)
+            .map(|_| {
+                let request = Request::new("import time\ntime.sleep(1)").image("core");
+                tokio::spawn(async move { runtime().run(request).await.unwrap() })
+            })
+            .collect();
+        for run in runs {
+            assert!(run.await.unwrap().outcome.success);
+        }
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    });
+}
+
+#[test]
+fn the_queue_has_an_end() {
+    let runtime = Runtime::builder().concurrency(1).queue(2).build().unwrap();
+    tokio(2).block_on(async {
+        let slow = Request::new("import time\ntime.sleep(1)").image("core");
+        let mut runs = Vec::new();
+        for _ in 0..3 {
+            let (runtime, request) = (runtime.clone(), slow.clone());
+            runs.push(tokio::spawn(async move { runtime.run(request).await }));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let refused = runtime.run(slow).await;
+        assert!(matches!(refused, Err(Error::Busy { waiting: 2 })), "{refused:?}");
+        assert!(refused.unwrap_err().hint().is_some());
+        for run in runs {
+            assert!(run.await.unwrap().unwrap().outcome.success);
+        }
+        // There is room again.
+        assert!(runtime.run(Request::new("1")).await.unwrap().outcome.success);
+    });
+}
+
+#[test]
+fn those_that_wait_are_served_in_order() {
+    let runtime = Runtime::builder().concurrency(1).build().unwrap();
+    let start = |code: &str| {
+        let (runtime, request) = (runtime.clone(), Request::new(code).image("core"));
+        async move { runtime.run(request).await.unwrap().outcome.stdout }
+    };
+    let begun: Vec<f64> = tokio(2).block_on(async {
+        let first = tokio::spawn(start("import time\ntime.sleep(0.5)"));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut waiting = Vec::new();
+        for _ in 0..5 {
+            waiting.push(tokio::spawn(start("import time\nprint(time.time())")));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        first.await.unwrap();
+        let mut begun = Vec::new();
+        for run in waiting {
+            begun.push(run.await.unwrap().trim().parse().unwrap());
+        }
+        begun
+    });
+    assert!(begun.is_sorted(), "{begun:?}");
+}
+
+#[test]
+fn one_that_stopped_waiting_gives_up_its_place() {
+    let runtime = Runtime::builder().concurrency(1).queue(1).build().unwrap();
+    tokio(2).block_on(async {
+        let slow = Request::new("import time\ntime.sleep(1)").image("core");
+        let first = tokio::spawn({
+            let (runtime, request) = (runtime.clone(), slow.clone());
+            async move { runtime.run(request).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let waiting = tokio::time::timeout(Duration::from_millis(100), runtime.run(slow)).await;
+        assert!(waiting.is_err());
+        let next = runtime.run(Request::new("print('next')").image("core")).await.unwrap();
+        assert_eq!(next.outcome.stdout, "next\n");
+        assert!(first.await.unwrap().unwrap().outcome.success);
+    });
+}
+
+#[test]
+fn many_clones_on_many_threads() {
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let done = &done;
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let code = format!("print({thread} * 100 + {number})");
+                    let outcome =
+                        runtime().clone().run_blocking(Request::new(code)).unwrap().outcome;
+                    assert_eq!(outcome.stdout, format!("{}\n", thread * 100 + number));
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(done.into_inner(), 80);
+}

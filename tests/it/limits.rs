@@ -1,0 +1,345 @@
+//! Memory, output, files and calls to the host: what a run may take, and no more.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use belljar::{ErrorKind, Outcome, Request, Run, Truncated};
+
+use crate::host;
+use crate::support::{
+    alone, comes_to, failed, memory_taken, program, programs_in, run, run_on, runtime, runtime_in,
+    still_serves, succeeded,
+};
+
+const MIB: u64 = 1 << 20;
+
+fn hog(name: &str, args: &[&str]) -> Request {
+    let request = Request::new(program(&format!("hogs/{name}")))
+        .timeout(Duration::from_mins(1))
+        .memory_mib(128);
+    args.iter().fold(request, |request, arg| request.arg(*arg))
+}
+
+#[track_caller]
+fn runs_out_of_memory(name: &str) {
+    let outcome = run(hog(name, &["256"])).outcome;
+    failed(&outcome, ErrorKind::Memory);
+    assert_eq!(outcome.error.as_deref(), Some("Memory limit exceeded during code execution"));
+    assert!(outcome.usage.memory_peak_bytes <= 128 * MIB, "{name}: {:?}", outcome.usage);
+    still_serves();
+}
+
+macro_rules! out_of_memory {
+    ($($name:ident)+) => { $(
+        #[test]
+        fn $name() {
+            runs_out_of_memory(stringify!($name));
+        }
+    )+ };
+}
+
+out_of_memory! { bytearray growing_list growing_text growing_dict nested bomb numpy_ones }
+
+#[test]
+fn the_host_has_the_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = host::run("hogs/bytearray", dir.path(), &["256"]);
+    assert_eq!(output.stdout, b"268435456\n");
+    assert_eq!(run(hog("bytearray", &["100"])).outcome.stdout, "104857600\n");
+}
+
+#[test]
+fn memory_can_be_had_again() {
+    let outcome = run(hog("caught", &[])).outcome;
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, "recovered\n");
+}
+
+#[test]
+fn sizes_beyond_reason_are_refused_to_the_guest() {
+    assert_eq!(run(hog("absurd", &[])).outcome.stdout, "refused\n".repeat(3));
+}
+
+#[test]
+fn the_limit_is_above_the_image() {
+    // Both images leave the same to the code, however large they are themselves.
+    for image in ["core", "data"] {
+        let request = |mib: &str| hog("bytearray", &[mib]).image(image);
+        succeeded(&run(request("110")).outcome);
+        failed(&run(request("140")).outcome, ErrorKind::Memory);
+    }
+}
+
+#[test]
+fn floods_of_output_are_cut() {
+    for (name, args) in [
+        ("output", ["stdout", "20"]),
+        ("output", ["stderr", "20"]),
+        ("output_raw", ["1", "20"]),
+        ("output_raw", ["2", "20"]),
+    ] {
+        let outcome = run(hog(name, &args)).outcome;
+        let (text, total, cut) = match args[0] {
+            "stdout" | "1" => (&outcome.stdout, outcome.usage.stdout_bytes, Truncated::Stdout),
+            _ => (&outcome.stderr, outcome.usage.stderr_bytes, Truncated::Stderr),
+        };
+        assert_eq!(text.len() as u64, MIB, "{name} {args:?}");
+        assert_eq!(outcome.truncated, [cut], "{name} {args:?}");
+        if outcome.success {
+            assert_eq!(total, 20 * MIB, "{name} {args:?}");
+        } else {
+            failed(&outcome, ErrorKind::Output);
+        }
+    }
+}
+
+#[test]
+fn many_small_writes_are_one_output() {
+    let outcome = run(hog("output_bits", &[])).outcome;
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, ".".repeat(200_000));
+}
+
+#[test]
+fn letters_are_kept_whole() {
+    let mut request = hog("output_letters", &[]);
+    request.limits.output = Some(99_999);
+    let outcome = run(request).outcome;
+    assert_eq!(outcome.stdout, "é".repeat(49_999));
+}
+
+#[test]
+fn an_endless_message_is_cut() {
+    let outcome = run(hog("traceback_flood", &[]).memory_mib(512)).outcome;
+    failed(&outcome, ErrorKind::Exception);
+    let detail = outcome.error_detail.as_ref().unwrap();
+    assert!(outcome.error.as_ref().unwrap().len() < 20_000);
+    assert!(detail.message.len() < 20_000 && detail.message.starts_with("xxx"));
+    assert!(detail.traceback.as_ref().unwrap().len() < 200_000);
+    assert!(outcome.stderr.len() as u64 <= MIB);
+}
+
+/// A flood of output, or of messages, does not pile up in the host.
+#[test]
+fn floods_do_not_fill_the_host() {
+    alone("limits::floods_do_not_fill_the_host", || {
+        run(hog("output", &["stdout", "2"]));
+        let before = memory_taken();
+        for (name, args) in [
+            ("output", vec!["stdout", "300"]),
+            ("output_raw", vec!["2", "300"]),
+            ("door_flood", vec![]),
+        ] {
+            run(hog(name, &args).memory_mib(256));
+            // Memory of the last run is given back in the background.
+            let mut more = u64::MAX;
+            let few = comes_to(|| {
+                more = memory_taken().saturating_sub(before);
+                more < 64 * MIB
+            });
+            assert!(few, "after {name} {} MiB more are in use", more / MIB);
+        }
+    });
+}
+
+#[test]
+fn messages_to_the_host_are_bounded() {
+    let outcome = run(hog("door_flood", &[]).memory_mib(256)).outcome;
+    assert!(outcome.stderr.len() < 4 << 20, "{} bytes on stderr", outcome.stderr.len());
+    still_serves();
+}
+
+const QUOTA: u64 = 8 * MIB;
+
+/// A run with a small workspace, in a directory that the test can measure.
+fn fill(name: &str, args: &[&str], dir: &Path) -> Run {
+    let mut request = hog(name, args).image("core");
+    request.limits.workspace = Some(QUOTA);
+    request.limits.files = Some(100);
+    run_on(&runtime_in(dir), request)
+}
+
+/// What a directory takes on the disk and how many entries it has, itself not counted.
+fn usage(dir: &Path) -> (u64, u64) {
+    let (mut bytes, mut entries) = (0, 0);
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let meta = entry.metadata().unwrap();
+        bytes += meta.blocks() * 512;
+        entries += 1;
+        if meta.is_dir() {
+            let (more, inside) = usage(&entry.path());
+            bytes += more;
+            entries += inside;
+        }
+    }
+    (bytes, entries)
+}
+
+/// What the program printed: the error that stopped it, and how far it came.
+#[track_caller]
+fn stopped_at(outcome: &Outcome) -> (String, u64) {
+    succeeded(outcome);
+    let (error, number) = outcome.stdout.trim().split_once(' ').unwrap();
+    (error.to_owned(), number.parse().unwrap())
+}
+
+#[track_caller]
+fn is_full(error: &str) {
+    assert!(["ENOSPC", "EDQUOT", "EFBIG"].contains(&error), "{error}");
+}
+
+#[test]
+fn bytes_are_counted_as_they_are_written() {
+    for name in ["files_bytes", "files_temporary", "files_unlinked", "files_replaced"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = fill(name, &[], dir.path());
+        let (error, written) = stopped_at(&run.outcome);
+        is_full(&error);
+        assert!(written <= QUOTA, "{name} wrote {written} bytes");
+        assert!(written >= QUOTA - MIB, "{name} was refused after {written} bytes");
+        let (bytes, _) = usage(dir.path());
+        assert!(bytes <= QUOTA + MIB, "{name} takes {bytes} bytes on the disk");
+    }
+}
+
+#[test]
+fn the_host_has_no_such_limit() {
+    // A disk has; so only that the same tricks work there.
+    let dir = tempfile::tempdir().unwrap();
+    let output = host::run("hogs/files_sparse", dir.path(), &[]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.matches("worked").count() >= 4, "{printed}");
+    let output = host::run("hogs/files_rewritten", dir.path(), &[]);
+    assert_eq!(output.stdout, b"1048576\n");
+}
+
+#[test]
+fn a_file_cannot_look_larger_than_the_quota() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fill("files_sparse", &[], dir.path());
+    succeeded(&run.outcome);
+    assert!(!run.outcome.stdout.contains("worked"), "{}", run.outcome.stdout);
+    let size: u64 = run.outcome.stdout.lines().last().unwrap().parse().unwrap();
+    assert!(size <= QUOTA, "{}", run.outcome.stdout);
+    assert!(run.outcome.files.iter().all(|f| f.size <= QUOTA), "{:?}", run.outcome.files);
+}
+
+#[test]
+fn what_is_gone_is_not_counted() {
+    for name in ["files_rewritten", "files_truncated"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = fill(name, &[], dir.path());
+        assert_eq!(run.outcome.stdout, "1048576\n", "{name}: {:#?}", run.outcome);
+    }
+}
+
+#[test]
+fn files_are_counted_as_they_are_made() {
+    for kind in ["file", "directory", "symlink", "link"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = fill("files_many", &[kind], dir.path());
+        let (_, made) = stopped_at(&run.outcome);
+        assert!((50..=100).contains(&made), "{made} of kind {kind}");
+        let (_, entries) = usage(dir.path());
+        assert!(entries <= 105, "{entries} entries of kind {kind}");
+    }
+}
+
+#[test]
+fn input_files_are_not_counted() {
+    let mut request = hog("files_bytes", &[]).file("given.bin", vec![7; 4 << 20]);
+    request.limits.workspace = Some(QUOTA);
+    let (_, written) = stopped_at(&run(request).outcome);
+    assert!(written >= QUOTA - MIB, "{written}");
+}
+
+#[test]
+fn nothing_may_be_written_where_nothing_is_allowed() {
+    let mut request = Request::new(
+        "for path in ('a.txt', '/tmp/a.txt'):\n    try:\n        open(path, 'w').write('x')\n    \
+         except OSError as error:\n        print(type(error).__name__)",
+    );
+    request.limits.workspace = Some(0);
+    request.limits.files = Some(0);
+    assert_eq!(run(request).outcome.stdout, "OSError\nOSError\n");
+}
+
+#[test]
+fn a_refused_write_leaves_an_error_that_helps() {
+    let mut request = Request::new("open('big.bin', 'wb').write(bytes(1 << 20))");
+    request.limits.workspace = Some(1000);
+    let outcome = run(request).outcome;
+    failed(&outcome, ErrorKind::Exception);
+    assert!(outcome.error.as_ref().unwrap().starts_with("OSError: [Errno "), "{outcome:#?}");
+    assert!(outcome.error_detail.unwrap().hint.is_some());
+}
+
+#[test]
+fn deep_directories_end_somewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fill("deep_directories", &[], dir.path());
+    let (_, deep) = stopped_at(&run.outcome);
+    assert!(deep <= 100, "{deep}");
+    drop(run);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "it could not be removed");
+}
+
+#[test]
+fn odd_names_are_files_like_others() {
+    let run = run(hog("long_names", &[]));
+    succeeded(&run.outcome);
+    let refused = ["256 refused", "100000 refused", "100001 refused"];
+    assert!(refused.iter().all(|line| run.outcome.stdout.contains(line)), "{}", run.outcome.stdout);
+    assert_eq!(run.outcome.files.len(), 10, "{:?}", run.outcome.files);
+    for file in
+        run.outcome.files.iter().filter(|f| !f.path.starts_with('n') || f.path == "new\nline")
+    {
+        assert_eq!(run.read(&file.path).unwrap(), file.path.as_bytes());
+    }
+}
+
+#[test]
+fn descriptors_are_bounded() {
+    let outcome = run(hog("descriptors", &[])).outcome;
+    let (error, held) = stopped_at(&outcome);
+    assert!(["EMFILE", "ENFILE"].contains(&error.as_str()), "{error}");
+    assert!((16..=2000).contains(&held), "{held}");
+    still_serves();
+}
+
+#[test]
+fn every_hog_is_named_here() {
+    let source = include_str!("limits.rs");
+    for name in programs_in("hogs") {
+        assert!(
+            source.contains(&format!("{name:?}")) || source.contains(&format!(" {name} ")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn limits_differ_from_run_to_run() {
+    // The same code under several limits at once: none of them sees another's.
+    let results: HashMap<u64, String> = std::thread::scope(|scope| {
+        let runs: Vec<_> = [16, 64, 200]
+            .map(|mib| {
+                let code = "n = 0\ntry:\n    while True:\n        n += 1\n        x = bytearray(n << 20)\n\
+                            except MemoryError:\n    print(n)";
+                scope.spawn(move || {
+                    let request = Request::new(code).memory_mib(mib).timeout(Duration::from_mins(1));
+                    (mib, runtime().run_blocking(request).unwrap().outcome.stdout)
+                })
+            })
+            .into();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    for (mib, stdout) in results {
+        let reached: u64 = stdout.trim().parse().unwrap();
+        assert!(reached <= mib && reached >= mib / 4, "{reached} MiB under a limit of {mib}");
+    }
+}

@@ -1,0 +1,22 @@
+//! The engine from the outside: real programs, real files, a real cache.
+//!
+//! Guest programs are in `tests/programs`, as Python that the host's own interpreter runs as well.
+//! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
+
+mod cache;
+mod case;
+mod cli;
+mod contract;
+mod determinism;
+mod escape;
+mod fairness;
+mod forge;
+mod host;
+mod images;
+mod limits;
+mod recursion;
+mod requests;
+mod reuse;
+mod seeds;
+mod stops;
+mod support;

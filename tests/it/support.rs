@@ -1,0 +1,180 @@
+//! What every subject needs: one runtime for all, guest programs by name, checked outcomes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, OnceLock};
+use std::time::{Duration, Instant};
+
+use belljar::{ErrorKind, Outcome, Request, Run, Runtime};
+
+/// The runtime that tests share, on the default cache: code and images are made once.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::builder().build().expect("the engine starts"))
+}
+
+/// A runtime of the test's own, whose workspaces are in `dir`.
+pub fn runtime_in(dir: &Path) -> Runtime {
+    Runtime::builder().temp_dir(dir).build().expect("the engine starts")
+}
+
+/// The directory of the guest programs.
+pub fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
+}
+
+/// The source of a guest program, by its path without `.py`.
+#[track_caller]
+pub fn program(name: &str) -> String {
+    let path = programs().join(name).with_extension("py");
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The names of the programs in a directory, sorted.
+pub fn programs_in(directory: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(programs().join(directory))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "py"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs a request on the shared runtime; its outcome is one that the published schema allows.
+#[track_caller]
+pub fn run(request: Request) -> Run {
+    run_on(runtime(), request)
+}
+
+/// Runs a request on a given runtime.
+#[track_caller]
+pub fn run_on(runtime: &Runtime, request: Request) -> Run {
+    let run = runtime.run_blocking(request).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    check(&run.outcome);
+    run
+}
+
+/// The outcome of code under every default.
+#[track_caller]
+pub fn outcome(code: &str) -> Outcome {
+    run(Request::new(code)).outcome
+}
+
+/// Checks what holds for every outcome.
+#[track_caller]
+pub fn check(outcome: &Outcome) {
+    let json = serde_json::to_value(outcome).unwrap();
+    let errors: Vec<String> = SCHEMA.iter_errors(&json).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "the outcome is not as published: {errors:?}\n{json:#}");
+    assert_eq!(outcome.success, outcome.error.is_none(), "{outcome:#?}");
+    assert_eq!(outcome.error.is_some(), outcome.error_detail.is_some(), "{outcome:#?}");
+    if let Some(error) = &outcome.error {
+        assert!(!error.contains(['\n', '\r']), "more than one line: {error:?}");
+    }
+    assert!(outcome.files.is_sorted_by_key(|f| &f.path), "{:?}", outcome.files);
+    for plot in &outcome.plots {
+        assert!(outcome.files.iter().any(|f| f.path == plot.path), "{plot:?} is no file");
+    }
+}
+
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let schema = schemars::schema_for!(Outcome).to_value();
+    jsonschema::validator_for(&schema).expect("the schema is one")
+});
+
+/// Checks that code ran well, and shows all of its outcome when it did not.
+#[track_caller]
+pub fn succeeded(outcome: &Outcome) {
+    assert!(outcome.success, "{outcome:#?}");
+}
+
+/// Checks the kind of failure.
+#[track_caller]
+pub fn failed(outcome: &Outcome, kind: ErrorKind) {
+    let found = outcome.error_detail.as_ref().map(|d| d.kind);
+    assert_eq!(found, Some(kind), "{outcome:#?}");
+}
+
+/// Checks that the shared runtime still does its work.
+#[track_caller]
+pub fn still_serves() {
+    let outcome = outcome("print('still here')");
+    assert_eq!(outcome.stdout, "still here\n", "{outcome:#?}");
+}
+
+/// The paths of an outcome's files.
+pub fn paths(outcome: &Outcome) -> Vec<&str> {
+    outcome.files.iter().map(|f| f.path.as_str()).collect()
+}
+
+/// An error with everything that caused it, as a person reads it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// Runs the body of the test `name` alone in a process of its own, because it counts what the
+/// process holds or changes what belongs to all of it.
+#[track_caller]
+pub fn alone(name: &str, body: impl FnOnce()) {
+    const MARK: &str = "BELLJAR_TEST_ALONE";
+    if std::env::var(MARK).is_ok_and(|v| v == name) {
+        return body();
+    }
+    // The shared engine is made first: the other process finds it in the cache.
+    runtime();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .env(MARK, name)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{name}: {}\n{stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    print!("{stdout}");
+}
+
+/// A tokio runtime with so many threads.
+pub fn tokio(threads: usize) -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Waits until something holds, for what the engine does in the background; false when it never
+/// does.
+pub fn comes_to(mut holds: impl FnMut() -> bool) -> bool {
+    let patience = Instant::now() + Duration::from_secs(15);
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Bytes of memory that only this process has: not what it maps of files and did not change, such
+/// as native code and images.
+pub fn memory_taken() -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib << 10
+}

@@ -1,0 +1,6 @@
+print("done")
+exit()
+
+# expect success: true
+# expect stdout: "done\n"
+# expect stderr: ""

@@ -1,0 +1,4 @@
+exit(True)
+
+# expect kind: "exit"
+# expect exit_status: 1

@@ -1,0 +1,6 @@
+print("done")
+quit()
+
+# expect success: true
+# expect stdout: "done\n"
+# expect stderr: ""

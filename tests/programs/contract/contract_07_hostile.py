@@ -1,0 +1,35 @@
+"""An object whose `repr` raises costs only its own entry."""
+
+import pandas as pd
+
+
+class Raising(pd.DataFrame):
+    def __repr__(self):
+        raise ValueError("no")
+
+
+class Lying:
+    __module__ = "pandas"
+
+
+class Disguised:
+    @property
+    def __class__(self):
+        return pd.DataFrame
+
+
+class Renamed(pd.Series):
+    pass
+
+
+Renamed.__module__ = "elsewhere"
+before = pd.DataFrame({"a": [1]})
+raising = Raising({"a": [1]})
+disguised = Disguised()
+after = pd.Series([1])
+result = "fine"
+
+# expect success: true
+# expect result: "fine"
+# expect dataframes has: ["before", "after"]
+# expect dataframes lacks: ["disguised", "Raising", "Lying"]

@@ -1,0 +1,4 @@
+value = 1
+
+# expect result: null
+# expect success: true

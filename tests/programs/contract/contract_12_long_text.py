@@ -1,0 +1,3 @@
+result = "é" * 2_000_000
+
+# expect truncated: ["result"]

@@ -1,0 +1,5 @@
+1 + 1
+"text"
+
+# with echo: last
+# expect stdout: "'text'\n"

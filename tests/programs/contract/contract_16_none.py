@@ -1,0 +1,4 @@
+1 + 1
+"text"
+
+# expect stdout: ""

@@ -1,0 +1,7 @@
+
+
+		x = 1
+		if x:
+			result = "tabs"
+
+# expect result: "tabs"

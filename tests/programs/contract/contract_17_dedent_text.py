@@ -1,0 +1,6 @@
+text = """
+    kept as it is
+"""
+result = text
+
+# expect result: "\n    kept as it is\n"

@@ -1,0 +1,12 @@
+"""Asks for the run's own request once more: it holds nothing that the code may not know."""
+
+import json
+
+import _host
+
+order = json.loads(_host.call(b"r"))
+order.pop("code")
+print(json.dumps(order))
+
+# expect answered: true
+# expect stdout lacks: ["/home", "/root", "/tmp/", "belljar-"]

@@ -1,0 +1,15 @@
+"""A value whose `repr` never comes back: the time limit ends it, and the rest is kept."""
+
+
+class Endless:
+    def __repr__(self):
+        while True:
+            pass
+
+
+print("before")
+result = [1, Endless()]
+
+# with timeout: 1
+# expect answered: true
+# expect stdout: "before\n"

@@ -1,0 +1,15 @@
+"""Closes the directories that the host opened."""
+
+import os
+
+print("before")
+os.closerange(3, 32)
+result = "still here"
+try:
+    open("file.txt", "w").close()
+    print("made")
+except OSError:
+    print("refused")
+
+# expect answered: true
+# expect result: "still here"

@@ -1,0 +1,3 @@
+rows = []
+while True:
+    rows.append(bytes(1 << 20))

@@ -1,0 +1,3 @@
+text = "x"
+while True:
+    text += text

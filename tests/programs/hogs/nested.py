@@ -1,0 +1,5 @@
+"""Many small objects, each holding the last."""
+
+chain = None
+while True:
+    chain = [chain]

@@ -1,0 +1,7 @@
+import sys
+
+sys.setrecursionlimit(10**9)
+nested = ()
+for _ in range(1_000_000):
+    nested = (nested,)
+print(hash(nested) is not None)

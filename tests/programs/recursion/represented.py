@@ -1,0 +1,9 @@
+"""`repr` of a list in a list in a list."""
+
+import sys
+
+sys.setrecursionlimit(10**9)
+nested = []
+for _ in range(1_000_000):
+    nested = [nested]
+print(len(repr(nested)))

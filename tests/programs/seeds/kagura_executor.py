@@ -1,0 +1,4 @@
+result = sum(range(1, 1001))
+
+# with policy: strict
+# expect result: 500500

@@ -1,0 +1,5 @@
+print(42)
+
+# with policy: strict
+# expect result: null
+# expect stdout: "42\n"

@@ -1,0 +1,4 @@
+result = "hello"[::-1]
+
+# with policy: strict
+# expect result: "olleh"

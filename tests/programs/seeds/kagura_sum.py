@@ -1,0 +1,4 @@
+result = sum(range(1, 101))
+
+# with policy: strict
+# expect result: 5050

@@ -1,0 +1,4 @@
+import asyncio
+
+print("started")
+asyncio.run(asyncio.sleep(3600))

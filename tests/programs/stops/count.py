@@ -1,0 +1,2 @@
+print("started")
+sum(range(10**15))

@@ -1,0 +1,4 @@
+import math
+
+print("started")
+math.factorial(10**8)

@@ -1,0 +1,7 @@
+"""One call into numpy that takes many minutes."""
+
+import numpy as np
+
+matrix = np.random.default_rng(1).random((2000, 2000))
+print("started")
+np.linalg.svd(matrix)

@@ -1,0 +1,2 @@
+print("started")
+print(10**10**9)

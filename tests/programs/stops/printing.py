@@ -1,0 +1,3 @@
+print("started")
+while True:
+    print("the same line, over and over")

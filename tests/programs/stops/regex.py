@@ -1,0 +1,4 @@
+import re
+
+print("started")
+re.match(r"(a+)+$", "a" * 64 + "b")

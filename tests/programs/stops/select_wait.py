@@ -1,0 +1,4 @@
+import select
+
+print("started")
+select.select([], [], [], 3600)

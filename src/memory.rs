@@ -14,8 +14,12 @@ mod pagemap;
 mod pool;
 #[cfg(target_os = "linux")]
 mod region;
+#[cfg(target_os = "linux")]
+mod watch;
 
 mod creator;
+mod pages;
+mod tracker;
 
 use std::fs::File;
 use std::io;
@@ -24,8 +28,10 @@ use std::sync::Arc;
 pub(crate) use creator::Creator;
 #[cfg(target_os = "linux")]
 pub(crate) use pool::{Pool, Slot};
+pub(crate) use pages::{PAGE as HOST_PAGE, PageStore, Pages};
 #[cfg(target_os = "linux")]
 pub(crate) use region::{Backing, Region};
+pub(crate) use tracker::Tracker;
 
 /// How an image gets into a sandbox's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +97,15 @@ impl Source {
         file.seek(SeekFrom::Start(offset))?;
         file.read_exact(&mut bytes)?;
         Ok(Self::Copied(bytes.into()))
+    }
+
+    /// Its bytes, where they are copied into every sandbox.
+    fn copied(&self) -> Option<&[u8]> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Mapped(_) => None,
+            Self::Copied(bytes) => Some(bytes),
+        }
     }
 
     /// Bytes of memory.

@@ -7,14 +7,25 @@ use std::sync::OnceLock;
 
 use rustix::ioctl;
 
+/// A page that was written since it was last protected ([`written_pages`]).
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
 /// A page that a file still backs; the private copy of a written page has no file.
 const PAGE_IS_FILE: u64 = 1 << 2;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
+/// A page that was only read, where there had been nothing.
+const PAGE_IS_ZERO: u64 = 1 << 5;
+
+/// Protect again what a scan finds, so that the next write to it is noticed.
+const PROTECT_MATCHING: u64 = 1 << 0;
+/// Refuse to look at memory that is not watched.
+const CHECK_WATCHED: u64 = 1 << 1;
 
 /// Ranges that one scan can return. A run that wrote more scattered ranges than this is reset in
 /// the other way.
 const MOST_RANGES: usize = 8192;
+/// Bytes of which no scan finds more ranges than that.
+const PART: usize = 16 << 20;
 
 /// The argument of the ioctl, as `linux/fs.h` lays it out (Linux 6.7 and later).
 #[repr(C)]
@@ -33,6 +44,26 @@ struct ScanArguments {
     return_mask: u64,
 }
 
+impl ScanArguments {
+    /// A scan of `range` that has yet to be told what to look for, and where to write it.
+    fn over(range: Range<usize>) -> Self {
+        Self {
+            size: size_of::<Self>() as u64,
+            flags: 0,
+            start: range.start as u64,
+            end: range.end as u64,
+            walk_end: 0,
+            ranges: 0,
+            ranges_length: MOST_RANGES as u64,
+            most_pages: 0,
+            category_inverted: 0,
+            category_mask: 0,
+            category_any_of_mask: 0,
+            return_mask: PAGE_IS_PRESENT,
+        }
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct PageRange {
@@ -44,41 +75,58 @@ struct PageRange {
 /// The address ranges within `range`, a private file mapping, that have been written since it was
 /// mapped. `None` when there are more than `most_bytes` of them, or when this kernel cannot tell.
 pub(super) fn private_pages(range: Range<usize>, most_bytes: usize) -> Option<Vec<Range<usize>>> {
-    let mut found = Vec::with_capacity(MOST_RANGES);
-    let mut arguments = ScanArguments {
-        size: size_of::<ScanArguments>() as u64,
-        flags: 0,
-        start: range.start as u64,
-        end: range.end as u64,
-        walk_end: 0,
-        ranges: found.spare_capacity_mut().as_mut_ptr() as u64,
-        ranges_length: MOST_RANGES as u64,
-        most_pages: 0,
+    let mut found = Vec::new();
+    let looking_for = ScanArguments {
         category_inverted: PAGE_IS_FILE,
         category_mask: PAGE_IS_FILE,
         category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-        return_mask: PAGE_IS_PRESENT,
+        ..ScanArguments::over(range)
     };
+    scan(looking_for, &mut found)?;
+    (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= most_bytes).then_some(found)
+}
+
+/// The address ranges within `range` that have been written since the last call for them, or since
+/// they were mapped. `range` is watched ([`super::watch`]). `None` when this kernel cannot tell.
+pub(super) fn written_pages(range: Range<usize>) -> Option<Vec<Range<usize>>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let part = at..range.end.min(at + PART);
+        at = part.end;
+        let looking_for = ScanArguments {
+            flags: PROTECT_MATCHING | CHECK_WATCHED,
+            category_inverted: PAGE_IS_FILE | PAGE_IS_ZERO,
+            category_mask: PAGE_IS_FILE | PAGE_IS_ZERO | PAGE_IS_WRITTEN,
+            category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            ..ScanArguments::over(part)
+        };
+        scan(looking_for, &mut found)?;
+    }
+    Some(found)
+}
+
+/// Appends what one scan finds; `None` when it found more than fits, or could not be made.
+fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<()> {
+    let mut ranges = Vec::with_capacity(MOST_RANGES);
+    arguments.ranges = ranges.spare_capacity_mut().as_mut_ptr() as u64;
     // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
-    // `ranges_length` entries, for which `found` has room.
+    // `ranges_length` entries, for which `ranges` has room.
     let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
     // SAFETY: the kernel says that it wrote `count` entries, which is at most what was asked for.
-    unsafe { found.set_len(count.min(MOST_RANGES)) };
+    unsafe { ranges.set_len(count.min(MOST_RANGES)) };
     // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
     // more ranges than its own buffer holds it keeps an address that was passed.)
     if count >= MOST_RANGES {
         return None;
     }
-    let mut bytes = 0;
-    let ranges = found
-        .iter()
-        .map(|r: &PageRange| {
-            let written = r.start as usize..r.end as usize;
-            bytes += written.len();
-            written
-        })
-        .collect();
-    (bytes <= most_bytes).then_some(ranges)
+    for PageRange { start, end, .. } in ranges {
+        match found.last_mut() {
+            Some(last) if last.end == start as usize => last.end = end as usize,
+            _ => found.push(start as usize..end as usize),
+        }
+    }
+    Some(())
 }
 
 /// This process's page map, opened once; `None` where there is no `/proc`.

@@ -1,0 +1,422 @@
+//! Pages of guests' memories, set aside: what states that can be returned to consist of.
+//!
+//! All pages are in one anonymous file, so that a state's memory can be mapped copy-on-write from
+//! it. Every capture appends a block to the file; a page is counted by the states that hold it,
+//! and its place in the file is given back to the system when the last of them is gone.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::MemoryError;
+
+/// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
+pub(crate) const PAGE: usize = 4096;
+
+/// The file in which pages are set aside.
+#[derive(Debug)]
+pub(crate) struct PageStore {
+    file: File,
+    /// Where the next block goes, in pages. A file may have holes; its end only moves up.
+    next: AtomicU64,
+}
+
+/// Pages that were set aside together, one after the other in the file.
+#[derive(Debug)]
+struct Block {
+    store: Arc<PageStore>,
+    start: u64,
+    /// How many states hold each page.
+    holders: Box<[AtomicU32]>,
+}
+
+/// Some pages of a guest's memory that follow each other, in the guest and in the file.
+#[derive(Clone, Debug)]
+struct Run {
+    /// The first one's number in the guest's memory.
+    page: u32,
+    count: u32,
+    block: Arc<Block>,
+    /// The first one's number in the block.
+    offset: u32,
+}
+
+/// Which of a guest's pages differ from its image, and what is in them.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// Sorted, and not overlapping.
+    runs: Vec<Run>,
+}
+
+/// One stretch of a state's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch<'a> {
+    /// The number of its first page in the guest's memory.
+    pub page: usize,
+    /// How many pages it has.
+    pub count: usize,
+    store: &'a PageStore,
+    /// Bytes from the start of the file.
+    at: u64,
+}
+
+impl PageStore {
+    /// An empty store.
+    pub(crate) fn new() -> Result<Arc<Self>, MemoryError> {
+        let file = anonymous_file().map_err(MemoryError::new("make a file"))?;
+        Ok(Arc::new(Self {
+            file,
+            next: AtomicU64::new(0),
+        }))
+    }
+
+    /// Sets aside the pages in `ranges` of `memory`, whose bounds are those of pages.
+    fn append(
+        self: &Arc<Self>,
+        memory: &[u8],
+        ranges: &[Range<usize>],
+    ) -> Result<Vec<Run>, MemoryError> {
+        let total: usize = ranges.iter().map(|range| range.len() / PAGE).sum();
+        if total == 0 {
+            return Ok(Vec::new());
+        }
+        let start = self.next.fetch_add(total as u64, Ordering::Relaxed);
+        let block = Arc::new(Block {
+            store: Arc::clone(self),
+            start,
+            holders: (0..total).map(|_| AtomicU32::new(0)).collect(),
+        });
+        let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
+        write_all_at(&self.file, start * PAGE as u64, &slices)
+            .map_err(MemoryError::new("set aside pages"))?;
+        let mut offset = 0;
+        let runs = ranges.iter().map(|range| {
+            // A guest's memory has fewer than 2^32 bytes.
+            let count = (range.len() / PAGE) as u32;
+            offset += count;
+            Run {
+                page: (range.start / PAGE) as u32,
+                count,
+                block: Arc::clone(&block),
+                offset: offset - count,
+            }
+        });
+        Ok(runs.collect())
+    }
+}
+
+impl Stretch<'_> {
+    /// Bytes in the guest's memory.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.page * PAGE..(self.page + self.count) * PAGE
+    }
+
+    /// Copies it to `target`, which is as long.
+    pub(crate) fn read(&self, target: &mut [u8]) -> Result<(), MemoryError> {
+        read_exact_at(&self.store.file, self.at, target)
+            .map_err(MemoryError::new("read pages set aside"))
+    }
+
+    /// The file that it is in, and where.
+    #[cfg(target_os = "linux")]
+    pub(super) fn file(&self) -> (&File, u64) {
+        (&self.store.file, self.at)
+    }
+}
+
+impl Pages {
+    /// These pages, with those in `ranges` of `memory` instead or in addition.
+    pub(crate) fn with(
+        &self,
+        store: &Arc<PageStore>,
+        memory: &[u8],
+        ranges: &[Range<usize>],
+    ) -> Result<Self, MemoryError> {
+        let fresh = store.append(memory, ranges)?;
+        let mut runs = Vec::with_capacity(self.runs.len() + 2 * fresh.len());
+        let mut newer = fresh.iter().peekable();
+        for run in &self.runs {
+            let mut rest = run.clone();
+            while rest.count > 0 {
+                // What lies before the next new run is kept, what it covers is not.
+                while newer.peek().is_some_and(|new| new.page + new.count <= rest.page) {
+                    newer.next();
+                }
+                let end = rest.page + rest.count;
+                let (kept, resume) = match newer.peek() {
+                    Some(new) if new.page < end => {
+                        (new.page.saturating_sub(rest.page), (new.page + new.count).min(end))
+                    }
+                    _ => (rest.count, end),
+                };
+                if kept > 0 {
+                    runs.push(Run {
+                        count: kept,
+                        ..rest.clone()
+                    });
+                }
+                rest.offset += resume - rest.page;
+                rest.count = end - resume;
+                rest.page = resume;
+            }
+        }
+        runs.extend(fresh);
+        runs.sort_unstable_by_key(|run| run.page);
+        let pages = Self { runs };
+        pages.hold();
+        Ok(pages)
+    }
+
+    /// How many pages there are.
+    pub(crate) fn count(&self) -> usize {
+        self.runs.iter().map(|run| run.count as usize).sum()
+    }
+
+    /// Everything that is there, by address.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
+        self.runs.iter().map(|run| Stretch {
+            page: run.page as usize,
+            count: run.count as usize,
+            store: &run.block.store,
+            at: (run.block.start + u64::from(run.offset)) * PAGE as u64,
+        })
+    }
+
+    /// What is there of the pages in `range`, by address.
+    pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Stretch<'_>> {
+        let (start, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
+        let first = self.runs.partition_point(|run| (run.page + run.count) as usize <= start);
+        self.runs[first..].iter().take_while(move |run| (run.page as usize) < end).map(move |run| {
+            let from = start.max(run.page as usize);
+            let to = end.min((run.page + run.count) as usize);
+            let skipped = (from - run.page as usize) as u64;
+            Stretch {
+                page: from,
+                count: to - from,
+                store: &run.block.store,
+                at: (run.block.start + u64::from(run.offset) + skipped) * PAGE as u64,
+            }
+        })
+    }
+
+    /// Pages of this state that `other` does not hold: what keeping both costs.
+    pub(crate) fn beyond(&self, other: &Self) -> usize {
+        let place = |stretch: &Stretch<'_>| (stretch.page, stretch.at);
+        let mut apart = 0;
+        for mine in self.stretches() {
+            let (page, at) = place(&mine);
+            let shared: usize = other
+                .within(mine.range())
+                .map(|theirs| {
+                    let (their_page, their_at) = place(&theirs);
+                    let same = std::ptr::eq(mine.store, theirs.store)
+                        && their_at.wrapping_sub(at) == ((their_page - page) * PAGE) as u64;
+                    if same { theirs.count } else { 0 }
+                })
+                .sum();
+            apart += mine.count - shared;
+        }
+        apart
+    }
+
+    fn hold(&self) {
+        for run in &self.runs {
+            for holders in run.holders() {
+                holders.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Run {
+    fn holders(&self) -> &[AtomicU32] {
+        &self.block.holders[self.offset as usize..(self.offset + self.count) as usize]
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        for run in &self.runs {
+            // Pages that nobody holds any more, as far as they follow each other.
+            let mut free = 0..0;
+            let start = run.block.start + u64::from(run.offset);
+            for (index, holders) in (start..).zip(run.holders()) {
+                if holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    if free.end != index {
+                        run.block.store.release(free);
+                        free = index..index;
+                    }
+                    free.end = index + 1;
+                }
+            }
+            run.block.store.release(free);
+        }
+    }
+}
+
+impl PageStore {
+    /// Gives the memory of pages back to the system. Failing to costs only that memory.
+    fn release(&self, pages: Range<u64>) {
+        if pages.is_empty() {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let (at, length) = (pages.start * PAGE as u64, (pages.end - pages.start) * PAGE as u64);
+            let _ = fallocate(&self.file, hole, at, length);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn anonymous_file() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    Ok(memfd_create("belljar-pages", MemfdFlags::CLOEXEC)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn anonymous_file() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, target, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    let mut done = 0;
+    while done < target.len() {
+        match file.seek_read(&mut target[done..], at + done as u64)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => done += n,
+        }
+    }
+    Ok(())
+}
+
+/// As many slices as one system call takes.
+#[cfg(target_os = "linux")]
+const MOST_SLICES: usize = 1024;
+
+#[cfg(target_os = "linux")]
+fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
+    let mut at = at;
+    for batch in slices.chunks(MOST_SLICES) {
+        let wanted: usize = batch.iter().map(|slice| slice.len()).sum();
+        let vectors: Vec<_> = batch.iter().map(|slice| io::IoSlice::new(slice)).collect();
+        let mut done = rustix::io::pwritev(file, &vectors, at)?;
+        if done < wanted {
+            // Cut short: the rest slice by slice, from the start of the one that was cut.
+            for slice in batch {
+                let skipped = done.min(slice.len());
+                done -= skipped;
+                let from = at + skipped as u64;
+                std::os::unix::fs::FileExt::write_all_at(file, &slice[skipped..], from)?;
+                at += slice.len() as u64;
+            }
+        } else {
+            at += wanted as u64;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
+    let mut at = at;
+    for slice in slices {
+        std::os::unix::fs::FileExt::write_all_at(file, slice, at)?;
+        at += slice.len() as u64;
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    let mut at = at;
+    for slice in slices {
+        let mut rest = *slice;
+        while !rest.is_empty() {
+            let written = file.seek_write(rest, at)?;
+            at += written as u64;
+            rest = &rest[written..];
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn content(pages: &Pages) -> BTreeMap<usize, u8> {
+        let mut found = BTreeMap::new();
+        for stretch in pages.stretches() {
+            let mut bytes = vec![0; stretch.count * PAGE];
+            stretch.read(&mut bytes).unwrap();
+            for (index, page) in bytes.chunks(PAGE).enumerate() {
+                assert!(page.iter().all(|byte| *byte == page[0]));
+                assert!(found.insert(stretch.page + index, page[0]).is_none(), "overlap");
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn each_state_keeps_its_own_bytes(
+            captures in prop::collection::vec(prop::collection::btree_set(0usize..40, 0..20), 1..12)
+        ) {
+            let store = PageStore::new().unwrap();
+            let mut states = vec![(Pages::default(), BTreeMap::new())];
+            for (number, changed) in (1u8..).zip(&captures) {
+                let memory = vec![number; 40 * PAGE];
+                let mut ranges: Vec<Range<usize>> = Vec::new();
+                for page in changed {
+                    match ranges.last_mut() {
+                        Some(last) if last.end == page * PAGE => last.end += PAGE,
+                        _ => ranges.push(page * PAGE..(page + 1) * PAGE),
+                    }
+                }
+                let (last, mut expected) = states.last().map(|(p, e)| (p, e.clone())).unwrap();
+                let next = last.with(&store, &memory, &ranges).unwrap();
+                prop_assert_eq!(next.beyond(last), changed.len());
+                expected.extend(changed.iter().map(|page| (*page, number)));
+                states.push((next, expected));
+                // The oldest goes: the others must not notice.
+                if states.len() > 4 {
+                    states.remove(0);
+                }
+                for (pages, expected) in &states {
+                    prop_assert_eq!(&content(pages), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_nobody_holds_takes_no_memory() {
+        use std::os::unix::fs::MetadataExt;
+        let store = PageStore::new().unwrap();
+        let memory = vec![7; 100 * PAGE];
+        let one = Pages::default().with(&store, &memory, &[0..100 * PAGE]).unwrap();
+        let two = one.with(&store, &memory, &[10 * PAGE..60 * PAGE]).unwrap();
+        let taken = || store.file.metadata().unwrap().blocks() * 512 / PAGE as u64;
+        assert_eq!(taken(), 150);
+        drop(one);
+        assert_eq!(taken(), 100);
+        drop(two);
+        assert_eq!(taken(), 0);
+    }
+}

@@ -1,0 +1,320 @@
+//! Takes a live memory's changes, and puts them into another.
+//!
+//! On Linux the kernel notes which pages are written ([`super::watch`]), so that a capture costs
+//! what changed since the one before. Elsewhere, and where it may not, pages are compared with
+//! what they were.
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "maps pages that were set aside over those of a resting guest")
+)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::pages::{PAGE, PageStore, Pages, Stretch};
+use super::{MemoryError, Source};
+#[cfg(target_os = "linux")]
+use super::{pagemap, watch};
+
+/// Knows how the memory of one live guest, at rest, differs from its image.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    image: Source,
+    /// How many bytes from its start the kernel watches.
+    #[cfg(target_os = "linux")]
+    watched: usize,
+}
+
+/// Pages in a row from which on a capture leaves them to the file alone: until the guest writes to
+/// them again they take no memory twice.
+#[cfg(target_os = "linux")]
+const SHARED_AFTER_CAPTURE: usize = 64;
+/// Pages in a row from which on mapping them costs less than copying them.
+#[cfg(target_os = "linux")]
+const MAPPED_ON_RESTORE: usize = 16;
+/// The most mappings for one guest: a process may have 65,530.
+#[cfg(target_os = "linux")]
+const MOST_MAPPED: usize = 48;
+
+impl Tracker {
+    /// For a memory that has just been made from `image`.
+    pub(crate) fn new(image: &Source) -> Self {
+        Self {
+            image: image.clone(),
+            #[cfg(target_os = "linux")]
+            watched: 0,
+        }
+    }
+
+    /// Sets aside what differs from the image; `before` is what the last capture returned, or what
+    /// was restored.
+    pub(crate) fn capture(
+        &mut self,
+        memory: &mut [u8],
+        before: &Pages,
+        store: &Arc<PageStore>,
+    ) -> Result<Pages, MemoryError> {
+        let changed = self.changed(memory, before)?;
+        let pages = before.with(store, memory, &changed)?;
+        #[cfg(target_os = "linux")]
+        if matches!(self.image, Source::Mapped(_)) {
+            let long = |range: &&Range<usize>| range.len() >= SHARED_AFTER_CAPTURE * PAGE;
+            for range in changed.iter().filter(long).take(MOST_MAPPED) {
+                for stretch in pages.within(range.clone()) {
+                    map(&stretch, &mut memory[stretch.range()])?;
+                }
+                // A new mapping is not watched.
+                self.watched = 0;
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Puts `pages` into a memory that is as its image.
+    pub(crate) fn restore(&mut self, memory: &mut [u8], pages: &Pages) -> Result<(), MemoryError> {
+        #[cfg(target_os = "linux")]
+        if matches!(self.image, Source::Mapped(_)) {
+            let mut mapped = 0;
+            for stretch in pages.stretches() {
+                let target = &mut memory[stretch.range()];
+                if stretch.count >= MAPPED_ON_RESTORE && mapped < MOST_MAPPED {
+                    map(&stretch, target)?;
+                    mapped += 1;
+                } else {
+                    stretch.read(target)?;
+                }
+            }
+            // What was just copied is not a change.
+            self.written(memory);
+            return Ok(());
+        }
+        for stretch in pages.stretches() {
+            stretch.read(&mut memory[stretch.range()])?;
+        }
+        Ok(())
+    }
+
+    /// The ranges of `memory` that may differ from `before`.
+    fn changed(
+        &mut self,
+        memory: &[u8],
+        before: &Pages,
+    ) -> Result<Vec<Range<usize>>, MemoryError> {
+        #[cfg(target_os = "linux")]
+        if matches!(self.image, Source::Mapped(_)) {
+            if let Some(written) = self.written(memory) {
+                return Ok(written);
+            }
+            let all = memory.as_ptr_range();
+            let (start, end) = (all.start as usize, all.end as usize);
+            let private = pagemap::private_pages(start..end, usize::MAX);
+            let candidates = private.map_or_else(|| vec![0..memory.len()], |r| within(&r, start));
+            return differing(memory, &candidates, before, None);
+        }
+        let image = self.image.copied();
+        differing(memory, &[0..memory.len()], before, image)
+    }
+
+    /// What the kernel noted since the last call; `None` where it does not.
+    #[cfg(target_os = "linux")]
+    fn written(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
+        let all = memory.as_ptr_range();
+        let (start, end) = (all.start as usize, all.end as usize);
+        if self.watched != memory.len() {
+            self.watched = 0;
+            if !watch::watch(start..end) {
+                return None;
+            }
+            self.watched = memory.len();
+        }
+        Some(within(&pagemap::written_pages(start..end)?, start))
+    }
+}
+
+/// Addresses as offsets from `start`.
+#[cfg(target_os = "linux")]
+fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
+    addresses.iter().map(|range| range.start - start..range.end - start).collect()
+}
+
+/// The pages among `candidates` that are not what they were. A page that `before` does not hold was
+/// `image`'s, or past its end zero; without an image to compare with it counts as changed.
+fn differing(
+    memory: &[u8],
+    candidates: &[Range<usize>],
+    before: &Pages,
+    image: Option<&[u8]>,
+) -> Result<Vec<Range<usize>>, MemoryError> {
+    const STEP: usize = 64 * PAGE;
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut was = vec![0; STEP];
+    for candidate in candidates {
+        let mut at = candidate.start;
+        while at < candidate.end {
+            let step = at..candidate.end.min(at + STEP);
+            at = step.end;
+            let was = &mut was[..step.len()];
+            was.fill(0);
+            let mut known = [image.is_some(); STEP / PAGE];
+            if let Some(bytes) = image.and_then(|image| image.get(step.start..)) {
+                let length = bytes.len().min(was.len());
+                was[..length].copy_from_slice(&bytes[..length]);
+            }
+            for stretch in before.within(step.clone()) {
+                let range = stretch.range();
+                let (from, to) = (range.start - step.start, range.end - step.start);
+                stretch.read(&mut was[from..to])?;
+                known[from / PAGE..to / PAGE].fill(true);
+            }
+            let pages = memory[step.clone()].chunks(PAGE).zip(was.chunks(PAGE)).zip(known);
+            for (index, ((now, was), known)) in pages.enumerate() {
+                if known && now == was {
+                    continue;
+                }
+                let page = step.start + index * PAGE;
+                match found.last_mut() {
+                    Some(last) if last.end == page => last.end += PAGE,
+                    _ => found.push(page..page + PAGE),
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Replaces `target` by a copy-on-write mapping of `stretch`.
+#[cfg(target_os = "linux")]
+fn map(stretch: &Stretch<'_>, target: &mut [u8]) -> Result<(), MemoryError> {
+    use rustix::mm::{self, MapFlags, ProtFlags};
+    let (file, at) = stretch.file();
+    assert_eq!(target.len(), stretch.count * PAGE);
+    // SAFETY: `target` is exclusively borrowed, page-aligned memory inside a region's mapping (the
+    // image is `Source::Mapped`), and the new mapping has its length and protection, so that the
+    // borrow stays valid; only the bytes change. The file is never shortened, and the pages that
+    // the mapping shows stay as they are for as long as a state holds them: the guest's own
+    // latest state does, until the guest writes to a page and thereby gets one of its own.
+    unsafe {
+        mm::mmap(
+            target.as_mut_ptr().cast(),
+            target.len(),
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+            file,
+            at,
+        )
+    }
+    .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Strategy;
+    use std::io::Write;
+
+    const PAGES: usize = 600;
+
+    /// Memory made from an image, kept alive beside its owner.
+    struct Live {
+        #[cfg(target_os = "linux")]
+        region: Option<crate::memory::Region>,
+        copied: Vec<u8>,
+    }
+
+    impl Live {
+        fn new(image: &Source) -> Self {
+            match image {
+                #[cfg(target_os = "linux")]
+                Source::Mapped(backing) => {
+                    let mut region = crate::memory::Region::reserve().unwrap();
+                    region.map(backing).unwrap();
+                    Self {
+                        region: Some(region),
+                        copied: Vec::new(),
+                    }
+                }
+                Source::Copied(bytes) => Self {
+                    #[cfg(target_os = "linux")]
+                    region: None,
+                    copied: bytes.to_vec(),
+                },
+            }
+        }
+
+        fn bytes(&mut self) -> &mut [u8] {
+            #[cfg(target_os = "linux")]
+            if let Some(region) = &self.region {
+                // SAFETY: the region is mapped so far, and this test owns it.
+                return unsafe { std::slice::from_raw_parts_mut(region.base(), region.len()) };
+            }
+            &mut self.copied
+        }
+
+        fn grow(&mut self, pages: usize) {
+            #[cfg(target_os = "linux")]
+            if let Some(region) = &mut self.region {
+                return region.grow(pages * PAGE).unwrap();
+            }
+            self.copied.resize(pages * PAGE, 0);
+        }
+    }
+
+    fn image(strategy: Strategy) -> Source {
+        let mut file = tempfile::tempfile().unwrap();
+        for page in 0..PAGES {
+            file.write_all(&[(page % 251) as u8; PAGE]).unwrap();
+        }
+        Source::from_file(strategy, file, 0, PAGES * PAGE).unwrap()
+    }
+
+    fn states_are_independent(strategy: Strategy) {
+        let image = image(strategy);
+        let store = PageStore::new().unwrap();
+        let mut live = Live::new(&image);
+        let mut tracker = Tracker::new(&image);
+        let mut states = vec![(live.bytes().to_vec(), Arc::new(Pages::default()))];
+        for turn in 1..6u8 {
+            if turn == 3 {
+                live.grow(PAGES + 200);
+            }
+            let end = live.bytes().len() / PAGE;
+            for page in (usize::from(turn)..end).step_by(37).chain(100..300).chain(end - 90..end) {
+                live.bytes()[page * PAGE + usize::from(turn)] ^= turn | 0x80;
+            }
+            let (_, before) = states.last().unwrap();
+            let pages = tracker.capture(live.bytes(), before, &store).unwrap();
+            assert!(pages.count() < end, "not everything changed");
+            states.push((live.bytes().to_vec(), Arc::new(pages)));
+        }
+        // Nothing was written: nothing is captured.
+        let (_, last) = states.last().unwrap();
+        let again = tracker.capture(live.bytes(), last, &store).unwrap();
+        assert_eq!(again.beyond(last), 0);
+        drop(again);
+
+        for (expected, pages) in &states {
+            let mut other = Live::new(&image);
+            other.grow(expected.len() / PAGE);
+            let mut tracker = Tracker::new(&image);
+            tracker.restore(other.bytes(), pages).unwrap();
+            assert!(other.bytes() == expected.as_slice());
+            // What one does, neither the state nor another sees.
+            other.bytes().fill(255);
+            let all = tracker.capture(other.bytes(), pages, &store).unwrap();
+            assert_eq!(all.count(), expected.len() / PAGE);
+        }
+        assert!(live.bytes() == states.last().unwrap().0.as_slice());
+    }
+
+    #[test]
+    fn states_are_independent_when_copied() {
+        states_are_independent(Strategy::Copy);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn states_are_independent_when_mapped() {
+        states_are_independent(Strategy::Map);
+    }
+}

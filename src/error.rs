@@ -9,6 +9,7 @@ use crate::instance::InstanceError;
 use crate::memory::MemoryError;
 use crate::module::{ArtifactError, CodeError};
 use crate::policy::Refusal;
+use crate::session::SessionError;
 use crate::workspace::WorkspaceError;
 
 /// What to do about an error, apart from what it says.
@@ -65,6 +66,9 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A session or a checkpoint cannot be used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// An artifact of a run was asked for that the run did not leave.
     #[error("the run left no file {path}", path = path.display())]
     NoSuchFile {
@@ -105,6 +109,7 @@ impl Error {
             Self::Bake(e) => e.hint(),
             Self::Instance(e) => e.hint(),
             Self::Workspace(e) => e.hint(),
+            Self::Session(e) => e.hint(),
             Self::Busy { .. } => {
                 Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
             }

@@ -79,6 +79,8 @@ impl Hint for ImageError {
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     pub manifest: Manifest,
+    /// SHA-256 of its memory, in hexadecimal: what a session's changes are changes to.
+    pub identity: String,
     pub memory: Source,
 }
 
@@ -92,6 +94,7 @@ impl Image {
             reason: "its memory is larger than this platform's",
         })?;
         Ok(Self {
+            identity: crate::hex::encode(&head.memory_sha256),
             manifest: head.manifest,
             memory: Source::from_file(strategy, file, head.memory_offset, length)?,
         })

@@ -2,9 +2,12 @@
 
 mod clock;
 pub(crate) mod control;
+mod descriptors;
 mod door;
 mod drive;
+mod input;
 mod interrupt;
+mod keep;
 mod output;
 mod quota;
 mod relay;
@@ -18,10 +21,13 @@ use wasmtime::{InstancePre, Linker, Memory, ResourceLimiter, Store, TypedFunc, V
 use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
-pub(crate) use clock::{SeededBytes, SteppingClock};
+pub(crate) use clock::{RunningClock, SeededBytes, SteppingClock};
 pub(crate) use control::{Control, StopReason};
 pub(crate) use door::{Answer, Host};
+pub(crate) use descriptors::Descriptor;
 pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};
+pub(crate) use input::Input;
+pub(crate) use keep::Kept;
 pub(crate) use output::{Output, Sink};
 pub use output::{OutputWatcher, Stream};
 pub(crate) use quota::Quota;
@@ -29,8 +35,8 @@ pub(crate) use quota::Quota;
 use crate::error::Hint;
 use crate::image::{Image, InterruptAddresses};
 #[cfg(target_os = "linux")]
-use crate::memory::{Creator, Pool};
-use crate::memory::{MemoryError, Source};
+use crate::memory::{Creator, Pool, Slot};
+use crate::memory::{MemoryError, Source, Tracker};
 use crate::module::{Artifact, Code, PAGE, PINS, STACK_POINTER};
 use crate::workspace::{Tree, Workspace};
 
@@ -49,6 +55,12 @@ pub enum InstanceError {
         /// Why.
         source: wasmtime::Error,
     },
+    /// A file that the interpreter had open cannot be opened again.
+    #[error("cannot open {path} again, which the interpreter had open")]
+    Reopen {
+        /// Its path in the sandbox.
+        path: String,
+    },
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -58,6 +70,7 @@ impl Hint for InstanceError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Directory { .. } => Some("mounted directories must exist and be readable".into()),
+            Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
             Self::Start(_) | Self::Memory(_) => None,
         }
     }
@@ -73,6 +86,8 @@ const FIRST_MOUNT_FD: i32 = FIRST_PREOPEN + 5;
 
 /// The guest's working directory.
 pub(crate) const WORKSPACE_PATH: &str = "/workspace";
+/// The guest's directory for temporary files.
+pub(crate) const TEMPORARY_PATH: &str = "/tmp";
 
 /// Makes instances; one for each runtime.
 pub(crate) struct Factory {
@@ -88,7 +103,7 @@ pub(crate) struct Setup<'a> {
     pub workspace: &'a Workspace,
     /// Host directories and the guest paths, without their first `/`, where they are seen.
     pub mounts: Vec<(PathBuf, String)>,
-    pub stdin: Vec<u8>,
+    pub stdin: Arc<Input>,
     pub stdout: Arc<Sink>,
     pub stderr: Arc<Sink>,
     pub control: Arc<Control>,
@@ -98,6 +113,8 @@ pub(crate) struct Setup<'a> {
     /// Bytes and files in the workspace.
     pub quota: (u64, u64),
     pub repeatable: Option<(SteppingClock, SeededBytes)>,
+    /// For how long a guest that is kept between runs has lived; `None` for one that is not.
+    pub lived: Option<Duration>,
 }
 
 /// What the host keeps for a guest.
@@ -115,7 +132,8 @@ pub(crate) struct State {
     random: Option<SeededBytes>,
     /// What the guest knows of files, where that must be repeatable.
     files: Option<wasi::Files>,
-    started: std::time::Instant,
+    /// The monotonic clock, unless it must be repeatable.
+    running: RunningClock,
 }
 
 /// A mounted directory, found below the guest's root by its name.
@@ -134,6 +152,8 @@ pub(crate) struct Instance {
     interrupt: Option<interrupt::Handle>,
     /// Where the source of a run's turn stands.
     run_source: Option<u32>,
+    /// How its memory differs from its image.
+    tracker: Tracker,
 }
 
 impl Factory {
@@ -160,6 +180,7 @@ impl Factory {
         setup: Setup<'_>,
     ) -> Result<Instance, InstanceError> {
         let image_bytes = image.memory.len();
+        let lasts = setup.lived.is_some();
         let state = self.state(setup, image_bytes)?;
         let mut store = Store::new(&self.code.engine, state);
         store.limiter(|state| &mut state.limiter);
@@ -168,7 +189,11 @@ impl Factory {
 
         #[cfg(target_os = "linux")]
         if let Source::Mapped(backing) = &image.memory {
-            Creator::prepare(self.pool.acquire(backing)?);
+            Creator::prepare(if lasts {
+                Slot::lasting(backing)?
+            } else {
+                self.pool.acquire(backing)?
+            });
         }
         let made = self.ready.instantiate_async(&mut store).await;
         #[cfg(target_os = "linux")]
@@ -185,7 +210,8 @@ impl Factory {
         let (bytes, files) = setup.quota;
         let quota = Quota::new(roots, bytes, files, setup.workspace.before());
         let mut mounts = Vec::new();
-        let wasi = self.wasi(&setup, &mut mounts)?;
+        let running = setup.lived.map(RunningClock::after);
+        let wasi = self.wasi(&setup, running, &mut mounts)?;
         let (clock, random) = setup.repeatable.unzip();
         Ok(State {
             wasi,
@@ -199,24 +225,28 @@ impl Factory {
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,
             random,
-            started: std::time::Instant::now(),
+            // wasmtime-wasi's monotonic clock counts from the making of the context.
+            running: running.unwrap_or_default(),
         })
     }
 
     fn wasi(
         &self,
         setup: &Setup<'_>,
+        running: Option<RunningClock>,
         mounts: &mut Vec<MountPoint>,
     ) -> Result<WasiP1Ctx, InstanceError> {
         let mut builder = WasiCtxBuilder::new();
         builder
             .allow_blocking_current_thread(true)
             .args(&[&PINS.abi.argv0])
-            .stdin(wasmtime_wasi::p2::pipe::MemoryInputPipe::new(setup.stdin.clone()))
+            .stdin(input::InputHandle(Arc::clone(&setup.stdin)))
             .stdout(output::SinkStream(Arc::clone(&setup.stdout)))
             .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
         if let Some((clock, _)) = &setup.repeatable {
             builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
+        } else if let Some(clock) = running {
+            builder.monotonic_clock(clock);
         }
         let library = &PINS.abi.library_dir;
         let fonts = format!("{library}/{}/matplotlib/mpl-data", PINS.abi.library_zip);
@@ -224,7 +254,7 @@ impl Factory {
             (self.artifact.library(), library.as_str(), FsPerms::ReadOnly),
             (self.artifact.font_data(), &fonts, FsPerms::ReadOnly),
             (setup.workspace.root(), WORKSPACE_PATH, FsPerms::ReadWrite),
-            (setup.workspace.temporary(), "/tmp", FsPerms::ReadWrite),
+            (setup.workspace.temporary(), TEMPORARY_PATH, FsPerms::ReadWrite),
             (self.artifact.empty_root(), "/", FsPerms::ReadOnly),
         ];
         let mut open =
@@ -256,8 +286,7 @@ impl State {
             None if realtime => std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .unwrap_or_default(),
-            // wasmtime-wasi's monotonic clock counts from the making of the context.
-            None => self.started.elapsed(),
+            None => self.running.elapsed(),
         }
     }
 }
@@ -298,6 +327,7 @@ impl Instance {
             allocate,
             interrupt,
             run_source: reserved.map(|r| r.run_source),
+            tracker: Tracker::new(&image.memory),
         })
     }
 

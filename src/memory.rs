@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub(crate) use creator::Creator;
 #[cfg(target_os = "linux")]
 pub(crate) use pool::{Pool, Slot};
-pub(crate) use pages::{PAGE as HOST_PAGE, PageStore, Pages};
+pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 #[cfg(target_os = "linux")]
 pub(crate) use region::{Backing, Region};
 pub(crate) use tracker::Tracker;

@@ -35,6 +35,29 @@ pub struct Outcome {
     pub truncated: Vec<Truncated>,
     /// What the run used.
     pub usage: Usage,
+    /// What a session adds; nothing for a run of its own.
+    #[serde(flatten)]
+    pub session: Option<SessionReport>,
+}
+
+/// What the outcome of a run in a session says besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionReport {
+    /// The session.
+    pub interpreter_id: String,
+    /// Which of the session's runs this was, counting from 1.
+    pub execution: u64,
+    /// The interpreter was lost, in this run or since the one before, and the session is back in
+    /// the state after its last completed run. Nothing was run twice. Absent otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpreter_restarted: bool,
+    /// Why, when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_reason: Option<String>,
+    /// The interpreter was lost and could not be brought back; the next run tries again. Absent
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpreter_crashed: bool,
 }
 
 impl Outcome {

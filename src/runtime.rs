@@ -3,21 +3,22 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
 use crate::cache::Cache;
 use crate::doctor::file_size;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::image::{Image, ImageStore, Manifest, StoredImage, choose};
+use crate::image::{Image, ImageStore, Manifest, StoredImage};
 use crate::instance::{Factory, OutputWatcher};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
-use crate::policy::{Bounds, Plan, resolve};
+use crate::policy::{Bounds, resolve};
 use crate::progress::{Progress, Silent};
-use crate::request::{ImageChoice, Policy, Request, Rules};
+use crate::request::{Policy, Request, Rules};
 use crate::run::{self, CheckReport, Run, Tools};
+use crate::session::{Session, SessionBounds, SessionOptions, Sessions};
 use crate::workspace::Workspaces;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
@@ -34,18 +35,8 @@ use crate::workspace::Workspaces;
 /// ```
 #[derive(Clone)]
 pub struct Runtime {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    factory: Factory,
-    images: ImageStore,
-    workspaces: Arc<Workspaces>,
-    defaults: Bounds,
-    ceilings: Bounds,
-    places: Semaphore,
-    waiting: AtomicUsize,
-    queue: usize,
+    engine: Arc<Engine>,
+    sessions: Sessions,
 }
 
 /// Builds a [`Runtime`].
@@ -60,6 +51,7 @@ pub struct RuntimeBuilder {
     defaults: Bounds,
     ceilings: Bounds,
     strategy: Strategy,
+    sessions: SessionBounds,
 }
 
 impl Default for RuntimeBuilder {
@@ -75,6 +67,7 @@ impl Default for RuntimeBuilder {
             defaults: Bounds::default(),
             ceilings: Bounds::CEILINGS,
             strategy: Strategy::default(),
+            sessions: SessionBounds::default(),
         }
     }
 }
@@ -145,6 +138,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Bounds how many sessions there are, and how many of them are in memory.
+    #[must_use]
+    pub fn sessions(mut self, bounds: SessionBounds) -> Self {
+        self.sessions = bounds;
+        self
+    }
+
     /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few
     /// milliseconds otherwise) and makes the runtime. Images are made on first use.
     ///
@@ -159,17 +159,18 @@ impl RuntimeBuilder {
         let artifact = Artifact::ensure(&cache, wheel.as_deref(), &*self.progress)?;
         let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
         let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MOST_IDLE))?;
+        let images = ImageStore::new(cache, artifact, self.strategy, self.progress);
+        let temp_dir = self.temp_dir.unwrap_or_else(std::env::temp_dir);
+        let engine = Engine::new(
+            factory,
+            images,
+            Workspaces::new(temp_dir.clone()),
+            (self.defaults, self.ceilings),
+            (self.concurrency, self.queue),
+        );
         Ok(Runtime {
-            inner: Arc::new(Inner {
-                factory,
-                images: ImageStore::new(cache, artifact, self.strategy, self.progress),
-                workspaces: Workspaces::new(self.temp_dir.unwrap_or_else(std::env::temp_dir)),
-                defaults: self.defaults,
-                ceilings: self.ceilings,
-                places: Semaphore::new(self.concurrency),
-                waiting: AtomicUsize::new(0),
-                queue: self.queue,
-            }),
+            sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
+            engine,
         })
     }
 }
@@ -257,11 +258,11 @@ impl Runtime {
     ///
     /// As for [`run`](Self::run).
     pub async fn check(&self, code: &str, rules: &Rules) -> Result<CheckReport, Error> {
-        let inner = &*self.inner;
+        let engine = &self.engine;
         let request = Request::new(code).policy(Policy::Custom(rules.clone())).image("core");
-        let plan = resolve(request, &inner.defaults, &inner.ceilings)?;
-        let _place = inner.place().await?;
-        let image = self.image_for(&plan).await?;
+        let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
+        let _place = engine.place().await?;
+        let image = engine.image(&plan.request.image, code).await?;
         run::check(self.tools(&image, None), plan).await
     }
 
@@ -280,7 +281,7 @@ impl Runtime {
     ///
     /// When there is no such image, or it cannot be made.
     pub fn prepare_image(&self, name: &str) -> Result<(), Error> {
-        self.inner.images.ensure(&self.inner.factory, name)?;
+        self.engine.images.ensure(&self.engine.factory, name)?;
         Ok(())
     }
 
@@ -290,7 +291,7 @@ impl Runtime {
     ///
     /// When the recipe is not valid, its packages cannot be had, or its code fails.
     pub fn build_image(&self, recipe: &Path) -> Result<ImageInfo, Error> {
-        Ok(self.inner.images.build(&self.inner.factory, recipe)?.into())
+        Ok(self.engine.images.build(&self.engine.factory, recipe)?.into())
     }
 
     /// Lists all images, the built-in ones first.
@@ -299,7 +300,7 @@ impl Runtime {
     ///
     /// When the cache cannot be read.
     pub fn images(&self) -> Result<Vec<ImageInfo>, Error> {
-        Ok(self.inner.images.list()?.into_iter().map(ImageInfo::from).collect())
+        Ok(self.engine.images.list()?.into_iter().map(ImageInfo::from).collect())
     }
 
     /// Describes one image.
@@ -308,7 +309,7 @@ impl Runtime {
     ///
     /// When there is no such image.
     pub fn image(&self, name: &str) -> Result<ImageInfo, Error> {
-        Ok(self.inner.images.stored(name)?.into())
+        Ok(self.engine.images.stored(name)?.into())
     }
 
     /// Removes an image from the cache. A built-in one is made again when it is needed.
@@ -317,7 +318,33 @@ impl Runtime {
     ///
     /// When there is no such image, or its files cannot be removed.
     pub fn remove_image(&self, name: &str) -> Result<(), Error> {
-        Ok(self.inner.images.remove(name)?)
+        Ok(self.engine.images.remove(name)?)
+    }
+
+    /// Starts a session: an interpreter with its workspace, kept across runs.
+    ///
+    /// # Errors
+    ///
+    /// When the options are refused, there are too many sessions, the initial code fails, or the
+    /// engine does.
+    pub async fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.sessions.create(options).await
+    }
+
+    /// Starts a session from a checkpoint file.
+    ///
+    /// # Errors
+    ///
+    /// When the file is not a whole checkpoint of this version, the image that it needs is not
+    /// there, or the engine fails.
+    pub async fn restore(&self, checkpoint: &Path) -> Result<Session, Error> {
+        self.sessions.restore(checkpoint).await
+    }
+
+    /// All sessions of this runtime.
+    #[must_use]
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     async fn run_with(
@@ -325,72 +352,23 @@ impl Runtime {
         request: Request,
         watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Run, Error> {
-        let inner = &*self.inner;
-        let plan = resolve(request, &inner.defaults, &inner.ceilings)?;
-        let _place = inner.place().await?;
-        let image = self.image_for(&plan).await?;
+        let engine = &self.engine;
+        let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
+        let _place = engine.place().await?;
+        let image = engine.image(&plan.request.image, &plan.request.code).await?;
         run::run(self.tools(&image, watcher), plan).await
     }
 
     fn tools<'a>(&'a self, image: &'a Image, watcher: Option<Arc<dyn OutputWatcher>>) -> Tools<'a> {
         Tools {
-            factory: &self.inner.factory,
-            package_dir: self.inner.images.package_dir(image),
+            factory: &self.engine.factory,
+            package_dir: self.engine.images.package_dir(image),
             image,
-            workspaces: &self.inner.workspaces,
+            workspaces: &self.engine.workspaces,
             watcher,
         }
     }
 
-    /// The image that a plan starts from. One that is not loaded yet is loaded, or made, on a
-    /// thread that may block.
-    async fn image_for(&self, plan: &Plan) -> Result<Arc<Image>, Error> {
-        let name = match &plan.request.image {
-            ImageChoice::Auto => choose(&plan.request.code),
-            ImageChoice::Named(name) => name.as_str(),
-        };
-        if let Some(image) = self.inner.images.loaded(name) {
-            return Ok(image);
-        }
-        let (inner, name) = (Arc::clone(&self.inner), name.to_owned());
-        let made = tokio::task::spawn_blocking(move || inner.images.ensure(&inner.factory, &name));
-        Ok(made.await.map_err(Error::system("load an image on a thread"))??)
-    }
-}
-
-impl Inner {
-    /// Waits for a place among the runs, in order.
-    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
-        }
-        let waiting = Waiting::enter(&self.waiting);
-        if waiting.before >= self.queue {
-            return Err(Error::Busy {
-                waiting: waiting.before,
-            });
-        }
-        Ok(self.places.acquire().await.expect("the semaphore is never closed"))
-    }
-}
-
-/// Counts a waiting run, for as long as it waits.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a AtomicUsize) -> Self {
-        let before = count.fetch_add(1, Ordering::AcqRel);
-        Self { count, before }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

@@ -3,11 +3,14 @@
 //! What the host saw comes first: a guest that was stopped, trapped or left is that, whatever its
 //! frames say.
 
+use std::time::Duration;
+
 use wasmtime::Trap;
 
 use crate::guest::{Status, StatusKind, Transcript};
 use crate::instance::{Driven, Ended, StopReason};
 use crate::outcome::{ErrorDetail, ErrorKind};
+use crate::policy::seconds_text;
 
 /// The fixed text for code that is empty.
 pub(crate) const NO_CODE: &str = "No code provided.";
@@ -66,6 +69,38 @@ pub(crate) fn no_code() -> Failure {
     Failure {
         error: NO_CODE.into(),
         detail: detail(ErrorKind::Syntax, "EmptyCode", NO_CODE),
+    }
+}
+
+/// The failure of a run in a session that has used all of its fuel.
+pub(crate) fn session_fuel(total: u64) -> Failure {
+    of_session(ErrorKind::Fuel, "Fuel", &format!("The session has used all of its fuel, {total}"))
+}
+
+/// The failure of a run in a session that has lived long enough.
+pub(crate) fn session_lifetime(limit: Duration) -> Failure {
+    let seconds = seconds_text(limit);
+    of_session(
+        ErrorKind::Timeout,
+        "Lifetime",
+        &format!("The session's lifetime of {seconds} seconds is over"),
+    )
+}
+
+/// The failure of a run in a session that nobody used for too long.
+pub(crate) fn session_idle(limit: Duration) -> Failure {
+    let seconds = seconds_text(limit);
+    of_session(
+        ErrorKind::Timeout,
+        "Idle",
+        &format!("The session was idle for longer than {seconds} seconds"),
+    )
+}
+
+fn of_session(kind: ErrorKind, type_: &str, message: &str) -> Failure {
+    Failure {
+        error: message.to_owned(),
+        detail: detail(kind, type_, message),
     }
 }
 

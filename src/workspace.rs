@@ -2,6 +2,8 @@
 //!
 //! The host looks at a workspace through a [`Dir`] handle, which never follows a link out.
 
+mod contents;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
+pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
 use crate::error::Hint;
 use crate::request::{Content, InputFile};
 
@@ -159,9 +162,11 @@ pub(crate) type Snapshot = BTreeMap<String, Entry>;
 pub(crate) struct Entry {
     pub size: u64,
     pub link: Option<String>,
-    /// Tells a rewritten file from an untouched one: inode, and times of modification and change.
-    identity: (u64, Option<SystemTime>, i128),
+    identity: FileIdentity,
 }
+
+/// Tells a rewritten file from an untouched one: inode, and times of modification and change.
+type FileIdentity = (u64, Option<SystemTime>, i128);
 
 impl Workspace {
     /// Declares that nothing was placed in it and no guest wrote to it.
@@ -185,6 +190,24 @@ impl Workspace {
     /// The directory that the guest sees as `/tmp`.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.folder().outer.path().join("tmp")
+    }
+
+    /// Places further files, before a further run; what is there then is not new to it. Returns
+    /// their bytes and their number.
+    pub(crate) fn place_all(&mut self, files: &[InputFile]) -> Result<(u64, u64), WorkspaceError> {
+        for file in files {
+            self.place(file)?;
+        }
+        self.look()?;
+        let placed = files.iter().filter_map(|file| self.before.get(&file.path));
+        let bytes = placed.map(|entry| entry.size).sum();
+        Ok((bytes, files.len() as u64))
+    }
+
+    /// Takes what is there now for what was there before the next run.
+    pub(crate) fn look(&mut self) -> Result<(), WorkspaceError> {
+        self.before = self.snapshot()?;
+        Ok(())
     }
 
     /// Bytes and files that were in it before the run.
@@ -290,14 +313,14 @@ impl Workspace {
 }
 
 #[cfg(unix)]
-fn identity(meta: &Metadata) -> (u64, Option<SystemTime>, i128) {
+fn identity(meta: &Metadata) -> FileIdentity {
     use cap_std::fs::MetadataExt;
     let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
     (meta.ino(), meta.modified().ok().map(cap_std::time::SystemTime::into_std), changed)
 }
 
 #[cfg(not(unix))]
-fn identity(meta: &Metadata) -> (u64, Option<SystemTime>, i128) {
+fn identity(meta: &Metadata) -> FileIdentity {
     (0, meta.modified().ok().map(cap_std::time::SystemTime::into_std), 0)
 }
 
@@ -340,6 +363,25 @@ impl Tree {
         })
         .ok()?;
         Some((parts, bytes))
+    }
+
+    /// The path of the file or directory with that number.
+    #[cfg(unix)]
+    pub(crate) fn find(&self, number: u64) -> Option<String> {
+        use cap_std::fs::MetadataExt;
+        let mut found = None;
+        self.walk(Path::new("."), |path, meta| {
+            if meta.ino() == number && found.is_none() {
+                found = path.to_str().map(str::to_owned);
+            }
+        })
+        .ok()?;
+        found
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn find(&self, _number: u64) -> Option<String> {
+        None
     }
 
     /// Opened only to measure, which few runs need.

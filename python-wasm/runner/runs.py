@@ -32,6 +32,8 @@ _set_trace, _set_profile = sys.settrace, sys.setprofile
 
 def run():
     """Run what the host asks for. Returns None; what the code does is in the frames sent."""
+    # An interrupt that the run before did not meet any more is not meant for this one.
+    interrupt.forget()
     # Out of sight for the code, and back for the host, whatever the code put in its place.
     _modules.pop("_belljar", None)
     try:

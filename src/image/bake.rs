@@ -12,7 +12,7 @@ use crate::cache::{Cache, CacheError, create_private_dir};
 use crate::error::Hint;
 use crate::guest::{RunHost, RunOrder, StatusKind, Transcript};
 use crate::instance::{
-    Answer, Budget, Control, Driven, Ended, Factory, Host, Instance, InstanceError, RUN,
+    Answer, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError, RUN,
     SeededBytes, Setup, Sink, SteppingClock, Stream, Turn,
 };
 use crate::module::{CodeError, PINS};
@@ -194,7 +194,11 @@ impl<'a> Oven<'a> {
         create_private_dir(&dir)?;
         let workspace = Workspaces::new(dir).create(&[])?;
         let control = Control::new();
-        let sink = |stream| Sink::new(stream, 1 << 20, None, control.clone());
+        let sink = |stream| {
+            let sink = Sink::new(stream, control.clone());
+            sink.begin(1 << 20, None);
+            sink
+        };
         let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
         let host = BakeHost::new(control.clone());
         let mounts = package_dir.map(|dir| (dir.clone(), "packages".into()));
@@ -202,7 +206,7 @@ impl<'a> Oven<'a> {
         let setup = Setup {
             workspace: &workspace,
             mounts: mounts.into_iter().collect(),
-            stdin: Vec::new(),
+            stdin: Input::new(),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
             control: control.clone(),
@@ -214,6 +218,7 @@ impl<'a> Oven<'a> {
                 SteppingClock::new(clock.epoch, clock.step_ns),
                 SeededBytes::new(clock.seed),
             )),
+            lived: None,
         };
         Ok(Self {
             instance: factory.start(order.base, setup).await?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
@@ -25,7 +25,7 @@ impl SteppingClock {
     }
 
     /// Moves the clock without anybody waiting.
-    pub(super) fn advance(&self, by: Duration) {
+    pub(crate) fn advance(&self, by: Duration) {
         let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let _ = self
             .elapsed_ns
@@ -73,6 +73,43 @@ impl HostMonotonicClock for SteppingClock {
     }
 }
 
+/// A clock that goes on where another stopped: the monotonic clock of a guest that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunningClock {
+    before: Duration,
+    started: Instant,
+}
+
+impl RunningClock {
+    /// A clock that says `before` now.
+    pub(crate) fn after(before: Duration) -> Self {
+        Self {
+            before,
+            started: Instant::now(),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.before + self.started.elapsed()
+    }
+}
+
+impl Default for RunningClock {
+    fn default() -> Self {
+        Self::after(Duration::ZERO)
+    }
+}
+
+impl HostMonotonicClock for RunningClock {
+    fn resolution(&self) -> u64 {
+        1
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Bytes that follow from a seed: SHA-256 over the seed and a counter.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededBytes {
@@ -83,6 +120,19 @@ pub(crate) struct SeededBytes {
 impl SeededBytes {
     pub(crate) fn new(seed: u64) -> Self {
         Self { seed, counter: 0 }
+    }
+
+    /// The bytes that follow after so many blocks.
+    pub(crate) fn from_block(seed: u64, counter: u64) -> Self {
+        Self {
+            seed,
+            counter,
+        }
+    }
+
+    /// How many blocks were used.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.counter
     }
 
     pub(crate) fn fill(&mut self, target: &mut [u8]) {

@@ -87,6 +87,10 @@ impl Instance {
         let ended = self.call(turn, &mut stops).await;
         let stopped = stops.reason;
         self.interrupt = stops.interrupt;
+        if let (Some(_), Some(interrupt)) = (stopped, &self.interrupt) {
+            // SAFETY: the call is over and the instance is borrowed, so nothing else runs in it.
+            unsafe { interrupt.release() };
+        }
         let left = self.store.get_fuel().unwrap_or(full);
         Ok(Driven {
             ended,

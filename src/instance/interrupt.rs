@@ -68,4 +68,17 @@ impl Handle {
             self.eval_breaker.as_ref().fetch_or(SIGNALS_PENDING, Ordering::Release);
         }
     }
+
+    /// Takes back an interrupt that the guest has not met.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pull`](Self::pull).
+    pub(super) unsafe fn release(&self) {
+        // SAFETY: as in `pull`.
+        unsafe {
+            self.tripped.as_ref().store(0, Ordering::Relaxed);
+            self.is_tripped.as_ref().store(0, Ordering::Relaxed);
+        }
+    }
 }

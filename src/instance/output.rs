@@ -1,7 +1,7 @@
 //! Standard output and standard error: kept up to a limit, counted past it, shown as they come.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -33,11 +33,17 @@ const LEAST_FLOOD: u64 = 64 << 20;
 /// Where one stream goes.
 pub(crate) struct Sink {
     stream: Stream,
-    limit: usize,
-    kept: Mutex<Vec<u8>>,
+    open: Mutex<Open>,
     total: AtomicU64,
-    watcher: Option<Arc<dyn OutputWatcher>>,
     control: Arc<Control>,
+}
+
+/// What a stream is in one run.
+#[derive(Default)]
+struct Open {
+    limit: usize,
+    kept: Vec<u8>,
+    watcher: Option<Arc<dyn OutputWatcher>>,
 }
 
 /// What a stream received.
@@ -49,43 +55,52 @@ pub(crate) struct Output {
 }
 
 impl Sink {
-    pub(crate) fn new(
-        stream: Stream,
-        limit: u64,
-        watcher: Option<Arc<dyn OutputWatcher>>,
-        control: Arc<Control>,
-    ) -> Arc<Self> {
+    /// A stream that keeps nothing before its first [`begin`](Self::begin).
+    pub(crate) fn new(stream: Stream, control: Arc<Control>) -> Arc<Self> {
         Arc::new(Self {
             stream,
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            kept: Mutex::new(Vec::new()),
+            open: Mutex::default(),
             total: AtomicU64::new(0),
-            watcher,
             control,
         })
+    }
+
+    /// Begins a run, of whose output at most `limit` bytes are kept, and shown to `watcher`.
+    pub(crate) fn begin(&self, limit: u64, watcher: Option<Arc<dyn OutputWatcher>>) {
+        *self.lock() = Open {
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            kept: Vec::new(),
+            watcher,
+        };
+        self.total.store(0, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, bytes: &[u8]) {
         let total =
             self.total.fetch_add(bytes.len() as u64, Ordering::Relaxed) + bytes.len() as u64;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self.limit.saturating_sub(kept.len());
+        let mut open = self.lock();
+        let limit = open.limit;
+        let room = limit.saturating_sub(open.kept.len());
         let fitting = &bytes[..bytes.len().min(room)];
-        kept.extend_from_slice(fitting);
-        drop(kept);
-        if let Some(watcher) = self.watcher.as_ref().filter(|_| !fitting.is_empty()) {
+        open.kept.extend_from_slice(fitting);
+        let watcher = open.watcher.clone().filter(|_| !fitting.is_empty());
+        drop(open);
+        if let Some(watcher) = watcher {
             watcher.write(self.stream, fitting);
         }
-        let flood = (self.limit as u64).saturating_mul(FLOOD_FACTOR).max(LEAST_FLOOD);
+        let flood = (limit as u64).saturating_mul(FLOOD_FACTOR).max(LEAST_FLOOD);
         if total > flood {
             self.control.ask(StopReason::Output);
         }
     }
 
-    /// Takes what was received so far; the next run starts with nothing.
+    /// Takes what was received so far.
     pub(crate) fn take(&self) -> Output {
-        let mut bytes =
-            std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut bytes = std::mem::take(&mut self.lock().kept);
         let total = self.total.swap(0, Ordering::Relaxed);
         let truncated = total > bytes.len() as u64;
         if truncated {
@@ -191,7 +206,8 @@ mod tests {
     use super::*;
 
     fn taken(limit: u64, writes: &[&[u8]]) -> Output {
-        let sink = Sink::new(Stream::Stdout, limit, None, Control::new());
+        let sink = Sink::new(Stream::Stdout, Control::new());
+        sink.begin(limit, None);
         for bytes in writes {
             sink.write(bytes);
         }

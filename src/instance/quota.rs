@@ -26,8 +26,16 @@ pub(crate) struct Quota {
     most_files: u64,
     bytes: u64,
     files: u64,
-    open: HashMap<i32, Depth>,
+    open: HashMap<i32, Opened>,
     touched: bool,
+}
+
+/// What the guest has open under one number.
+#[derive(Debug)]
+struct Opened {
+    depth: Depth,
+    /// Its absolute path when it was opened.
+    path: String,
 }
 
 /// How far a name lies below a directory.
@@ -77,6 +85,15 @@ impl Quota {
             open: HashMap::new(),
             touched: false,
         }
+    }
+
+    /// Begins a further run, whose host placed so many bytes and files.
+    pub(super) fn begin(&mut self, placed: (u64, u64)) {
+        self.touched = false;
+        self.most_bytes = self.most_bytes.saturating_add(placed.0);
+        self.most_files = self.most_files.saturating_add(placed.1);
+        self.bytes = self.bytes.saturating_add(placed.0);
+        self.files = self.files.saturating_add(placed.1);
     }
 
     /// Whether anything may have been written.
@@ -136,8 +153,19 @@ impl Quota {
         self.open.len() < MOST_OPEN
     }
 
-    pub(super) fn opened(&mut self, fd: i32, depth: Depth) {
-        self.open.insert(fd, depth);
+    pub(super) fn opened(&mut self, fd: i32, depth: Depth, path: String) {
+        self.open.insert(
+            fd,
+            Opened {
+                depth,
+                path,
+            },
+        );
+    }
+
+    /// The path under which a descriptor was opened; `None` for a preopened directory.
+    pub(super) fn path(&self, fd: i32) -> Option<&str> {
+        self.open.get(&fd).map(|open| open.path.as_str())
     }
 
     pub(super) fn closed(&mut self, fd: i32) {
@@ -146,7 +174,7 @@ impl Quota {
 
     pub(super) fn renumbered(&mut self, from: i32, to: i32) {
         match self.open.remove(&from) {
-            Some(depth) => self.open.insert(to, depth),
+            Some(opened) => self.open.insert(to, opened),
             None => self.open.remove(&to),
         };
     }
@@ -160,7 +188,7 @@ impl Quota {
 
     /// How deep a descriptor lies: 0 for a preopened directory.
     pub(super) fn depth(&self, fd: i32) -> Depth {
-        self.open.get(&fd).copied().unwrap_or_default()
+        self.open.get(&fd).map(|open| open.depth).unwrap_or_default()
     }
 
     /// Whether a descriptor is one that the guest was given.

@@ -21,10 +21,13 @@ use super::State;
 const MODULE: &str = "wasi_snapshot_preview1";
 
 /// Bytes that wasmtime-wasi may copy for the guest in one call.
-const COPY_BUDGET: usize = 1 << 30;
+pub(super) const COPY_BUDGET: usize = 1 << 30;
+
+/// A directory's file type.
+pub(super) const DIRECTORY: u8 = 3;
 
 // Error numbers of WASI preview 1.
-const SUCCESS: i32 = 0;
+pub(super) const SUCCESS: i32 = 0;
 const ACCES: i32 = 2;
 const FAULT: i32 = 21;
 const INVAL: i32 = 28;

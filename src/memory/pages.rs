@@ -50,6 +50,10 @@ pub(crate) struct Pages {
     runs: Vec<Run>,
 }
 
+/// Pages that came in together, and are counted by nobody yet.
+#[derive(Debug)]
+pub(crate) struct Imported(Arc<Block>);
+
 /// One stretch of a state's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch<'a> {
@@ -107,7 +111,56 @@ impl PageStore {
     }
 }
 
+impl PageStore {
+    /// Takes `count` pages in, which `fill` writes piece by piece into a buffer.
+    pub(crate) fn import<E: From<MemoryError>>(
+        self: &Arc<Self>,
+        count: u32,
+        mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Imported, E> {
+        const STEP: u64 = 256;
+        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
+        let imported = Imported(Arc::new(Block {
+            store: Arc::clone(self),
+            start,
+            holders: (0..count).map(|_| AtomicU32::new(0)).collect(),
+        }));
+        let mut buffer = vec![0; (STEP as usize).min(count as usize) * PAGE];
+        let mut done = 0;
+        while done < u64::from(count) {
+            let pages = STEP.min(u64::from(count) - done);
+            let piece = &mut buffer[..pages as usize * PAGE];
+            fill(piece)?;
+            write_all_at(&self.file, (start + done) * PAGE as u64, &[piece])
+                .map_err(MemoryError::new("set aside pages"))?;
+            done += pages;
+        }
+        Ok(imported)
+    }
+}
+
 impl Stretch<'_> {
+    /// So many of its pages from `index` on.
+    pub(crate) fn part(&self, index: usize, count: usize) -> Self {
+        debug_assert!(index + count <= self.count);
+        Self {
+            page: self.page + index,
+            count,
+            store: self.store,
+            at: self.at + (index * PAGE) as u64,
+        }
+    }
+
+    /// Whether the page `index` of `other` is kept behind its last one.
+    pub(crate) fn continues(&self, other: &Self, index: usize) -> bool {
+        self.at + (self.count * PAGE) as u64 == other.at + (index * PAGE) as u64
+    }
+
+    /// Where its first page is kept, in pages: the same place holds the same bytes.
+    pub(crate) fn kept_at(&self) -> u64 {
+        self.at / PAGE as u64
+    }
+
     /// Bytes in the guest's memory.
     pub(crate) fn range(&self) -> Range<usize> {
         self.page * PAGE..(self.page + self.count) * PAGE
@@ -167,6 +220,37 @@ impl Pages {
         let pages = Self { runs };
         pages.hold();
         Ok(pages)
+    }
+
+    /// Pages of a guest's memory: the first one's number, how many they are, and which of the
+    /// imported ones is the first. `None` when they overlap or name one that is not there.
+    pub(crate) fn from_imported(
+        imported: &Imported,
+        stretches: impl IntoIterator<Item = (u32, u32, u32)>,
+    ) -> Option<Self> {
+        let block = &imported.0;
+        let (mut runs, mut end) = (Vec::new(), 0);
+        for (page, count, offset) in stretches {
+            let there = offset.checked_add(count)? as usize <= block.holders.len();
+            if count == 0 || page < end || !there {
+                return None;
+            }
+            end = page.checked_add(count)?;
+            runs.push(Run {
+                page,
+                count,
+                block: Arc::clone(block),
+                offset,
+            });
+        }
+        let pages = Self { runs };
+        pages.hold();
+        Some(pages)
+    }
+
+    /// The number after that of the last page.
+    pub(crate) fn end(&self) -> usize {
+        self.runs.last().map_or(0, |run| (run.page + run.count) as usize)
     }
 
     /// How many pages there are.

@@ -66,7 +66,7 @@ impl Pool {
         };
         Ok(Slot {
             region: Some(region),
-            pool: Arc::clone(self),
+            pool: Some(Arc::clone(self)),
         })
     }
 
@@ -147,10 +147,22 @@ impl Idle {
 pub(crate) struct Slot {
     /// `None` only while dropping.
     region: Option<Region>,
-    pool: Arc<Pool>,
+    /// `None` for a region that is not reused.
+    pool: Option<Arc<Pool>>,
 }
 
 impl Slot {
+    /// A slot of its own for a guest that is kept: no page in it but the image's, and later what
+    /// the guest wrote, and none left by others.
+    pub(crate) fn lasting(image: &Arc<Backing>) -> Result<Self, MemoryError> {
+        let mut region = Region::reserve()?;
+        region.map(image)?;
+        Ok(Self {
+            region: Some(region),
+            pool: None,
+        })
+    }
+
     pub(crate) fn region(&self) -> &Region {
         self.region.as_ref().expect("a slot has its region until it is dropped")
     }
@@ -162,8 +174,8 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(region) = self.region.take() {
-            self.pool.give_back(region);
+        if let (Some(region), Some(pool)) = (self.region.take(), &self.pool) {
+            pool.give_back(region);
         }
     }
 }

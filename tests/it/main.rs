@@ -18,5 +18,6 @@ mod recursion;
 mod requests;
 mod reuse;
 mod seeds;
+mod sessions;
 mod stops;
 mod support;

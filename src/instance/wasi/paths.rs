@@ -8,7 +8,7 @@ use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, read_text, read_u32, write_bytes};
 use super::repeatable::NewTimes;
-use super::{ACCES, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter};
+use super::{ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter};
 use crate::instance::ROOT_FD;
 use crate::instance::quota::Depth;
 
@@ -18,7 +18,6 @@ const OFLAG_TRUNCATE: i32 = 8;
 const RIGHT_WRITE: i64 = 1 << 6;
 
 // File types, as `path_filestat_get` reports them.
-const DIRECTORY: u8 = 3;
 const REGULAR: u8 = 4;
 const SYMLINK: u8 = 7;
 
@@ -61,6 +60,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 // With no file left, a file that exists can still be opened.
                 let full = oflags & OFLAG_CREATE != 0 && !may_create(state)?;
                 let oflags = if full { oflags & !OFLAG_CREATE } else { oflags };
+                let name = read_text(&memory, path, length).unwrap_or_default();
+                let name = state.guest_path(fd, &name);
                 let dotted = at.enter(&mut memory);
                 let result = p1::path_open(
                     &mut state.wasi,
@@ -81,7 +82,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     let Some(fd) = read_u32(&memory, out) else {
                         return Ok(FAULT);
                     };
-                    state.quota.opened(fd.cast_signed(), at.depth);
+                    state.quota.opened(fd.cast_signed(), at.depth, name);
                     if oflags & OFLAG_CREATE != 0 {
                         state.names_changed(result);
                     }

@@ -14,7 +14,7 @@ use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1
 use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, read_u32, write_bytes};
-use super::{COPY_BUDGET, FAULT, MODULE, OVERFLOW, SUCCESS, State, enter};
+use super::{COPY_BUDGET, DIRECTORY, FAULT, MODULE, OVERFLOW, SUCCESS, State, enter};
 
 // A file's status as WASI lays it out.
 const STATUS: [u8; 64] = [0; 64];
@@ -26,7 +26,6 @@ const SIZE: i32 = 32;
 const ACCESS_TIME: i32 = 40;
 const CHANGE_TIME: i32 = 48;
 const STATUS_TIME: i32 = 56;
-const DIRECTORY: u8 = 3;
 
 // An entry of a directory as WASI lays it out, before its name.
 const ENTRY: usize = 24;

@@ -1,0 +1,333 @@
+//! Open files of a guest: written down with its memory, and opened again beside it.
+//!
+//! The guest knows its files by number only. What stands behind a number is the host's, and is
+//! found again by name; a file without a name is kept with what is in it.
+
+use serde::{Deserialize, Serialize};
+use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
+use wiggle::GuestMemory;
+
+use super::wasi::{COPY_BUDGET, DIRECTORY, SUCCESS};
+use super::{
+    FIRST_PREOPEN, InstanceError, ROOT_FD, State, TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD,
+    WORKSPACE_PATH,
+};
+use crate::module::PINS;
+
+/// One open file or directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Descriptor {
+    /// The number by which the guest knows it.
+    pub number: i32,
+    /// Its absolute path in the guest; of a file without a name, that of its directory.
+    pub path: String,
+    pub is_directory: bool,
+    /// The guest's rights on it, and its flags, as WASI lays them out.
+    pub rights: u64,
+    pub flags: u16,
+    /// Bytes from its start.
+    pub position: u64,
+    /// What is in a file that has no name any more.
+    #[serde(skip)]
+    pub nameless: Option<Vec<u8>>,
+}
+
+// Flags of `path_open`, rights, and where `fd_seek` counts from.
+const CREATE_NEW: i32 = 1 | 4;
+const OPEN_DIRECTORY: i32 = 2;
+const FOLLOW_LINKS: i32 = 1;
+const READ_AND_WRITE: i64 = (1 << 1) | (1 << 6);
+const FROM_START: i32 = 0;
+
+/// Bytes that one call moves.
+const STEP: usize = 64 << 10;
+/// Where in the scratch memory the addresses, the results and the data are.
+const RESULT: i32 = 64;
+const DATA: i32 = 256;
+
+/// A piece of memory in which calls of the system interface find their arguments.
+struct Scratch(Vec<u8>);
+
+impl Scratch {
+    fn new(data: &[u8]) -> Self {
+        let mut bytes = vec![0; DATA as usize];
+        bytes.extend_from_slice(data);
+        // One buffer: its address and its length.
+        bytes[..4].copy_from_slice(&DATA.to_le_bytes());
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        Self(bytes)
+    }
+
+    fn memory(&mut self) -> GuestMemory<'_> {
+        GuestMemory::Unshared(&mut self.0)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        let at = RESULT as usize + at;
+        self.0[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.0[DATA as usize..]
+    }
+}
+
+impl State {
+    /// The absolute path of a name below a descriptor, as the guest sees it.
+    pub(super) fn guest_path(&self, number: i32, name: &str) -> String {
+        let base = match self.quota.path(number) {
+            Some(path) => path.to_owned(),
+            None => self.preopens().into_iter().find(|(_, fd)| *fd == number).map_or_else(
+                || String::from("/"),
+                |(path, _)| path,
+            ),
+        };
+        format!("{}/{name}", base.trim_end_matches('/'))
+    }
+
+    /// Writes down every open file.
+    pub(super) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
+        self.wasi.set_hostcall_fuel(COPY_BUDGET);
+        let mut found = Vec::new();
+        for number in self.quota.open_descriptors() {
+            found.push(self.describe(number).await?);
+        }
+        Ok(found)
+    }
+
+    async fn describe(&mut self, number: i32) -> Result<Descriptor, InstanceError> {
+        let mut scratch = Scratch::new(&[]);
+        let status =
+            p1::fd_fdstat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
+        done("look at an open file", status)?;
+        let is_directory = scratch.0[RESULT as usize] == DIRECTORY;
+        let flags = u16::from_le_bytes([scratch.0[66], scratch.0[67]]);
+        let rights = scratch.word(8);
+        let mut position = 0;
+        if !is_directory {
+            let told = p1::fd_tell(&mut self.wasi, &mut scratch.memory(), number, RESULT);
+            done("look at an open file", told)?;
+            position = scratch.word(0);
+        }
+        let status =
+            p1::fd_filestat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
+        done("look at an open file", status)?;
+        let (file, size) = (scratch.word(8), scratch.word(32));
+        let opened_as = self.quota.path(number).unwrap_or("/").to_owned();
+        let (path, nameless) = match self.name_of(&opened_as, file).await {
+            Some(path) => (path, None),
+            None if is_directory => (TEMPORARY_PATH.into(), None),
+            None => (TEMPORARY_PATH.into(), Some(self.content(number, size).await?)),
+        };
+        Ok(Descriptor {
+            number,
+            path,
+            is_directory,
+            rights,
+            flags,
+            position,
+            nameless,
+        })
+    }
+
+    /// A name of the file with that number: the one it was opened by, if it still is one.
+    async fn name_of(&mut self, opened_as: &str, file: u64) -> Option<String> {
+        let (fd, name) = self.place(opened_as);
+        let mut scratch = Scratch::new(name.as_bytes());
+        let length = i32::try_from(name.len()).ok()?;
+        let found = p1::path_filestat_get(
+            &mut self.wasi,
+            &mut scratch.memory(),
+            fd,
+            FOLLOW_LINKS,
+            DATA,
+            length,
+            RESULT,
+        )
+        .await;
+        if matches!(found, Ok(SUCCESS)) && scratch.word(8) == file {
+            return Some(opened_as.to_owned());
+        }
+        let roots = [(WORKSPACE_FD, WORKSPACE_PATH), (TEMPORARY_FD, TEMPORARY_PATH)];
+        roots.into_iter().find_map(|(fd, root)| {
+            let name = self.quota.root(fd)?.find(file)?;
+            Some(format!("{root}/{name}"))
+        })
+    }
+
+    async fn content(&mut self, number: i32, size: u64) -> Result<Vec<u8>, InstanceError> {
+        let mut content = Vec::new();
+        while (content.len() as u64) < size {
+            let mut scratch = Scratch::new(&[0; STEP]);
+            let at = content.len() as i64;
+            let read =
+                p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
+            done("read an open file", read)?;
+            match (scratch.word(0) & 0xffff_ffff) as usize {
+                0 => break,
+                length => content.extend_from_slice(&scratch.data()[..length]),
+            }
+        }
+        Ok(content)
+    }
+
+    /// Opens files again, under their numbers.
+    pub(super) async fn reopen(&mut self, files: &[Descriptor]) -> Result<(), InstanceError> {
+        let Some(last) = files.iter().map(|file| file.number).max() else {
+            return Ok(());
+        };
+        self.wasi.set_hostcall_fuel(COPY_BUDGET);
+        // A number is free to be chosen only while something is open under it.
+        let mut held = Vec::new();
+        while held.last().is_none_or(|fd| *fd < last) {
+            held.push(self.open("/", OPEN_DIRECTORY, 0, 0).await?);
+        }
+        // A guest may have closed a directory that it was given: the lowest numbers come last.
+        for file in files.iter().rev() {
+            let opened = self.reopen_one(file).await?;
+            let moved =
+                p1::fd_renumber(&mut self.wasi, &mut Scratch::new(&[]).memory(), opened, file.number)
+                    .await;
+            done("number an open file", moved)?;
+            let depth = super::quota::Depth::of(&file.path);
+            self.quota.opened(file.number, depth, file.path.clone());
+        }
+        for fd in held {
+            if self.quota.is_preopen(fd) {
+                let closed =
+                    p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), fd).await;
+                done("close a file", closed)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reopen_one(&mut self, file: &Descriptor) -> Result<i32, InstanceError> {
+        let rights = file.rights.cast_signed();
+        let flags = i32::from(file.flags);
+        let opened = match &file.nameless {
+            Some(content) => self.create_nameless(content, rights, flags).await?,
+            None => {
+                let how = if file.is_directory { OPEN_DIRECTORY } else { 0 };
+                self.open(&file.path, how, rights, flags).await?
+            }
+        };
+        if !file.is_directory {
+            let position = file.position.cast_signed();
+            let mut scratch = Scratch::new(&[]);
+            let sought = p1::fd_seek(
+                &mut self.wasi,
+                &mut scratch.memory(),
+                opened,
+                position,
+                FROM_START,
+                RESULT,
+            )
+            .await;
+            done("find the place in an open file", sought)?;
+        }
+        Ok(opened)
+    }
+
+    async fn create_nameless(
+        &mut self,
+        content: &[u8],
+        rights: i64,
+        flags: i32,
+    ) -> Result<i32, InstanceError> {
+        let path = format!("{TEMPORARY_PATH}/.belljar-nameless");
+        let writer = self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await?;
+        let mut written = 0;
+        while written < content.len() {
+            let part = &content[written..content.len().min(written + STEP)];
+            let mut scratch = Scratch::new(part);
+            let at = written as i64;
+            let wrote =
+                p1::fd_pwrite(&mut self.wasi, &mut scratch.memory(), writer, 0, 1, at, RESULT)
+                    .await;
+            done("fill a file", wrote)?;
+            written += (scratch.word(0) & 0xffff_ffff) as usize;
+        }
+        let opened = self.open(&path, 0, rights, flags).await?;
+        let closed = p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), writer).await;
+        done("close a file", closed)?;
+        let (fd, name) = self.place(&path);
+        let mut scratch = Scratch::new(name.as_bytes());
+        let length = name.len() as i32;
+        let removed =
+            p1::path_unlink_file(&mut self.wasi, &mut scratch.memory(), fd, DATA, length).await;
+        done("take a file's name", removed)?;
+        Ok(opened)
+    }
+
+    async fn open(
+        &mut self,
+        path: &str,
+        how: i32,
+        rights: i64,
+        flags: i32,
+    ) -> Result<i32, InstanceError> {
+        let (fd, name) = self.place(path);
+        let mut scratch = Scratch::new(name.as_bytes());
+        let opened = p1::path_open(
+            &mut self.wasi,
+            &mut scratch.memory(),
+            fd,
+            FOLLOW_LINKS,
+            DATA,
+            i32::try_from(name.len()).unwrap_or(i32::MAX),
+            how,
+            rights,
+            rights,
+            flags,
+            RESULT,
+        )
+        .await;
+        match opened {
+            Ok(SUCCESS) => Ok((scratch.word(0) as u32).cast_signed()),
+            Ok(_) => Err(InstanceError::Reopen { path: path.into() }),
+            Err(error) => Err(InstanceError::Start(error)),
+        }
+    }
+
+    /// The preopened directory that an absolute path lies in, and the path below it.
+    fn place(&self, path: &str) -> (i32, String) {
+        let inside = |(root, fd): (String, i32)| {
+            let rest = path.strip_prefix(root.trim_end_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| {
+                let rest = rest.trim_start_matches('/');
+                (fd, if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
+            })
+        };
+        let longest = |root: &(String, i32)| std::cmp::Reverse(root.0.len());
+        let mut roots = self.preopens();
+        roots.sort_by_key(longest);
+        roots.into_iter().find_map(inside).unwrap_or_else(|| (ROOT_FD, ".".into()))
+    }
+
+    /// The directories that every guest is given, by their absolute paths.
+    fn preopens(&self) -> Vec<(String, i32)> {
+        let library = &PINS.abi.library_dir;
+        let fonts = format!("{library}/{}/matplotlib/mpl-data", PINS.abi.library_zip);
+        let own = [
+            (library.clone(), FIRST_PREOPEN),
+            (fonts, FIRST_PREOPEN + 1),
+            (WORKSPACE_PATH.into(), WORKSPACE_FD),
+            (TEMPORARY_PATH.into(), TEMPORARY_FD),
+            ("/".into(), ROOT_FD),
+        ];
+        let mounts = self.mounts.iter().map(|mount| (format!("/{}", mount.prefix), mount.fd));
+        own.into_iter().chain(mounts).collect()
+    }
+}
+
+fn done(action: &'static str, result: wasmtime::Result<i32>) -> Result<(), InstanceError> {
+    match result {
+        Ok(SUCCESS) => Ok(()),
+        Ok(errno) => Err(InstanceError::Start(wasmtime::format_err!(
+            "the system interface failed to {action}: error {errno}"
+        ))),
+        Err(error) => Err(InstanceError::Start(error)),
+    }
+}

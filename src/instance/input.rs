@@ -1,0 +1,77 @@
+//! Standard input: bytes that are there from the start, and then its end.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use wasmtime_wasi::cli::{IsTerminal, StdinStream};
+use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
+
+/// What a guest reads from standard input.
+#[derive(Debug, Default)]
+pub(crate) struct Input(Mutex<Bytes>);
+
+impl Input {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Puts `bytes` in the place of what was left.
+    pub(crate) fn replace(&self, bytes: Vec<u8>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bytes.into();
+    }
+
+    fn take(&self, most: usize) -> Bytes {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = left.len().min(most);
+        left.split_to(length)
+    }
+}
+
+/// A handle on an input, as wasmtime-wasi wants it.
+#[derive(Clone)]
+pub(super) struct InputHandle(pub Arc<Input>);
+
+impl IsTerminal for InputHandle {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdinStream for InputHandle {
+    fn async_stream(&self) -> Box<dyn tokio::io::AsyncRead + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn InputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for InputHandle {
+    async fn ready(&mut self) {}
+}
+
+impl InputStream for InputHandle {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        let bytes = self.0.take(size);
+        if bytes.is_empty() {
+            return Err(StreamError::Closed);
+        }
+        Ok(bytes)
+    }
+}
+
+impl tokio::io::AsyncRead for InputHandle {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        target: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        target.put_slice(&self.0.take(target.remaining()));
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,117 @@
+//! What an interpreter is between two runs: written down, and brought back to life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Val;
+
+use super::{Descriptor, Instance, InstanceError, State};
+use crate::image::Image;
+use crate::memory::{PageStore, Pages};
+use crate::module::PAGE;
+
+/// An interpreter at rest, apart from its image and the files in its directories.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// What differs from the image.
+    pub pages: Arc<Pages>,
+    /// Bytes of memory.
+    pub memory: usize,
+    pub stack_pointer: i32,
+    pub descriptors: Vec<Descriptor>,
+    /// How long it has lived, as its monotonic clock says.
+    pub lived: Duration,
+    /// How many blocks of its random numbers it used, where these are repeatable.
+    pub random_blocks: u64,
+}
+
+impl Kept {
+    /// What starts from an image that nothing has run in yet.
+    pub(crate) fn fresh(image: &Image) -> Self {
+        Self {
+            pages: Arc::default(),
+            memory: image.memory.len(),
+            stack_pointer: image.manifest.stack_pointer,
+            descriptors: Vec::new(),
+            lived: Duration::ZERO,
+            random_blocks: 0,
+        }
+    }
+}
+
+impl Instance {
+    /// Brings what was kept back to life in an instance that has just been made from its image.
+    pub(crate) async fn resume(&mut self, kept: &Kept) -> Result<(), InstanceError> {
+        let more = kept.memory.saturating_sub(self.memory.data_size(&self.store)) / PAGE;
+        if more > 0 {
+            // It had been allowed to it before.
+            self.store.data_mut().limiter.armed = false;
+            let grown = self.memory.grow_async(&mut self.store, more as u64).await;
+            self.store.data_mut().limiter.armed = true;
+            grown.map_err(InstanceError::Start)?;
+        }
+        self.tracker.restore(self.memory.data_mut(&mut self.store), &kept.pages)?;
+        self.stack_pointer
+            .set(&mut self.store, Val::I32(kept.stack_pointer))
+            .map_err(InstanceError::Start)?;
+        let state = self.store.data_mut();
+        if kept.pages.count() > 0 {
+            // The memory for a first answer was freed by the run that had it.
+            state.answer = None;
+        }
+        state.reopen(&kept.descriptors).await
+    }
+
+    /// The files that it has open.
+    pub(crate) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
+        self.store.data_mut().descriptors().await
+    }
+
+    /// Writes down what it is now, with its open files; `before` is what it was resumed from or
+    /// kept as last. It takes time in proportion to what has changed since, and does not yield.
+    pub(crate) fn keep(
+        &mut self,
+        before: &Kept,
+        descriptors: Vec<Descriptor>,
+        store: &Arc<PageStore>,
+    ) -> Result<Kept, InstanceError> {
+        let memory = self.memory.data_mut(&mut self.store);
+        let pages = self.tracker.capture(memory, &before.pages, store)?;
+        let memory = memory.len();
+        let stack_pointer = self.stack_pointer();
+        let state = self.state();
+        Ok(Kept {
+            pages: Arc::new(pages),
+            memory,
+            descriptors,
+            lived: state.now(false),
+            random_blocks: state.random.as_ref().map_or(0, super::SeededBytes::blocks),
+            stack_pointer,
+        })
+    }
+
+    /// Begins a further run, for which its host placed so many bytes and files.
+    pub(crate) fn begin(&mut self, placed: (u64, u64)) {
+        let memory = self.memory.data_size(&self.store);
+        let State {
+            quota,
+            frames,
+            limiter,
+            ..
+        } = self.store.data_mut();
+        quota.begin(placed);
+        *frames = 0;
+        limiter.refused = false;
+        limiter.peak = memory.saturating_sub(limiter.image) as u64;
+    }
+
+    /// Counts what its directories hold, which others filled.
+    pub(crate) fn measure_files(&mut self) -> std::io::Result<()> {
+        self.store.data_mut().quota.measure(0)
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory.data_size(&self.store)
+    }
+}

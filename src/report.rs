@@ -1,0 +1,156 @@
+//! Makes an outcome of what a run left.
+
+use std::collections::HashSet;
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest, Sha256};
+
+use crate::guest::Transcript;
+use crate::hex;
+use crate::instance::WORKSPACE_PATH;
+use crate::live::Seen;
+use crate::outcome::{FileEntry, Outcome, PlotEntry, Truncated, Usage};
+use crate::policy::Plan;
+use crate::request::Capture;
+use crate::verdict::Failure;
+use crate::workspace::{self, Snapshot, Workspace};
+
+/// Figures larger than this are not given inline, in bytes.
+const MOST_INLINE: u64 = 16 << 20;
+
+/// The outcome of a run that has not begun.
+pub(crate) fn blank(plan: &Plan) -> Outcome {
+    Outcome {
+        success: true,
+        result: serde_json::Value::Null,
+        stdout: String::new(),
+        stderr: String::new(),
+        files: Vec::new(),
+        plots: Vec::new(),
+        dataframes: Vec::new(),
+        error: None,
+        error_detail: None,
+        code: plan.request.code.clone(),
+        truncated: Vec::new(),
+        usage: Usage::default(),
+        session: None,
+    }
+}
+
+/// Puts a failure, or success, into an outcome.
+pub(crate) fn fail(outcome: &mut Outcome, failure: Option<Failure>) {
+    outcome.success = failure.is_none();
+    (outcome.error, outcome.error_detail) = failure.map(|f| (f.error, f.detail)).unzip();
+}
+
+/// Puts in what was seen of a run.
+pub(crate) fn fill(outcome: &mut Outcome, plan: &Plan, seen: &Seen) {
+    fail(outcome, seen.judge(plan));
+    let Seen {
+        transcript,
+        stdout,
+        stderr,
+        ..
+    } = seen;
+    let cut = [
+        (stdout.truncated, Truncated::Stdout),
+        (stderr.truncated, Truncated::Stderr),
+        (transcript.dataframes_cut, Truncated::Dataframes),
+        (transcript.value_cut, Truncated::Result),
+    ];
+    outcome.truncated = cut.into_iter().filter_map(|(cut, what)| cut.then_some(what)).collect();
+    outcome.usage = Usage {
+        // To the microsecond.
+        wall_ms: seen.wall.as_micros() as f64 / 1_000.0,
+        fuel: seen.driven.fuel,
+        memory_peak_bytes: seen.memory_peak,
+        stdout_bytes: stdout.total,
+        stderr_bytes: stderr.total,
+        workspace_bytes: 0,
+    };
+    outcome.stdout.clone_from(&stdout.text);
+    outcome.stderr.clone_from(&stderr.text);
+    for warning in &transcript.warnings {
+        outcome.stderr.push_str("belljar: ");
+        outcome.stderr.push_str(warning);
+        outcome.stderr.push('\n');
+    }
+    outcome.dataframes.clone_from(&transcript.dataframes);
+    outcome.result = transcript.value.clone().unwrap_or_default();
+}
+
+/// Lists the files and figures that the run left.
+pub(crate) fn artifacts(
+    outcome: &mut Outcome,
+    workspace: &Workspace,
+    changes: &Snapshot,
+    transcript: &Transcript,
+    capture: &Capture,
+) {
+    for (path, entry) in changes {
+        let hashed = capture.file_hashes && entry.link.is_none();
+        outcome.files.push(FileEntry {
+            path: path.clone(),
+            size: entry.size,
+            symlink: entry.link.clone(),
+            sha256: hashed.then(|| hash(workspace, path)).flatten(),
+            media_type: capture.media_types.then(|| media_type(path)).flatten(),
+        });
+    }
+    outcome.usage.workspace_bytes = changes.values().map(|e| e.size).sum();
+    let mut named = HashSet::new();
+    for path in &transcript.plots {
+        let path = relative(path);
+        let Some(entry) = changes.get(path).filter(|e| e.link.is_none()) else {
+            continue;
+        };
+        if named.insert(path) {
+            outcome.plots.push(PlotEntry {
+                path: path.to_owned(),
+                size: entry.size,
+                base64_uri: capture.inline_images.then(|| data_uri(workspace, path)).flatten(),
+            });
+        }
+    }
+}
+
+/// A guest's path as the outcome names it.
+fn relative(path: &str) -> &str {
+    let path = path.strip_prefix(WORKSPACE_PATH).unwrap_or(path);
+    let path = path.trim_start_matches('/');
+    path.strip_prefix("./").unwrap_or(path)
+}
+
+fn hash(workspace: &Workspace, path: &str) -> Option<String> {
+    let mut hasher = HashWriter(Sha256::new());
+    io::copy(&mut workspace.open(path).ok()?, &mut hasher).ok()?;
+    Some(hex::encode(&hasher.0.finalize()))
+}
+
+struct HashWriter(Sha256);
+
+impl io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn media_type(path: &str) -> Option<String> {
+    Some(mime_guess::from_path(path).first()?.to_string())
+}
+
+fn data_uri(workspace: &Workspace, path: &str) -> Option<String> {
+    let bytes = workspace::read(workspace, path, MOST_INLINE + 1).ok()?;
+    if bytes.len() as u64 > MOST_INLINE {
+        return None;
+    }
+    let media_type = media_type(path).unwrap_or_else(|| "application/octet-stream".into());
+    Some(format!("data:{media_type};base64,{}", BASE64.encode(bytes)))
+}

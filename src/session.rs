@@ -1,0 +1,428 @@
+//! Sessions: an interpreter and its workspace, kept across runs.
+//!
+//! Between two runs a session is a state that never changes: pages that differ from the image,
+//! open files, directories. Recovering, rewinding, forking, waking up and restoring from a file
+//! are the same operation: bringing a state to life.
+
+mod checkpoint;
+mod core;
+mod error;
+mod history;
+mod options;
+mod registry;
+mod state;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use self::core::Core;
+use self::options::{Ground, misplaced};
+use self::registry::{Keeping, Shared};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::image::Image;
+use crate::instance::{Control, OutputWatcher, StopReason};
+use crate::outcome::Outcome;
+use crate::policy::{Plan, Refusal, resolve};
+use crate::report::{blank, fail};
+use crate::request::{Policy, Request};
+use crate::verdict;
+
+pub use checkpoint::parse_checkpoint;
+pub use error::SessionError;
+pub use history::HistoryEntry;
+pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
+pub use registry::{SessionInfo, SessionStatus, Sessions};
+
+/// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same
+/// session, which lives until it is [closed](Self::close), or the runtime is gone.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), belljar::Error> {
+/// use belljar::{Request, Runtime, SessionOptions};
+///
+/// let runtime = Runtime::builder().build()?;
+/// let session = runtime.session(SessionOptions::new().image("core")).await?;
+/// session.run(Request::new("x = 20")).await?;
+/// let other = session.fork().await?;
+/// assert_eq!(session.run(Request::new("x + 1")).await?.stdout, "21\n");
+/// assert_eq!(other.run(Request::new("x + 2")).await?.stdout, "22\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+    sessions: Sessions,
+}
+
+struct Inner {
+    id: String,
+    client: Option<String>,
+    image: Arc<Image>,
+    ground: Ground,
+    engine: Arc<Engine>,
+    keeping: Arc<Keeping>,
+    shared: Weak<Shared>,
+    born: Instant,
+    /// `None` only while it is made.
+    core: Option<tokio::sync::Mutex<Core>>,
+    status: AtomicU8,
+    in_memory: AtomicBool,
+    closed: AtomicBool,
+    /// By what the run that is going on is told to stop.
+    running: Mutex<Option<Arc<Control>>>,
+    used: Mutex<Instant>,
+}
+
+impl Session {
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.inner.id
+    }
+
+    /// What the session is, and is doing.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        self.inner.info()
+    }
+
+    /// Runs a request after those that were asked for before it.
+    ///
+    /// What the code does wrong is in the outcome, and so is a loss of the interpreter, after which
+    /// the session is in the state before this run. Dropping the future cancels the run, with the
+    /// same effect.
+    ///
+    /// # Errors
+    ///
+    /// When the request is refused, the session was closed, too many runs are waiting, or the
+    /// engine fails; the session is then as it was before.
+    pub async fn run(&self, request: Request) -> Result<Outcome, Error> {
+        self.run_with(request, None).await
+    }
+
+    /// Like [`run`](Self::run), and shows the output as it is written.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn run_watched(
+        &self,
+        request: Request,
+        watcher: Arc<dyn OutputWatcher>,
+    ) -> Result<Outcome, Error> {
+        self.run_with(request, Some(watcher)).await
+    }
+
+    /// Interrupts the run that is going on, as Ctrl-C would: its code gets a `KeyboardInterrupt`
+    /// and the session's state stays. Code that does not end then is stopped, and the session is
+    /// in the state before. Returns whether there was a run.
+    pub fn interrupt(&self) -> bool {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().inspect(|control| control.ask(StopReason::Interrupted)).is_some()
+    }
+
+    /// What the session did, the latest last, as far back as its history goes.
+    ///
+    /// # Errors
+    ///
+    /// When the session is suspended and cannot be read.
+    pub async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
+        let mut core = self.inner.core().lock().await;
+        Ok(core.past(&self.inner).await?.history.records())
+    }
+
+    /// How many runs the session is made of.
+    pub async fn execution(&self) -> u64 {
+        self.inner.core().lock().await.execution
+    }
+
+    /// Goes back to the state after run `execution`, or with 0 to the session's beginning. The runs
+    /// after it are forgotten, files included.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoState`] when the history does not hold that state.
+    pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
+        let mut core = self.lock().await?;
+        core.go_back(&self.inner, execution).await?;
+        self.inner.touch();
+        Ok(())
+    }
+
+    /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`rewind`](Self::rewind) and [`fork`](Self::fork).
+    pub async fn rewind_keeping(&self, execution: u64) -> Result<Session, Error> {
+        let mut core = self.lock().await?;
+        let later = self.sessions.fork(&self.inner, &mut core).await?;
+        if let Err(error) = core.go_back(&self.inner, execution).await {
+            later.close();
+            return Err(error);
+        }
+        self.inner.touch();
+        Ok(later)
+    }
+
+    /// Goes back to the session's beginning: nothing is left but what its initial code made.
+    ///
+    /// # Errors
+    ///
+    /// When the session is suspended and cannot be read.
+    pub async fn reset(&self) -> Result<(), Error> {
+        self.rewind(0).await
+    }
+
+    /// Starts another session from this one's state and history. Neither sees what the other does
+    /// from then on, workspaces included; what neither changes they share.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many sessions, or this one was closed.
+    pub async fn fork(&self) -> Result<Session, Error> {
+        let mut core = self.lock().await?;
+        self.sessions.fork(&self.inner, &mut core).await
+    }
+
+    /// Writes the session to a file, from which it can be restored in another process, or on
+    /// another machine with the same image. A file that was there is replaced at once, or, when
+    /// something fails, not at all.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
+        let mut core = self.lock().await?;
+        checkpoint::save(&self.inner, &mut core, path.into()).await
+    }
+
+    /// Writes the session to `writer`, in the format of [`checkpoint`](Self::checkpoint).
+    ///
+    /// # Errors
+    ///
+    /// When the writer fails.
+    pub async fn checkpoint_to(&self, writer: impl std::io::Write + Send + 'static) -> Result<(), Error> {
+        let mut core = self.lock().await?;
+        checkpoint::stream(&self.inner, &mut core, writer).await
+    }
+
+    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
+    pub async fn suspend(&self) -> bool {
+        let inner = Arc::clone(&self.inner);
+        tokio::task::spawn_blocking(move || inner.suspend()).await.unwrap_or(false)
+    }
+
+    /// The bytes of a file in the workspace, by its path in an outcome. Files of a run in which the
+    /// interpreter was lost can be read until the next run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchFile`] when there is no regular file of that name.
+    pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.lock().await?.read(&self.inner, path).await
+    }
+
+    /// Ends the session: what it runs is stopped, and what it holds is freed.
+    pub fn close(&self) {
+        self.inner.closed.store(true, Ordering::Release);
+        self.sessions.remove(&self.inner.id);
+        self.interrupt();
+        // A run that is going on frees everything at its end.
+        if let Ok(mut core) = self.inner.core().try_lock() {
+            core.close();
+        }
+    }
+
+    async fn run_with(
+        &self,
+        request: Request,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+    ) -> Result<Outcome, Error> {
+        let inner = &*self.inner;
+        let mut core = self.lock().await?;
+        if let Some(failure) = inner.over() {
+            let mut outcome = blank(&inner.plan(request)?);
+            fail(&mut outcome, Some(failure));
+            outcome.session = Some(core.report(inner));
+            return Ok(outcome);
+        }
+        let outcome = core.run(inner, request, watcher).await;
+        inner.touch();
+        if let Ok(outcome) = &outcome {
+            inner.set_status(if Core::is_failed(outcome) {
+                SessionStatus::Failed
+            } else {
+                SessionStatus::Idle
+            });
+        }
+        if inner.closed.load(Ordering::Acquire) {
+            core.close();
+        }
+        outcome
+    }
+
+    async fn lock(&self) -> Result<tokio::sync::MutexGuard<'_, Core>, Error> {
+        let core = self.inner.core().lock().await;
+        if self.inner.closed.load(Ordering::Acquire) {
+            let id = self.inner.id.clone();
+            return Err(SessionError::NotFound { id }.into());
+        }
+        Ok(core)
+    }
+}
+
+impl Inner {
+    fn new(
+        id: String,
+        client: Option<String>,
+        image: Arc<Image>,
+        ground: Ground,
+        engine: Arc<Engine>,
+        keeping: Arc<Keeping>,
+        shared: Weak<Shared>,
+    ) -> Self {
+        Self {
+            id,
+            client,
+            image,
+            ground,
+            engine,
+            keeping,
+            shared,
+            born: Instant::now(),
+            core: None,
+            status: AtomicU8::new(SessionStatus::Idle as u8),
+            in_memory: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            running: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    fn with(mut self, core: Core) -> Self {
+        self.core = Some(tokio::sync::Mutex::new(core));
+        self
+    }
+
+    fn core(&self) -> &tokio::sync::Mutex<Core> {
+        self.core.as_ref().expect("a session that others see has been made")
+    }
+
+    /// Checks a request of this session.
+    fn plan(&self, mut request: Request) -> Result<Plan, Refusal> {
+        let reasons = misplaced(&request, &self.image.manifest.name);
+        if !reasons.is_empty() {
+            return Err(Refusal { reasons });
+        }
+        if request.policy == Policy::Open {
+            request.policy = self.ground.policy.clone();
+        }
+        let mut plan = resolve(request, &self.ground.bounds, &self.engine.ceilings)?;
+        plan.request.deterministic.clone_from(&self.ground.deterministic);
+        Ok(plan)
+    }
+
+    /// Why the session may not run any more, if it may not.
+    fn over(&self) -> Option<verdict::Failure> {
+        let limits = &self.ground.limits;
+        let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
+        let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
+        too_old
+            .map(verdict::session_lifetime)
+            .or_else(|| too_idle.map(verdict::session_idle))
+    }
+
+    fn info(&self) -> SessionInfo {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let status = if running {
+            SessionStatus::Running
+        } else if !self.is_in_memory() {
+            SessionStatus::Suspended
+        } else if self.status.load(Ordering::Acquire) == SessionStatus::Failed as u8 {
+            SessionStatus::Failed
+        } else {
+            SessionStatus::Idle
+        };
+        SessionInfo {
+            id: self.id.clone(),
+            status,
+            client: self.client.clone(),
+            image: self.image.manifest.name.clone(),
+            idle_seconds: if running {
+                0.0
+            } else {
+                self.used().elapsed().as_secs_f64()
+            },
+        }
+    }
+
+    fn set_status(&self, status: SessionStatus) {
+        self.status.store(status as u8, Ordering::Release);
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.in_memory.load(Ordering::Acquire)
+    }
+
+    fn noted_in_memory(&self, in_memory: bool) {
+        self.in_memory.store(in_memory, Ordering::Release);
+    }
+
+    fn used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Sees to it that this session's memory is not one too many.
+    async fn make_room(&self) {
+        let Some(shared) = self.shared.upgrade().filter(|shared| shared.is_full()) else {
+            return;
+        };
+        // Whether it could be done or not, this session goes on.
+        let _ = tokio::task::spawn_blocking(move || shared.make_room()).await;
+    }
+
+    /// Puts the session on the disk, unless it is busy. It blocks.
+    fn suspend(&self) -> bool {
+        let Ok(mut core) = self.core().try_lock() else {
+            return false;
+        };
+        match checkpoint::suspend(self, &core) {
+            Ok(Some(suspended)) => {
+                core.suspend(suspended);
+                self.noted_in_memory(false);
+                true
+            }
+            Ok(None) => true,
+            Err(error) => {
+                // It stays in memory, and nothing is lost.
+                tracing::warn!(session = self.id, %error, "a session cannot be suspended");
+                false
+            }
+        }
+    }
+}
+
+/// Marks a session as running, for as long as it does.
+struct Running<'a>(&'a Inner);
+
+impl<'a> Running<'a> {
+    fn begin(inner: &'a Inner, control: Arc<Control>) -> Self {
+        *inner.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
+        Self(inner)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

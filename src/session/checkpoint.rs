@@ -1,0 +1,160 @@
+//! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
+
+mod format;
+mod read;
+mod write;
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::read::Opened;
+use super::core::{Core, Past};
+use super::options::Ground;
+use super::registry::Keeping;
+use super::{Inner, SessionError};
+use crate::cache::create_atomically;
+use crate::error::Error;
+use crate::image::Image;
+use crate::policy::Bounds;
+use crate::request::ImageChoice;
+
+/// A session on the disk, removed from there when dropped.
+pub(super) struct Suspended {
+    path: PathBuf,
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        // At worst it goes with its directory.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Suspended {
+    /// Reads it back.
+    pub(super) async fn read(&self, inner: &Inner) -> Result<Past, Error> {
+        let opened = open(&self.path).await?;
+        let keeping = Arc::clone(&inner.keeping);
+        let read = opened.read(Arc::clone(&inner.image), keeping, inner.engine.ceilings).await?;
+        Ok(read.past)
+    }
+}
+
+/// Writes a session to the runtime's own directory; `None` when it is there already. It blocks.
+pub(super) fn suspend(inner: &Inner, core: &Core) -> Result<Option<Suspended>, Error> {
+    let Some(frozen) = write::Frozen::of(inner, core) else {
+        return Ok(None);
+    };
+    let suspended = Suspended {
+        path: inner.keeping.spool.path(),
+    };
+    let failed = io("write", &suspended.path);
+    let written = File::create_new(&suspended.path).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        frozen.write(&mut file)?;
+        file.flush()
+    });
+    written.map_err(failed)?;
+    Ok(Some(suspended))
+}
+
+/// Writes a session to `path`, all at once.
+pub(super) async fn save(inner: &Inner, core: &mut Core, path: PathBuf) -> Result<(), Error> {
+    let frozen = frozen(inner, core).await?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    blocking(move || {
+        let written = create_atomically(&path, |file| {
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            frozen.write(&mut file)?;
+            file.flush()
+        });
+        Ok(written?)
+    })
+    .await
+}
+
+/// Writes a session to `writer`.
+pub(super) async fn stream(
+    inner: &Inner,
+    core: &mut Core,
+    mut writer: impl Write + Send + 'static,
+) -> Result<(), Error> {
+    let frozen = frozen(inner, core).await?;
+    blocking(move || {
+        let written = frozen.write(&mut writer).and_then(|()| writer.flush());
+        Ok(written.map_err(io("write", Path::new("(a writer)")))?)
+    })
+    .await
+}
+
+/// Opens a checkpoint and checks that it is whole.
+pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
+    let path = path.to_owned();
+    blocking(move || {
+        let file = File::open(&path).map_err(io("open", &path))?;
+        let opened = Opened::open(BufReader::with_capacity(1 << 20, file), &path)?;
+        Ok(Checkpoint { opened, path })
+    })
+    .await
+}
+
+/// A whole checkpoint.
+pub(super) struct Checkpoint {
+    opened: Opened<BufReader<File>>,
+    path: PathBuf,
+}
+
+/// What a checkpoint holds.
+pub(super) struct Read {
+    pub ground: Ground,
+    pub past: Past,
+    pub execution: u64,
+    pub fuel: u64,
+}
+
+impl Checkpoint {
+    /// The image that it is made from.
+    pub(super) fn image(&self) -> &ImageChoice {
+        &self.opened.image
+    }
+
+    /// Reads everything, for a runtime that allows at most `ceilings`.
+    pub(super) async fn read(
+        self,
+        image: Arc<Image>,
+        keeping: Arc<Keeping>,
+        ceilings: Bounds,
+    ) -> Result<Read, Error> {
+        let Self { opened, path } = self;
+        blocking(move || Ok(opened.read(&image, &keeping, &ceilings, &path)?)).await
+    }
+}
+
+async fn frozen(inner: &Inner, core: &mut Core) -> Result<write::Frozen, Error> {
+    core.past(inner).await?;
+    Ok(write::Frozen::of(inner, core).expect("its states have just been read"))
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))?
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {
+    move |source| SessionError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Reads a checkpoint of an image that has `image_bytes` of memory, into a store of its own: the
+/// entry for fuzzing. Returns whether it is whole.
+#[doc(hidden)]
+pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
+    read::parse(bytes, check_sum).is_some()
+}

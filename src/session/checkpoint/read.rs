@@ -1,0 +1,500 @@
+//! Reads a session. Every byte is taken for hostile: a checksum tells damage, not intent.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use super::format::{CHUNK, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, SUM, StateEntry, VERSION};
+use crate::image::Image;
+use crate::instance::Kept;
+use crate::memory::{HOST_PAGE, Imported, MemoryError, PageStore, Pages};
+use crate::module::PAGE;
+use crate::policy::{Bounds, resolve};
+use crate::request::{ImageChoice, Limits, Mount, Request};
+use crate::session::SessionError;
+use crate::session::core::Past;
+use crate::session::history::History;
+use crate::session::options::Ground;
+use crate::session::registry::Keeping;
+use crate::session::state::State;
+use crate::workspace::{Contents, Node, Spool, StoredFile};
+
+// Bounds on what a file can make us do.
+const MOST_STATES: usize = 10_000;
+const MOST_NODES: usize = 500_000;
+const MOST_DESCRIPTORS: usize = 256;
+const MOST_DESCRIPTOR_NUMBER: i32 = 4096;
+const MOST_PATH: usize = 4096;
+/// Chunks that are taken apart at the same time.
+const BATCH: usize = 8;
+
+/// A checkpoint whose manifest has been read.
+pub(super) struct Opened<R> {
+    from: R,
+    manifest: Manifest,
+    pub image: ImageChoice,
+}
+
+/// Why a checkpoint cannot be used.
+enum Problem {
+    Format(&'static str),
+    Io(io::Error),
+    Memory(MemoryError),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Format("it ends too early"),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<MemoryError> for Problem {
+    fn from(error: MemoryError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl Problem {
+    fn at(self, path: &Path) -> crate::error::Error {
+        let path = path.to_owned();
+        match self {
+            Self::Format(reason) => SessionError::Format { path, reason }.into(),
+            Self::Io(source) => SessionError::Io {
+                action: "read",
+                path,
+                source,
+            }
+            .into(),
+            Self::Memory(error) => error.into(),
+        }
+    }
+}
+
+impl<R: Read + Seek> Opened<R> {
+    /// Reads the manifest of a file that is whole.
+    pub(super) fn open(mut from: R, path: &Path) -> Result<Self, crate::error::Error> {
+        check_sum(&mut from).and_then(|()| Self::manifest(from)).map_err(|problem| problem.at(path))
+    }
+
+    fn manifest(mut from: R) -> Result<Self, Problem> {
+        let mut head = [0; 20];
+        from.read_exact(&mut head)?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
+        let (length, compressed) = (word(12), word(16));
+        if length > MOST_MANIFEST || compressed > MOST_MANIFEST {
+            return Err(Problem::Format("its manifest is too long"));
+        }
+        let bytes = take(&mut from, compressed as usize)?;
+        let manifest = zstd::bulk::decompress(&bytes, length as usize)
+            .map_err(|_| Problem::Format("its manifest cannot be decompressed"))?;
+        let manifest: Manifest = serde_json::from_slice(&manifest)
+            .map_err(|_| Problem::Format("its manifest is not valid"))?;
+        Ok(Self {
+            image: ImageChoice::Named(manifest.image.name.clone()),
+            from,
+            manifest,
+        })
+    }
+
+    /// Reads everything else, for a runtime that allows at most `ceilings`.
+    pub(super) fn read(
+        self,
+        image: &Image,
+        keeping: &Keeping,
+        ceilings: &Bounds,
+        path: &Path,
+    ) -> Result<super::Read, crate::error::Error> {
+        if self.manifest.image.memory != image.identity {
+            return Err(SessionError::Image {
+                path: path.to_owned(),
+                image: self.manifest.image.name,
+            }
+            .into());
+        }
+        let (ground, bounds) = ground(&self.manifest, ceilings)?;
+        let room = Room {
+            image: image.memory.len() as u64,
+            bounds,
+        };
+        let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
+        let history = History::new(ground.history);
+        let past = self.states(&room, keeping, history).map_err(|problem| problem.at(path))?;
+        Ok(super::Read {
+            ground,
+            past,
+            execution,
+            fuel,
+        })
+    }
+
+    fn states(
+        self,
+        room: &Room,
+        keeping: &Keeping,
+        mut history: History,
+    ) -> Result<Past, Problem> {
+        let Self { from, manifest, .. } = self;
+        room.check(&manifest)?;
+        let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
+        let mut body = Body::new(from, pages + manifest.files.iter().sum::<u64>());
+        let imported = keeping.pages.import(manifest.pages, |piece| body.fill(piece))?;
+        let mut files = Vec::new();
+        for size in &manifest.files {
+            let mut reader = BodyReader(&mut body, None);
+            let stored = keeping.spool.store(&mut reader, *size, SystemTime::UNIX_EPOCH);
+            match (reader.1.take(), stored) {
+                (Some(problem), _) => return Err(problem),
+                (None, stored) => files.push(stored?),
+            }
+        }
+        let states = manifest.states.into_iter();
+        let states: Vec<Arc<State>> =
+            states.map(|entry| state(entry, &imported, &files, room).map(Arc::new)).collect::<Result<_, _>>()?;
+        let find = |number: usize| {
+            states.get(number).cloned().ok_or(Problem::Format("it names a state that is not there"))
+        };
+        let mut last = 0;
+        for (record, number) in manifest.history {
+            if record.execution <= last || record.execution > manifest.execution {
+                return Err(Problem::Format("its history is not in order"));
+            }
+            last = record.execution;
+            history.push(record, find(number)?);
+        }
+        Ok(Past {
+            origin: find(manifest.origin)?,
+            state: find(manifest.current)?,
+            history,
+        })
+    }
+}
+
+/// How large what is in a checkpoint may be.
+struct Room {
+    /// Bytes of the image's memory.
+    image: u64,
+    bounds: Bounds,
+}
+
+impl Room {
+    fn check(&self, manifest: &Manifest) -> Result<(), Problem> {
+        let each = self.image.saturating_add(self.bounds.memory);
+        let kept = manifest.history_bounds.bytes;
+        let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
+        // The first state, the latest, and what the history may hold besides.
+        if pages > each.saturating_mul(3).saturating_add(kept) {
+            return Err(Problem::Format("it holds more memory than its limits allow"));
+        }
+        let placed = manifest.states.iter().map(|state| state.placed.0).max().unwrap_or(0);
+        let files = manifest.files.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
+        let most = self.bounds.workspace.saturating_add(placed).saturating_mul(3);
+        if files.is_none_or(|bytes| bytes > most.saturating_add(kept)) {
+            return Err(Problem::Format("it holds more files than its limits allow"));
+        }
+        if manifest.states.len() > MOST_STATES || manifest.history.len() > MOST_STATES {
+            return Err(Problem::Format("its history is too long"));
+        }
+        Ok(())
+    }
+}
+
+/// What holds for the session, if this runtime allows it.
+fn ground(manifest: &Manifest, ceilings: &Bounds) -> Result<(Ground, Bounds), crate::error::Error> {
+    let asked = &manifest.bounds;
+    let mounts: Vec<Mount> = manifest
+        .mounts
+        .iter()
+        .map(|mount| Mount {
+            host: mount.host.clone(),
+            guest: mount.guest.clone(),
+        })
+        .collect();
+    let request = Request {
+        mounts,
+        limits: Limits {
+            timeout: Some(asked.timeout),
+            memory: Some(asked.memory),
+            fuel: asked.fuel,
+            output: Some(asked.output),
+            workspace: Some(asked.workspace),
+            files: Some(asked.files),
+        },
+        ..Request::default()
+    };
+    let plan = resolve(request, &Bounds::default(), ceilings)?;
+    let ground = Ground {
+        mounts: plan.request.mounts,
+        bounds: plan.bounds,
+        policy: manifest.policy.clone(),
+        deterministic: manifest.deterministic.clone(),
+        limits: manifest.limits,
+        history: manifest.history_bounds,
+    };
+    Ok((ground, plan.bounds))
+}
+
+fn state(
+    entry: StateEntry,
+    imported: &Imported,
+    files: &[StoredFile],
+    room: &Room,
+) -> Result<State, Problem> {
+    let StateEntry {
+        memory,
+        stack_pointer,
+        lived,
+        random_blocks,
+        placed,
+        stretches,
+        descriptors,
+        contents,
+    } = entry;
+    let most = room.image.saturating_add(room.bounds.memory).min(1 << 32);
+    if memory < room.image || memory > most || memory % PAGE as u64 != 0 {
+        return Err(Problem::Format("a state has more or less memory than it may"));
+    }
+    let pages = Pages::from_imported(imported, stretches)
+        .filter(|pages| (pages.end() * HOST_PAGE) as u64 <= memory)
+        .ok_or(Problem::Format("a state's pages are not where they may be"))?;
+    let mut numbers = HashSet::new();
+    let bad_descriptor = Problem::Format("a state has an open file that cannot be");
+    if descriptors.len() > MOST_DESCRIPTORS {
+        return Err(bad_descriptor);
+    }
+    let mut open = Vec::new();
+    for (mut descriptor, content) in descriptors {
+        let number = descriptor.number;
+        let is_sound = (0..MOST_DESCRIPTOR_NUMBER).contains(&number)
+            && numbers.insert(number)
+            && descriptor.path.starts_with('/')
+            && descriptor.path.len() <= MOST_PATH
+            && descriptor.position <= i64::MAX as u64;
+        if !is_sound {
+            return Err(bad_descriptor);
+        }
+        if let Some(index) = content {
+            let mut bytes = Vec::new();
+            files.get(index).ok_or(bad_file())?.write_to(&mut bytes)?;
+            descriptor.nameless = Some(bytes);
+        }
+        open.push(descriptor);
+    }
+    open.sort_by_key(|descriptor| descriptor.number);
+    Ok(State {
+        kept: Kept {
+            pages: Arc::new(pages),
+            memory: memory as usize,
+            stack_pointer,
+            descriptors: open,
+            lived,
+            random_blocks,
+        },
+        contents: Arc::new(tree(contents, files)?),
+        placed,
+    })
+}
+
+fn bad_file() -> Problem {
+    Problem::Format("it names a file that is not there")
+}
+
+/// The directories of a state: every path inside them, and every parent there.
+fn tree(
+    contents: Vec<(String, NodeEntry)>,
+    files: &[StoredFile],
+) -> Result<Contents, Problem> {
+    if contents.len() > MOST_NODES {
+        return Err(Problem::Format("a state has too many files"));
+    }
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for (path, entry) in contents {
+        let node = match entry {
+            NodeEntry::Directory => Node::Directory,
+            NodeEntry::Link(target) if target.len() <= MOST_PATH && !target.contains('\0') => {
+                Node::Link(target)
+            }
+            NodeEntry::Link(_) => return Err(Problem::Format("a state has a link that cannot be")),
+            NodeEntry::File { file, modified } => {
+                let stored = files.get(file).ok_or(bad_file())?;
+                let modified = SystemTime::UNIX_EPOCH
+                    .checked_add(modified)
+                    .ok_or(Problem::Format("a file's time is out of range"))?;
+                let mut stored = stored.clone();
+                stored.modified = modified;
+                Node::File(stored)
+            }
+        };
+        nodes.insert(path, node);
+    }
+    for path in nodes.keys() {
+        let mut parts = path.split('/');
+        let inside = matches!(parts.next(), Some("workspace" | "tmp"));
+        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
+        let is_sound = inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let has_parent = matches!(parent, "workspace" | "tmp")
+            || matches!(nodes.get(parent), Some(Node::Directory));
+        if !is_sound || !has_parent {
+            return Err(Problem::Format("a state has a file outside of its directories"));
+        }
+    }
+    Ok(Contents(nodes))
+}
+
+/// Checks the magic, the version and the sum, and goes back to the start.
+fn check_sum(from: &mut (impl Read + Seek)) -> Result<(), Problem> {
+    let mut head = [0; 12];
+    from.read_exact(&mut head)?;
+    if head[..8] != *MAGIC {
+        return Err(Problem::Format("it does not begin like a checkpoint"));
+    }
+    if head[8..] != VERSION.to_le_bytes() {
+        return Err(Problem::Format("it was written by another version of belljar"));
+    }
+    let size = from.seek(SeekFrom::End(0))?;
+    let summed = size.checked_sub(SUM as u64).ok_or(Problem::Format("it ends too early"))?;
+    from.rewind()?;
+    let mut sum = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut rest = from.by_ref().take(summed);
+    loop {
+        match rest.read(&mut buffer)? {
+            0 => break,
+            n => sum.update(&buffer[..n]),
+        }
+    }
+    let mut expected = [0; SUM];
+    from.read_exact(&mut expected)?;
+    if <[u8; SUM]>::from(sum.finalize()) != expected {
+        return Err(Problem::Format("it was cut short or altered: its checksum does not match"));
+    }
+    from.rewind()?;
+    Ok(())
+}
+
+/// Reads so many bytes, without trusting the number.
+fn take(from: &mut impl Read, length: usize) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    from.take(length as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < length {
+        return Err(Problem::Format("it ends too early"));
+    }
+    Ok(bytes)
+}
+
+/// What the chunks hold, one after the other.
+struct Body<R> {
+    from: R,
+    /// Bytes that have yet to be taken from chunks.
+    left: u64,
+    /// Chunks that were taken apart, the next one last, and how much of it was read.
+    ready: Vec<Vec<u8>>,
+    read: usize,
+}
+
+impl<R: Read> Body<R> {
+    fn new(from: R, length: u64) -> Self {
+        Self {
+            from,
+            left: length,
+            ready: Vec::new(),
+            read: 0,
+        }
+    }
+
+    /// Fills `target` with what comes next.
+    fn fill(&mut self, mut target: &mut [u8]) -> Result<(), Problem> {
+        while !target.is_empty() {
+            if self.ready.is_empty() {
+                self.decompress()?;
+            }
+            let chunk = self.ready.last().ok_or(Problem::Format("it ends too early"))?;
+            let rest = &chunk[self.read..];
+            let length = rest.len().min(target.len());
+            let (now, later) = target.split_at_mut(length);
+            now.copy_from_slice(&rest[..length]);
+            target = later;
+            self.read += length;
+            if self.read == chunk.len() {
+                self.ready.pop();
+                self.read = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn decompress(&mut self) -> Result<(), Problem> {
+        let mut compressed = Vec::new();
+        while self.left > 0 && compressed.len() < BATCH {
+            let length = self.left.min(CHUNK as u64) as usize;
+            let mut size = [0; 4];
+            self.from.read_exact(&mut size)?;
+            let size = u32::from_le_bytes(size) as usize;
+            if size > 2 * CHUNK {
+                return Err(Problem::Format("a part of it is too long"));
+            }
+            compressed.push((take(&mut self.from, size)?, length));
+            self.left -= length as u64;
+        }
+        let open = |(bytes, length): &(Vec<u8>, usize)| {
+            let chunk = zstd::bulk::decompress(bytes, *length).ok()?;
+            (chunk.len() == *length).then_some(chunk)
+        };
+        let (first, second) = compressed.split_at(compressed.len() / 2);
+        let (first, second) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| first.iter().map(open).collect::<Option<Vec<_>>>());
+            let second = second.iter().map(open).collect::<Option<Vec<_>>>();
+            (other.join().ok().flatten(), second)
+        });
+        let bad = || Problem::Format("a part of it cannot be decompressed");
+        let (first, second) = first.zip(second).ok_or_else(bad)?;
+        self.ready = first.into_iter().chain(second).rev().collect();
+        Ok(())
+    }
+}
+
+/// A body as something to read from; what went wrong is kept beside.
+struct BodyReader<'a, R>(&'a mut Body<R>, Option<Problem>);
+
+impl<R: Read> Read for BodyReader<'_, R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        match self.0.fill(target) {
+            Ok(()) => Ok(target.len()),
+            Err(problem) => {
+                self.1 = Some(problem);
+                Err(io::ErrorKind::InvalidData.into())
+            }
+        }
+    }
+}
+
+/// The entry for fuzzing: everything that can be read without an image.
+pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
+    const IMAGE: u64 = 64 << 20;
+    let mut from = io::Cursor::new(bytes);
+    if is_summed {
+        check_sum(&mut from).ok()?;
+    }
+    let opened = Opened::manifest(from).ok()?;
+    let (ground, bounds) = ground(&opened.manifest, &Bounds::CEILINGS).ok()?;
+    let room = Room {
+        image: IMAGE,
+        bounds,
+    };
+    // Larger ones are as good, and slow.
+    if opened.manifest.pages > 4096 || opened.manifest.files.iter().sum::<u64>() > IMAGE {
+        return None;
+    }
+    let keeping = Keeping {
+        pages: PageStore::new().ok()?,
+        spool: Spool::create(&std::env::temp_dir()).ok()?,
+    };
+    opened.states(&room, &keeping, History::new(ground.history)).ok().map(|_| ())
+}

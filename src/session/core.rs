@@ -1,0 +1,420 @@
+//! What a session consists of, and one run of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::checkpoint::Suspended;
+use super::history::{History, HistoryEntry};
+use super::options::Beginning;
+use super::state::State;
+use super::{Inner, Running, SessionError};
+use crate::error::Error;
+use crate::guest::RunOrder;
+use crate::instance::{Ended, Kept, OutputWatcher};
+use crate::live::{Live, Seen, Terms};
+use crate::outcome::{ErrorKind, Outcome, SessionReport};
+use crate::policy::Plan;
+use crate::report::{artifacts, blank, fail, fill};
+use crate::request::{InputFile, Request};
+use crate::verdict;
+use crate::workspace::{Contents, Identities, Workspace};
+
+/// A session's changing parts; one run at a time has them.
+pub(super) struct Core {
+    /// The interpreter, while it is in memory and between runs.
+    awake: Option<Awake>,
+    place: Place,
+    /// How many runs there were.
+    pub execution: u64,
+    /// Seeds for the guest's generators, the same for all of the session's runs.
+    pub entropy: [u8; 32],
+    /// Fuel of all runs.
+    pub fuel: u64,
+    /// Why the interpreter was lost outside a run that could say so.
+    lost: Option<&'static str>,
+    /// The files of a run whose interpreter was lost, until the next run.
+    wreck: Option<Workspace>,
+}
+
+/// Where the states are.
+enum Place {
+    Memory(Past),
+    Disk(Suspended),
+}
+
+/// The states of a session, all in memory.
+#[derive(Clone)]
+pub(super) struct Past {
+    /// Before the first run, and after the initial code.
+    pub origin: Arc<State>,
+    /// After the last completed run.
+    pub state: Arc<State>,
+    pub history: History,
+}
+
+/// An interpreter between two runs.
+struct Awake {
+    live: Live,
+    workspace: Workspace,
+    files: Identities,
+}
+
+/// Bytes of memory by which a run may grow without its capture being long enough to be in the way
+/// of others on the same thread.
+const LONG_CAPTURE: usize = 4 << 20;
+
+impl Core {
+    /// A session that has yet to run its initial code.
+    pub(super) fn new(inner: &Inner, entropy: [u8; 32]) -> Self {
+        let origin = Arc::new(State {
+            kept: Kept::fresh(&inner.image),
+            contents: Arc::default(),
+            placed: (0, 0),
+        });
+        let past = Past {
+            state: Arc::clone(&origin),
+            origin,
+            history: History::new(inner.ground.history),
+        };
+        Self::of(past, 0, entropy, 0)
+    }
+
+    /// A session at rest.
+    pub(super) fn of(past: Past, execution: u64, entropy: [u8; 32], fuel: u64) -> Self {
+        Self {
+            awake: None,
+            place: Place::Memory(past),
+            execution,
+            entropy,
+            fuel,
+            lost: None,
+            wreck: None,
+        }
+    }
+
+    /// Runs what comes before the first run.
+    pub(super) async fn begin(&mut self, inner: &Inner, start: Beginning) -> Result<(), Error> {
+        let Beginning { files, request } = start;
+        if request.code.is_empty() && request.env.is_empty() && files.is_empty() {
+            return Ok(());
+        }
+        let code = if request.code.is_empty() { "pass" } else { &request.code };
+        let plan = inner.plan(Request {
+            code: code.to_owned(),
+            files,
+            ..request
+        })?;
+        let mut outcome = blank(&plan);
+        self.attempt(inner, &plan, None, &mut outcome).await?;
+        if let Some(error) = outcome.error {
+            let stderr = outcome.stderr;
+            return Err(SessionError::InitCode { error, stderr }.into());
+        }
+        let past = self.past(inner).await?;
+        past.origin = Arc::clone(&past.state);
+        Ok(())
+    }
+
+    /// One run of the session.
+    pub(super) async fn run(
+        &mut self,
+        inner: &Inner,
+        request: Request,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+    ) -> Result<Outcome, Error> {
+        let mut plan = inner.plan(request)?;
+        let mut outcome = blank(&plan);
+        if let Some(total) = inner.ground.limits.fuel {
+            let left = total.saturating_sub(self.fuel);
+            if left == 0 {
+                fail(&mut outcome, Some(verdict::session_fuel(total)));
+                outcome.session = Some(self.report(inner));
+                return Ok(outcome);
+            }
+            plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
+        }
+        if plan.request.code.trim().is_empty() {
+            fail(&mut outcome, Some(verdict::no_code()));
+            outcome.session = Some(self.report(inner));
+            return Ok(outcome);
+        }
+        let lost = self.lost.take();
+        let reason = self.attempt(inner, &plan, watcher, &mut outcome).await?;
+        self.execution += 1;
+        let mut report = self.report(inner);
+        if let Some(reason) = reason.or_else(|| lost.map(str::to_owned)) {
+            report.interpreter_restarted = true;
+            report.restart_reason = Some(reason);
+        }
+        if self.awake.is_none() {
+            // Lost in this run: the next one finds it ready, or this one says that it is not.
+            match self.wake(inner).await {
+                Ok(awake) => self.awake = Some(awake),
+                Err(error) => {
+                    tracing::warn!(session = inner.id, %error, "the interpreter is not restored");
+                    report.interpreter_crashed = true;
+                }
+            }
+        }
+        outcome.session = Some(report);
+        let record = HistoryEntry::of(&outcome, self.execution);
+        let past = self.past(inner).await?;
+        let state = Arc::clone(&past.state);
+        past.history.push(record, state);
+        Ok(outcome)
+    }
+
+    /// Whether the last attempt to bring the interpreter back failed.
+    pub(super) fn is_failed(outcome: &Outcome) -> bool {
+        outcome.session.as_ref().is_some_and(|report| report.interpreter_crashed)
+    }
+
+    pub(super) fn report(&self, inner: &Inner) -> SessionReport {
+        SessionReport {
+            interpreter_id: inner.id.clone(),
+            execution: self.execution,
+            ..SessionReport::default()
+        }
+    }
+
+    /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
+    /// kept, and the reason returned.
+    async fn attempt(
+        &mut self,
+        inner: &Inner,
+        plan: &Plan,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+        outcome: &mut Outcome,
+    ) -> Result<Option<String>, Error> {
+        let _place = inner.engine.place().await?;
+        self.wreck = None;
+        let mut awake = match self.awake.take() {
+            Some(awake) => awake,
+            None => self.wake(inner).await?,
+        };
+        // From here on the interpreter is this future's: dropped with it, it is lost.
+        self.lost = Some("an earlier run was cancelled before it ended");
+        let placed = awake.place(&plan.request.files)?;
+        let seen = awake.run(inner, plan, self.entropy, placed, watcher).await?;
+        self.fuel = self.fuel.saturating_add(seen.driven.fuel);
+        fill(outcome, plan, &seen);
+        let files_changed = seen.touched || placed.1 > 0;
+        if seen.touched {
+            let changes = awake.workspace.changes()?;
+            let capture = &plan.request.capture;
+            artifacts(outcome, &awake.workspace, &changes, &seen.transcript, capture);
+        }
+        let reason = restart_reason(&seen, outcome);
+        if reason.is_some() {
+            self.wreck = Some(awake.workspace);
+        } else {
+            let state = awake.keep(inner, self.past(inner).await?, placed, files_changed).await?;
+            self.past(inner).await?.state = Arc::new(state);
+            self.awake = Some(awake);
+        }
+        self.lost = None;
+        Ok(reason)
+    }
+
+    /// Brings the last state to life.
+    async fn wake(&mut self, inner: &Inner) -> Result<Awake, Error> {
+        let state = Arc::clone(&self.past(inner).await?.state);
+        let mut workspace = inner.engine.workspaces.create(&[])?;
+        let bounds = &inner.ground.bounds;
+        let has_files = !state.contents.0.is_empty();
+        let files = if has_files {
+            let files = in_place(true, || state.contents.place(&workspace))?;
+            workspace.look()?;
+            files
+        } else {
+            Identities::default()
+        };
+        let terms = Terms {
+            image: &inner.image,
+            package_dir: inner.engine.images.package_dir(&inner.image),
+            mounts: &inner.ground.mounts,
+            memory: bounds.memory,
+            quota: (
+                bounds.workspace.saturating_add(state.placed.0),
+                bounds.files.saturating_add(state.placed.1),
+            ),
+            deterministic: inner.ground.deterministic.as_ref(),
+        };
+        let mut live =
+            Live::start(&inner.engine.factory, terms, &workspace, Some(&state.kept)).await?;
+        if has_files {
+            let measure = Error::system("measure a session's files");
+            live.instance().measure_files().map_err(measure)?;
+        }
+        Ok(Awake {
+            live,
+            workspace,
+            files,
+        })
+    }
+
+    /// The states, read from the disk if they are there.
+    pub(super) async fn past(&mut self, inner: &Inner) -> Result<&mut Past, Error> {
+        if let Place::Disk(suspended) = &self.place {
+            inner.make_room().await;
+            let past = suspended.read(inner).await?;
+            self.place = Place::Memory(past);
+            inner.noted_in_memory(true);
+        }
+        match &mut self.place {
+            Place::Memory(past) => Ok(past),
+            Place::Disk(_) => unreachable!("it has just been read"),
+        }
+    }
+
+    /// The states, if they are in memory.
+    pub(super) fn past_in_memory(&self) -> Option<&Past> {
+        match &self.place {
+            Place::Memory(past) => Some(past),
+            Place::Disk(_) => None,
+        }
+    }
+
+    /// Puts the states on the disk, and everything else away.
+    pub(super) fn suspend(&mut self, suspended: Suspended) {
+        self.awake = None;
+        self.wreck = None;
+        self.place = Place::Disk(suspended);
+    }
+
+    /// Frees what can be freed while others still have a handle.
+    pub(super) fn close(&mut self) {
+        self.awake = None;
+        self.wreck = None;
+        if let Place::Memory(past) = &mut self.place {
+            past.history.clear();
+        }
+    }
+
+    /// Goes back to a state; the runs after `execution` did not happen.
+    pub(super) async fn go_back(&mut self, inner: &Inner, execution: u64) -> Result<(), Error> {
+        let id = inner.id.clone();
+        let past = self.past(inner).await?;
+        let state = match execution {
+            0 => Some(&past.origin),
+            _ => past.history.state(execution),
+        };
+        let Some(state) = state else {
+            let known = past.history.describe();
+            return Err(SessionError::NoState { id, execution, known }.into());
+        };
+        past.state = Arc::clone(state);
+        if execution == 0 {
+            past.history.clear();
+        } else {
+            past.history.cut_after(execution);
+        }
+        self.awake = None;
+        self.wreck = None;
+        self.lost = None;
+        self.execution = execution;
+        Ok(())
+    }
+
+    /// The bytes of a file that the last run left.
+    pub(super) async fn read(&mut self, inner: &Inner, path: &str) -> Result<Vec<u8>, Error> {
+        let missing = |_| Error::NoSuchFile { path: path.into() };
+        let awake = self.awake.as_ref().map(|awake| &awake.workspace);
+        if let Some(workspace) = self.wreck.as_ref().or(awake) {
+            return crate::workspace::read(workspace, path, u64::MAX).map_err(missing);
+        }
+        let past = self.past(inner).await?;
+        past.state.contents.read(path).map_err(missing)
+    }
+}
+
+impl Awake {
+    /// Places the files of a run. Returns their bytes and number.
+    fn place(&mut self, files: &[InputFile]) -> Result<(u64, u64), Error> {
+        if files.is_empty() {
+            return Ok((0, 0));
+        }
+        for file in files {
+            self.files.forget(&file.path);
+        }
+        Ok(in_place(true, || self.workspace.place_all(files))?)
+    }
+
+    async fn run(
+        &mut self,
+        inner: &Inner,
+        plan: &Plan,
+        entropy: [u8; 32],
+        placed: (u64, u64),
+        watcher: Option<Arc<dyn OutputWatcher>>,
+    ) -> Result<Seen, Error> {
+        self.live.instance().begin(placed);
+        let control = self.live.control();
+        control.clear();
+        let _running = Running::begin(inner, Arc::clone(control));
+        let order = RunOrder::new(plan, entropy, true);
+        self.live.run(plan, order, watcher, Instant::now()).await
+    }
+
+    /// The state after a run.
+    async fn keep(
+        &mut self,
+        inner: &Inner,
+        past: &Past,
+        placed: (u64, u64),
+        files_changed: bool,
+    ) -> Result<State, Error> {
+        let before = &past.state;
+        let instance = self.live.instance();
+        let descriptors = instance.descriptors().await?;
+        let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
+        let is_long = files_changed || grown > LONG_CAPTURE;
+        in_place(is_long, || {
+            let kept = instance.keep(&before.kept, descriptors, &inner.keeping.pages)?;
+            let contents = if files_changed {
+                let spool = &inner.keeping.spool;
+                let files = &mut self.files;
+                let now = Contents::capture(&self.workspace, &before.contents, files, spool)?;
+                self.workspace.look()?;
+                Arc::new(now)
+            } else {
+                Arc::clone(&before.contents)
+            };
+            Ok(State {
+                kept,
+                contents,
+                placed: (before.placed.0 + placed.0, before.placed.1 + placed.1),
+            })
+        })
+    }
+}
+
+/// Why the interpreter cannot go on after a run; `None` when it can.
+fn restart_reason(seen: &Seen, outcome: &Outcome) -> Option<String> {
+    let detail = outcome.error_detail.as_ref();
+    match &seen.driven.ended {
+        Ended::Stopped => Some("the code did not stop when it was interrupted".into()),
+        Ended::Returned(_) => {
+            // It came back, but not by way of the runner.
+            let crash = detail.filter(|detail| detail.kind == ErrorKind::Crash)?;
+            Some(format!("{}: {}", crash.type_, crash.message))
+        }
+        Ended::Trapped(_) | Ended::Exited(_) | Ended::Failed(_) => Some(detail.map_or_else(
+            || "the interpreter was ended".into(),
+            |detail| format!("{}: {}", detail.type_, detail.message),
+        )),
+    }
+}
+
+/// Runs what may take a while without giving way; where the runtime has other threads, they take
+/// over what else this one had to do.
+fn in_place<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let others = is_long
+        && Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if others {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}

@@ -1,0 +1,88 @@
+//! What can go wrong with a session besides its code.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::Hint;
+
+/// A session or a checkpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("Interpreter {id} not found")]
+    NotFound {
+        /// The id asked for.
+        id: String,
+    },
+    /// There are as many sessions as there may be.
+    #[error("there are {most} sessions already, the most that this runtime holds")]
+    TooMany {
+        /// How many there may be.
+        most: usize,
+    },
+    /// The code that runs first failed; the session was not made.
+    #[error("the session's initial code failed: {error}")]
+    InitCode {
+        /// How it failed, on one line.
+        error: String,
+        /// What it wrote to standard error.
+        stderr: String,
+    },
+    /// The history does not hold the state that was asked for.
+    #[error("session {id} cannot go back to the state after run {execution}; {known}")]
+    NoState {
+        /// The session.
+        id: String,
+        /// The run asked for.
+        execution: u64,
+        /// What there is instead.
+        known: String,
+    },
+    /// The file is not a whole checkpoint that this version reads.
+    #[error("{path} is not a usable checkpoint: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The checkpoint is one of an image that is not here.
+    #[error(
+        "{path} was made from another {image} image than the one that is here",
+        path = path.display()
+    )]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// The image's name.
+        image: String,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} the checkpoint {path}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Hint for SessionError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { .. } => "list the sessions there are with Sessions::list",
+            Self::TooMany { .. } => "close some, or raise SessionBounds::most",
+            Self::InitCode { .. } => "run the code by itself to see what it does",
+            Self::NoState { .. } => "raise HistoryBounds to keep more",
+            Self::Format { .. } => "take another copy of it; the file itself is unchanged",
+            Self::Image { .. } => {
+                "restore it with the version of belljar that made it, or build that image again"
+            }
+            Self::Io { .. } => return None,
+        };
+        Some(hint.into())
+    }
+}

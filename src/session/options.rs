@@ -1,0 +1,254 @@
+//! What a session is started with, and how far it may go.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
+
+/// How a session starts, and what holds for all of its life.
+///
+/// ```
+/// use belljar::SessionOptions;
+/// use std::time::Duration;
+///
+/// let options = SessionOptions::new()
+///     .image("data")
+///     .init_code("import pandas as pd")
+///     .lifetime(Duration::from_secs(3600));
+/// assert_eq!(options.limits.lifetime, Some(Duration::from_secs(3600)));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionOptions {
+    /// Image, files, mounts, environment, limits and policy: those of memory, workspace and files,
+    /// the mounts, the image and deterministic mode hold for the session's whole life, the others
+    /// are what its runs get unless they ask for something else. Its code runs first.
+    pub start: Request,
+    /// How far the session may go.
+    pub limits: SessionLimits,
+    /// What of the past is kept.
+    pub history: HistoryBounds,
+    /// Whose default session it is, if it is one.
+    pub client: Option<String>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            start: Request::default().image("data"),
+            limits: SessionLimits::default(),
+            history: HistoryBounds::default(),
+            client: None,
+        }
+    }
+}
+
+/// How far a session may go; `None` sets no limit. Past one of them every run fails, and says why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLimits {
+    /// Time since the session was made or restored.
+    pub lifetime: Option<Duration>,
+    /// Time since its last run ended.
+    pub idle: Option<Duration>,
+    /// Fuel of all its runs together.
+    pub fuel: Option<u64>,
+}
+
+/// How much of its past a session can go back to; the oldest is dropped first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryBounds {
+    /// Runs. Default 100.
+    pub runs: usize,
+    /// Bytes of memory and files that only earlier states hold. Default 256 MiB.
+    pub bytes: u64,
+}
+
+impl Default for HistoryBounds {
+    fn default() -> Self {
+        Self {
+            runs: 100,
+            bytes: 256 << 20,
+        }
+    }
+}
+
+/// How many sessions a runtime holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBounds {
+    /// Sessions altogether. Default 10,000.
+    pub most: usize,
+    /// Sessions in memory; the one used longest ago is suspended to disk for another. Sessions that
+    /// are running do not count as ones that could be suspended. Default 100.
+    pub most_awake: usize,
+    /// A session idle for so long is suspended to disk. Default 5 minutes.
+    pub suspend_after: Duration,
+    /// Where suspended sessions and larger files are kept: a directory in here, removed with the
+    /// runtime. Default: the runtime's directory for temporary files.
+    pub dir: Option<PathBuf>,
+}
+
+impl Default for SessionBounds {
+    fn default() -> Self {
+        Self {
+            most: 10_000,
+            most_awake: 100,
+            suspend_after: Duration::from_mins(5),
+            dir: None,
+        }
+    }
+}
+
+impl SessionOptions {
+    /// A session on the image `data` with every default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A session for which `start` sets the image, the files, the environment and the limits. With
+    /// the image `auto` it is chosen by the imports of `start`'s code.
+    pub fn from_request(start: Request) -> Self {
+        Self {
+            start,
+            ..Self::default()
+        }
+    }
+
+    /// Starts from the image `name`.
+    #[must_use]
+    pub fn image(mut self, name: impl Into<String>) -> Self {
+        self.start = self.start.image(name);
+        self
+    }
+
+    /// Runs this code first. It is not one of the session's runs; when it fails, so does making
+    /// the session.
+    #[must_use]
+    pub fn init_code(mut self, code: impl Into<String>) -> Self {
+        self.start.code = code.into();
+        self
+    }
+
+    /// Places a file with these bytes in the workspace.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        self.start = self.start.file(path, bytes);
+        self
+    }
+
+    /// Shows a host directory to the session, read-only, at an absolute path.
+    #[must_use]
+    pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
+        self.start = self.start.mount(host, guest);
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.start = self.start.env(name, value);
+        self
+    }
+
+    /// Replaces all limits of a run.
+    #[must_use]
+    pub fn run_limits(mut self, limits: Limits) -> Self {
+        self.start = self.start.limits(limits);
+        self
+    }
+
+    /// Restricts what the code of every run may contain that sets no policy of its own.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.start = self.start.policy(policy);
+        self
+    }
+
+    /// Makes the session repeatable.
+    #[must_use]
+    pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
+        self.start = self.start.deterministic(deterministic);
+        self
+    }
+
+    /// Limits the time since the session was made or restored.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.limits.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Limits the time since the last run ended.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.limits.idle = Some(idle);
+        self
+    }
+
+    /// Limits the fuel of all runs together.
+    #[must_use]
+    pub fn total_fuel(mut self, fuel: u64) -> Self {
+        self.limits.fuel = Some(fuel);
+        self
+    }
+
+    /// Bounds what of the past is kept.
+    #[must_use]
+    pub fn history(mut self, runs: usize, bytes: u64) -> Self {
+        self.history = HistoryBounds { runs, bytes };
+        self
+    }
+
+    /// Makes it the default session of a client.
+    #[must_use]
+    pub fn client(mut self, client: impl Into<String>) -> Self {
+        self.client = Some(client.into());
+        self
+    }
+}
+
+/// What a run of a session asks for that only the session itself can have.
+pub(super) fn misplaced(request: &Request, image: &str) -> Vec<String> {
+    let Request { limits, .. } = request;
+    let mut reasons = Vec::new();
+    let mut say = |field: &str| {
+        reasons.push(format!("{field}: set for a whole session, not for one of its runs"));
+    };
+    if matches!(&request.image, ImageChoice::Named(name) if name != image) {
+        say("image");
+    }
+    if !request.mounts.is_empty() {
+        say("mounts");
+    }
+    if request.deterministic.is_some() {
+        say("deterministic");
+    }
+    for (name, limit) in
+        [("memory", limits.memory), ("workspace", limits.workspace), ("files", limits.files)]
+    {
+        if limit.is_some() {
+            say(&format!("limits.{name}"));
+        }
+    }
+    reasons
+}
+
+/// What holds for all of a session's life.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    pub mounts: Vec<Mount>,
+    /// Of a run that asks for nothing else; those of memory, workspace and files for all.
+    pub bounds: crate::policy::Bounds,
+    pub policy: Policy,
+    pub deterministic: Option<Deterministic>,
+    pub limits: SessionLimits,
+    pub history: HistoryBounds,
+}
+
+/// What a session's first run gets besides its code.
+pub(super) struct Beginning {
+    pub files: Vec<InputFile>,
+    pub request: Request,
+}

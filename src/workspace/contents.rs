@@ -1,0 +1,308 @@
+//! What is in a guest's directories at one time, kept so that it can be placed into others.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
+
+/// The directories, by the first part of a path in here.
+const WORKSPACE: &str = "workspace";
+const TEMPORARY: &str = "tmp";
+
+/// Files up to this size are kept in memory, in bytes.
+const MOST_IN_MEMORY: u64 = 64 << 10;
+/// A file changed this short a time ago may change again without its times saying so.
+const SETTLES: Duration = Duration::from_millis(20);
+
+/// Everything in a guest's directories, by path: `workspace/…` and `tmp/…`, separated by `/`.
+/// Parents come before what is in them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents(pub BTreeMap<String, Node>);
+
+/// What one path is.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Directory,
+    /// A symbolic link, and where it points to.
+    Link(String),
+    File(StoredFile),
+}
+
+/// A file that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredFile {
+    pub modified: SystemTime,
+    pub size: u64,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Debug)]
+enum Bytes {
+    Memory(Arc<[u8]>),
+    Disk(Arc<SpoolFile>),
+}
+
+/// The directory in which larger files are kept.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    dir: tempfile::TempDir,
+    next: AtomicU64,
+}
+
+/// A file of a spool; removed when nobody needs it any more.
+#[derive(Debug)]
+struct SpoolFile(PathBuf);
+
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        // At worst it goes with its directory.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Spool {
+    /// A new directory under `parent`.
+    pub(crate) fn create(parent: &Path) -> Result<Arc<Self>, WorkspaceError> {
+        let dir = tempfile::Builder::new()
+            .prefix("belljar-kept-")
+            .tempdir_in(parent)
+            .map_err(failed("create a directory in", parent))?;
+        Ok(Arc::new(Self {
+            dir,
+            next: AtomicU64::new(0),
+        }))
+    }
+
+    /// A path that nothing has in it yet.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Keeps `size` bytes read from `from`.
+    pub(crate) fn store(
+        &self,
+        from: &mut dyn Read,
+        size: u64,
+        modified: SystemTime,
+    ) -> io::Result<StoredFile> {
+        let mut from = from.take(size);
+        let bytes = if size <= MOST_IN_MEMORY {
+            let mut bytes = Vec::with_capacity(size as usize);
+            from.read_to_end(&mut bytes)?;
+            Bytes::Memory(bytes.into())
+        } else {
+            let file = SpoolFile(self.path());
+            io::copy(&mut from, &mut File::create_new(&file.0)?)?;
+            Bytes::Disk(Arc::new(file))
+        };
+        Ok(StoredFile {
+            modified,
+            size,
+            bytes,
+        })
+    }
+
+    /// Keeps a copy of a file; a file system that can share their blocks does.
+    fn store_file(&self, from: File, modified: SystemTime) -> io::Result<StoredFile> {
+        let size = from.metadata()?.len();
+        if size <= MOST_IN_MEMORY {
+            return self.store(&mut &from, size, modified);
+        }
+        let file = SpoolFile(self.path());
+        let size = io::copy(&mut &from, &mut File::create_new(&file.0)?)?;
+        Ok(StoredFile {
+            modified,
+            size,
+            bytes: Bytes::Disk(Arc::new(file)),
+        })
+    }
+}
+
+impl StoredFile {
+    /// Writes its bytes.
+    pub(crate) fn write_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        match &self.bytes {
+            Bytes::Memory(bytes) => to.write_all(bytes),
+            Bytes::Disk(file) => io::copy(&mut File::open(&file.0)?, to).map(|_| ()),
+        }
+    }
+
+    fn copy_to(&self, to: File) -> io::Result<()> {
+        match &self.bytes {
+            Bytes::Memory(bytes) => (&to).write_all(bytes)?,
+            Bytes::Disk(file) => {
+                io::copy(&mut File::open(&file.0)?, &mut &to)?;
+            }
+        }
+        to.set_modified(self.modified)
+    }
+
+    /// Where it is kept: two that are kept in the same place are one.
+    pub(crate) fn place(&self) -> usize {
+        match &self.bytes {
+            Bytes::Memory(bytes) => Arc::as_ptr(bytes).addr(),
+            Bytes::Disk(file) => Arc::as_ptr(file).addr(),
+        }
+    }
+}
+
+/// By what the files of one workspace are told from changed ones.
+#[derive(Debug, Default)]
+pub(crate) struct Identities(BTreeMap<String, (u64, FileIdentity)>);
+
+impl Contents {
+    /// What is in `workspace` now. Files that `known` tells to be those of `before` are not read.
+    pub(crate) fn capture(
+        workspace: &Workspace,
+        before: &Self,
+        known: &mut Identities,
+        spool: &Spool,
+    ) -> Result<Self, WorkspaceError> {
+        let now = SystemTime::now();
+        let mut found = Self::default();
+        let mut identities = BTreeMap::new();
+        for (name, root) in roots(workspace) {
+            let dir = open(&root)?;
+            let mut waiting = vec![PathBuf::new()];
+            while let Some(folder) = waiting.pop() {
+                let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+                for entry in dir.read_dir(at).map_err(failed("list", at))? {
+                    let path = folder.join(entry.map_err(failed("list", at))?.file_name());
+                    let Some(key) = path.to_str().map(|path| format!("{name}/{path}")) else {
+                        continue;
+                    };
+                    let look = failed("look at", &path);
+                    let meta = dir.symlink_metadata(&path).map_err(look)?;
+                    if meta.is_dir() {
+                        found.0.insert(key, Node::Directory);
+                        waiting.push(path);
+                    } else if meta.is_symlink() {
+                        let target = dir.read_link_contents(&path).map_err(failed("read", &path))?;
+                        if let Ok(target) = target.into_os_string().into_string() {
+                            found.0.insert(key, Node::Link(target));
+                        }
+                    } else if meta.is_file() {
+                        let identity = (meta.len(), identity(&meta));
+                        let same = known.0.get(&key) == Some(&identity);
+                        let node = match before.0.get(&key).filter(|_| same) {
+                            Some(node) => node.clone(),
+                            None => {
+                                let read = failed("read", &path);
+                                let file = dir.open(&path).map_err(read)?.into_std();
+                                let modified = meta.modified().map_or(now, |t| t.into_std());
+                                let stored = spool.store_file(file, modified);
+                                Node::File(stored.map_err(failed("keep", &path))?)
+                            }
+                        };
+                        if settled(&meta, now) {
+                            identities.insert(key.clone(), identity);
+                        }
+                        found.0.insert(key, node);
+                    }
+                }
+            }
+        }
+        known.0 = identities;
+        Ok(found)
+    }
+
+    /// Places everything into an empty workspace.
+    pub(crate) fn place(&self, workspace: &Workspace) -> Result<Identities, WorkspaceError> {
+        let mut identities = BTreeMap::new();
+        let mut links = Vec::new();
+        for (name, root) in roots(workspace) {
+            let dir = open(&root)?;
+            let prefix = format!("{name}/");
+            let inside = self.0.range(prefix.clone()..).take_while(|(k, _)| k.starts_with(&prefix));
+            for (key, node) in inside {
+                let path = Path::new(&key[prefix.len()..]);
+                match node {
+                    Node::Directory => dir.create_dir(path).map_err(failed("create", path))?,
+                    Node::Link(target) => links.push((root.clone(), path, target)),
+                    Node::File(stored) => {
+                        let file = dir.create(path).map_err(failed("create", path))?.into_std();
+                        stored.copy_to(file).map_err(failed("write", path))?;
+                        let meta = dir.symlink_metadata(path).map_err(failed("look at", path))?;
+                        // It cannot have changed since, for no guest has seen it.
+                        identities.insert(key.clone(), (meta.len(), identity(&meta)));
+                    }
+                }
+            }
+        }
+        for (root, path, target) in links {
+            symlink(&open(&root)?, target, path).map_err(failed("link", path))?;
+        }
+        Ok(Identities(identities))
+    }
+
+    /// The bytes of a regular file of the workspace.
+    pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        match self.0.get(&format!("{WORKSPACE}/{path}")) {
+            Some(Node::File(stored)) => {
+                let mut bytes = Vec::new();
+                stored.write_to(&mut bytes)?;
+                Ok(bytes)
+            }
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Bytes of files that `other` does not share.
+    pub(crate) fn beyond(&self, other: &Self) -> u64 {
+        let own = self.0.iter().filter_map(|(path, node)| match (node, other.0.get(path)) {
+            (Node::File(mine), Some(Node::File(theirs))) if mine.place() == theirs.place() => None,
+            (Node::File(mine), _) => Some(mine.size),
+            _ => None,
+        });
+        own.sum()
+    }
+}
+
+impl Identities {
+    /// Forgets a file that the host is about to write.
+    pub(crate) fn forget(&mut self, path: &str) {
+        self.0.remove(&format!("{WORKSPACE}/{path}"));
+    }
+}
+
+fn roots(workspace: &Workspace) -> [(&'static str, PathBuf); 2] {
+    [(WORKSPACE, workspace.root()), (TEMPORARY, workspace.temporary())]
+}
+
+fn open(root: &Path) -> Result<Dir, WorkspaceError> {
+    Dir::open_ambient_dir(root, ambient_authority()).map_err(failed("open", root))
+}
+
+#[cfg(unix)]
+fn symlink(dir: &Dir, target: &str, path: &Path) -> io::Result<()> {
+    dir.symlink_contents(target, path)
+}
+
+#[cfg(not(unix))]
+fn symlink(dir: &Dir, target: &str, path: &Path) -> io::Result<()> {
+    dir.symlink_file(target, path)
+}
+
+/// Whether a file's times will tell a further change from the one that they are of. The guest sets
+/// the time of modification as it likes, that of the change only the system.
+#[cfg(unix)]
+fn settled(meta: &cap_std::fs::Metadata, now: SystemTime) -> bool {
+    use cap_std::fs::MetadataExt;
+    let changed = u64::try_from(meta.ctime()).unwrap_or(0);
+    let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or(0);
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(changed, nanoseconds);
+    now.duration_since(changed).is_ok_and(|age| age > SETTLES)
+}
+
+#[cfg(not(unix))]
+fn settled(_: &cap_std::fs::Metadata, _: SystemTime) -> bool {
+    false
+}

@@ -110,7 +110,8 @@ impl Instance {
 
     async fn call(&mut self, turn: Turn<'_>, stops: &mut Stops<'_>) -> Ended {
         let call = async {
-            let (at, length) = match (turn, self.run_source) {
+            // The guest frees the source that it was given.
+            let (at, length) = match (turn, self.run_source.take()) {
                 (Turn::Run, Some(at)) => (at, RUN.len()),
                 (Turn::Run, None) => (self.place(RUN.as_bytes()).await?, RUN.len()),
                 (Turn::Source(source), _) => (self.place(source.as_bytes()).await?, source.len()),

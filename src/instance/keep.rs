@@ -56,8 +56,9 @@ impl Instance {
             .map_err(InstanceError::Start)?;
         let state = self.store.data_mut();
         if kept.pages.count() > 0 {
-            // The memory for a first answer was freed by the run that had it.
+            // What was set aside in the image was freed by the run that had it.
             state.answer = None;
+            self.run_source = None;
         }
         state.reopen(&kept.descriptors).await
     }

@@ -174,6 +174,11 @@ impl Workspace {
         self.unused = self.before.is_empty();
     }
 
+    /// Declares that it is not for others any more.
+    pub(crate) fn declare_used(&mut self) {
+        self.unused = false;
+    }
+
     fn folder(&self) -> &Folder {
         self.folder.as_ref().expect("a workspace has its folder until it is given away")
     }

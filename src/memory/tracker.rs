@@ -94,7 +94,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// The ranges of `memory` that may differ from `before`.
+    /// The ranges of `memory` that differ from `before`.
     fn changed(
         &mut self,
         memory: &[u8],
@@ -102,17 +102,13 @@ impl Tracker {
     ) -> Result<Vec<Range<usize>>, MemoryError> {
         #[cfg(target_os = "linux")]
         if matches!(self.image, Source::Mapped(_)) {
-            if let Some(written) = self.written(memory) {
-                return Ok(written);
-            }
-            let all = memory.as_ptr_range();
-            let (start, end) = (all.start as usize, all.end as usize);
-            let private = pagemap::private_pages(start..end, usize::MAX);
-            let candidates = private.map_or_else(|| vec![0..memory.len()], |r| within(&r, start));
+            let candidates = self.written(memory).or_else(|| private(memory));
+            let candidates = candidates.unwrap_or_else(|| vec![0..memory.len()]);
+            // Half of the pages that a short run writes to end up as they were: counters of
+            // references go up and down.
             return differing(memory, &candidates, before, None);
         }
-        let image = self.image.copied();
-        differing(memory, &[0..memory.len()], before, image)
+        differing(memory, &[0..memory.len()], before, self.image.copied())
     }
 
     /// What the kernel noted since the last call; `None` where it does not.
@@ -129,6 +125,14 @@ impl Tracker {
         }
         Some(within(&pagemap::written_pages(start..end)?, start))
     }
+}
+
+/// What was ever written to since the image was mapped; `None` when the kernel cannot tell.
+#[cfg(target_os = "linux")]
+fn private(memory: &[u8]) -> Option<Vec<Range<usize>>> {
+    let all = memory.as_ptr_range();
+    let (start, end) = (all.start as usize, all.end as usize);
+    Some(within(&pagemap::private_pages(start..end, usize::MAX)?, start))
 }
 
 /// Addresses as offsets from `start`.

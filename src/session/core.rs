@@ -199,6 +199,9 @@ impl Core {
         self.fuel = self.fuel.saturating_add(seen.driven.fuel);
         fill(outcome, plan, &seen);
         let files_changed = seen.touched || placed.1 > 0;
+        if files_changed {
+            awake.workspace.declare_used();
+        }
         if seen.touched {
             let changes = awake.workspace.changes()?;
             let capture = &plan.request.capture;
@@ -227,6 +230,8 @@ impl Core {
             workspace.look()?;
             files
         } else {
+            // Until a run changes something, others can have it afterwards.
+            workspace.declare_unused();
             Identities::default()
         };
         let terms = Terms {

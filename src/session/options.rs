@@ -62,7 +62,7 @@ pub struct SessionLimits {
 pub struct HistoryBounds {
     /// Runs. Default 100.
     pub runs: usize,
-    /// Bytes of memory and files that only earlier states hold. Default 256 MiB.
+    /// Bytes of memory and files that only earlier states hold. Default 64 MiB.
     pub bytes: u64,
 }
 
@@ -70,7 +70,7 @@ impl Default for HistoryBounds {
     fn default() -> Self {
         Self {
             runs: 100,
-            bytes: 256 << 20,
+            bytes: 64 << 20,
         }
     }
 }

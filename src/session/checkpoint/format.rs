@@ -1,8 +1,7 @@
 //! The layout of a checkpoint.
 //!
 //! Numbers are little-endian. The file is: the magic; the version; the length of the manifest and
-//! the length of its compressed form, u32 each; that form; the body; SHA-256 of everything before
-//! it. The body is what the manifest names, one after the other: pages of memory, then files, cut
+//! the length of its compressed form, u32 each; that form; the body; BLAKE3 of everything before it. The body is what the manifest names, one after the other: pages of memory, then files, cut
 //! into chunks of 1 MiB (the last may be shorter); every chunk is compressed for itself and
 //! preceded by its compressed length, u32. Everything compressed is a zstd frame.
 

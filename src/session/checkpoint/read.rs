@@ -6,8 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sha2::{Digest, Sha256};
-
 use super::format::{CHUNK, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, SUM, StateEntry, VERSION};
 use crate::image::Image;
 use crate::instance::Kept;
@@ -361,18 +359,20 @@ fn check_sum(from: &mut (impl Read + Seek)) -> Result<(), Problem> {
     let size = from.seek(SeekFrom::End(0))?;
     let summed = size.checked_sub(SUM as u64).ok_or(Problem::Format("it ends too early"))?;
     from.rewind()?;
-    let mut sum = Sha256::new();
+    let mut sum = blake3::Hasher::new();
     let mut buffer = vec![0; 256 << 10];
     let mut rest = from.by_ref().take(summed);
     loop {
         match rest.read(&mut buffer)? {
             0 => break,
-            n => sum.update(&buffer[..n]),
+            n => {
+                sum.update(&buffer[..n]);
+            }
         }
     }
     let mut expected = [0; SUM];
     from.read_exact(&mut expected)?;
-    if <[u8; SUM]>::from(sum.finalize()) != expected {
+    if *sum.finalize().as_bytes() != expected {
         return Err(Problem::Format("it was cut short or altered: its checksum does not match"));
     }
     from.rewind()?;
@@ -394,9 +394,30 @@ struct Body<R> {
     from: R,
     /// Bytes that have yet to be taken from chunks.
     left: u64,
-    /// Chunks that were taken apart, the next one last, and how much of it was read.
-    ready: Vec<Vec<u8>>,
+    /// The chunks of one batch; their memory is used again for the next.
+    batch: Vec<Chunk>,
+    /// How many chunks of it there are, which of them is next, and how much of it was read.
+    filled: usize,
+    next: usize,
     read: usize,
+}
+
+#[derive(Default)]
+struct Chunk {
+    compressed: Vec<u8>,
+    plain: Vec<u8>,
+    /// How long it is to become.
+    length: usize,
+}
+
+impl Chunk {
+    /// Whether what comes out is as long as it has to be.
+    fn decompress(&mut self, with: &mut zstd::bulk::Decompressor<'_>) -> bool {
+        self.plain.clear();
+        self.plain.reserve(self.length);
+        let opened = with.decompress_to_buffer(&self.compressed, &mut self.plain);
+        opened.is_ok() && self.plain.len() == self.length
+    }
 }
 
 impl<R: Read> Body<R> {
@@ -404,7 +425,9 @@ impl<R: Read> Body<R> {
         Self {
             from,
             left: length,
-            ready: Vec::new(),
+            batch: Vec::new(),
+            filled: 0,
+            next: 0,
             read: 0,
         }
     }
@@ -412,18 +435,19 @@ impl<R: Read> Body<R> {
     /// Fills `target` with what comes next.
     fn fill(&mut self, mut target: &mut [u8]) -> Result<(), Problem> {
         while !target.is_empty() {
-            if self.ready.is_empty() {
+            if self.next == self.filled {
                 self.decompress()?;
             }
-            let chunk = self.ready.last().ok_or(Problem::Format("it ends too early"))?;
-            let rest = &chunk[self.read..];
+            let chunk = self.batch[..self.filled].get(self.next);
+            let plain = &chunk.ok_or(Problem::Format("it ends too early"))?.plain;
+            let rest = &plain[self.read..];
             let length = rest.len().min(target.len());
             let (now, later) = target.split_at_mut(length);
             now.copy_from_slice(&rest[..length]);
             target = later;
             self.read += length;
-            if self.read == chunk.len() {
-                self.ready.pop();
+            if self.read == plain.len() {
+                self.next += 1;
                 self.read = 0;
             }
         }
@@ -431,32 +455,43 @@ impl<R: Read> Body<R> {
     }
 
     fn decompress(&mut self) -> Result<(), Problem> {
-        let mut compressed = Vec::new();
-        while self.left > 0 && compressed.len() < BATCH {
+        (self.filled, self.next) = (0, 0);
+        while self.left > 0 && self.filled < BATCH {
             let length = self.left.min(CHUNK as u64) as usize;
             let mut size = [0; 4];
             self.from.read_exact(&mut size)?;
-            let size = u32::from_le_bytes(size) as usize;
-            if size > 2 * CHUNK {
+            let size = u32::from_le_bytes(size);
+            if size as usize > 2 * CHUNK {
                 return Err(Problem::Format("a part of it is too long"));
             }
-            compressed.push((take(&mut self.from, size)?, length));
+            if self.batch.len() == self.filled {
+                self.batch.push(Chunk::default());
+            }
+            let chunk = &mut self.batch[self.filled];
+            chunk.length = length;
+            chunk.compressed.clear();
+            self.from.by_ref().take(u64::from(size)).read_to_end(&mut chunk.compressed)?;
             self.left -= length as u64;
+            self.filled += 1;
         }
-        let open = |(bytes, length): &(Vec<u8>, usize)| {
-            let chunk = zstd::bulk::decompress(bytes, *length).ok()?;
-            (chunk.len() == *length).then_some(chunk)
+        let open = |chunks: &mut [Chunk]| {
+            let Ok(mut with) = zstd::bulk::Decompressor::new() else {
+                return false;
+            };
+            chunks.iter_mut().all(|chunk| chunk.decompress(&mut with))
         };
-        let (first, second) = compressed.split_at(compressed.len() / 2);
-        let (first, second) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| first.iter().map(open).collect::<Option<Vec<_>>>());
-            let second = second.iter().map(open).collect::<Option<Vec<_>>>();
-            (other.join().ok().flatten(), second)
+        let chunks = &mut self.batch[..self.filled];
+        let (first, second) = chunks.split_at_mut(chunks.len() / 2);
+        let sound = std::thread::scope(|scope| {
+            let other = scope.spawn(|| open(first));
+            open(second) && other.join().unwrap_or(false)
         });
-        let bad = || Problem::Format("a part of it cannot be decompressed");
-        let (first, second) = first.zip(second).ok_or_else(bad)?;
-        self.ready = first.into_iter().chain(second).rev().collect();
-        Ok(())
+        if sound {
+            Ok(())
+        } else {
+            self.filled = 0;
+            Err(Problem::Format("a part of it cannot be decompressed"))
+        }
     }
 }
 

@@ -5,8 +5,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
-
 use super::format::{
     CHUNK, ImageReference, MAGIC, Manifest, MountPoint, NodeEntry, RunBounds, StateEntry, VERSION,
 };
@@ -19,7 +17,7 @@ use crate::session::state::State;
 use crate::workspace::{Node, StoredFile};
 
 /// Fast, and good enough for what memory is full of: pointers and zeros.
-const LEVEL: i32 = 1;
+const LEVEL: i32 = -3;
 /// Chunks that are compressed at the same time.
 const BATCH: usize = 8;
 
@@ -51,7 +49,7 @@ impl Frozen {
         let compressed = zstd::bulk::compress(&manifest, LEVEL)?;
         let mut to = Summed {
             to,
-            sum: Sha256::new(),
+            sum: blake3::Hasher::new(),
         };
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
         to.write_all(MAGIC)?;
@@ -59,14 +57,11 @@ impl Frozen {
         to.write_all(&length(&manifest)?.to_le_bytes())?;
         to.write_all(&length(&compressed)?.to_le_bytes())?;
         to.write_all(&compressed)?;
-        let mut chunks = Chunks {
-            to: &mut to,
-            waiting: vec![Vec::with_capacity(CHUNK)],
-        };
+        let mut chunks = Chunks::new(&mut to);
         body.write(&mut chunks)?;
-        chunks.finish()?;
+        chunks.compress()?;
         let Summed { to, sum } = to;
-        to.write_all(&sum.finalize())
+        to.write_all(sum.finalize().as_bytes())
     }
 
     fn manifest<'a>(&'a self, body: &mut Body<'a>) -> Manifest {
@@ -245,7 +240,7 @@ impl<'a> Body<'a> {
 /// Adds up what goes through it.
 struct Summed<'a, W> {
     to: &'a mut W,
-    sum: Sha256,
+    sum: blake3::Hasher,
 }
 
 impl<W: Write> Write for Summed<'_, W> {
@@ -263,49 +258,77 @@ impl<W: Write> Write for Summed<'_, W> {
 /// Cuts what goes through it into chunks, and compresses some of them at a time.
 struct Chunks<'a, W> {
     to: &'a mut W,
-    /// All full but the last.
-    waiting: Vec<Vec<u8>>,
+    /// The chunks of one batch; their memory is used again for the next.
+    batch: Vec<Chunk>,
+    /// How many of them have something in them; all of these are full but the last.
+    used: usize,
 }
 
-impl<W: Write> Chunks<'_, W> {
-    fn finish(mut self) -> io::Result<()> {
-        if self.waiting.last().is_some_and(Vec::is_empty) {
-            self.waiting.pop();
+struct Chunk {
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+impl Chunk {
+    fn new() -> Self {
+        Self {
+            plain: Vec::with_capacity(CHUNK),
+            compressed: Vec::with_capacity(zstd::zstd_safe::compress_bound(CHUNK)),
         }
-        self.compress()
+    }
+}
+
+impl<'a, W: Write> Chunks<'a, W> {
+    fn new(to: &'a mut W) -> Self {
+        Self {
+            to,
+            batch: Vec::new(),
+            used: 0,
+        }
     }
 
+    /// Compresses the chunks that have something in them, and passes them on.
     fn compress(&mut self) -> io::Result<()> {
-        let compress = |chunk: &Vec<u8>| zstd::bulk::compress(chunk, LEVEL);
-        let (first, second) = self.waiting.split_at(self.waiting.len() / 2);
-        let (first, second) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| first.iter().map(compress).collect::<Vec<_>>());
-            let second: Vec<_> = second.iter().map(compress).collect();
-            (other.join(), second)
+        let compress = |chunks: &mut [Chunk]| {
+            let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+            for chunk in chunks {
+                chunk.compressed.clear();
+                compressor.compress_to_buffer(&chunk.plain, &mut chunk.compressed)?;
+                chunk.plain.clear();
+            }
+            io::Result::Ok(())
+        };
+        let used = &mut self.batch[..std::mem::take(&mut self.used)];
+        let (first, second) = used.split_at_mut(used.len() / 2);
+        let other = std::thread::scope(|scope| {
+            let other = scope.spawn(|| compress(first));
+            compress(second)?;
+            other.join().map_err(|_| io::Error::other("a thread that compresses has failed"))?
         });
-        let first = first.map_err(|_| io::Error::other("a thread that compresses has failed"))?;
-        for compressed in first.into_iter().chain(second) {
-            let compressed = compressed?;
+        other?;
+        for Chunk { compressed, .. } in used {
             let length = u32::try_from(compressed.len()).map_err(io::Error::other)?;
             self.to.write_all(&length.to_le_bytes())?;
-            self.to.write_all(&compressed)?;
+            self.to.write_all(compressed)?;
         }
-        self.waiting.clear();
         Ok(())
     }
 }
 
 impl<W: Write> Write for Chunks<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.waiting.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            if self.waiting.len() >= BATCH {
+        if self.used == 0 || self.batch[self.used - 1].plain.len() == CHUNK {
+            if self.used == BATCH {
                 self.compress()?;
             }
-            self.waiting.push(Vec::with_capacity(CHUNK));
+            if self.batch.len() == self.used {
+                self.batch.push(Chunk::new());
+            }
+            self.used += 1;
         }
-        let chunk = self.waiting.last_mut().expect("one has just been added");
-        let fitting = &bytes[..bytes.len().min(CHUNK - chunk.len())];
-        chunk.extend_from_slice(fitting);
+        let Chunk { plain, .. } = &mut self.batch[self.used - 1];
+        let fitting = &bytes[..bytes.len().min(CHUNK - plain.len())];
+        plain.extend_from_slice(fitting);
         Ok(fitting.len())
     }
 

@@ -208,7 +208,9 @@ impl Factory {
             (TEMPORARY_FD, Tree::new(setup.workspace.temporary())),
         ];
         let (bytes, files) = setup.quota;
-        let quota = Quota::new(roots, bytes, files, setup.workspace.before());
+        // One that is kept counts from nothing every time that it is brought back.
+        let there = setup.lived.map_or_else(|| setup.workspace.before(), |_| (0, 0));
+        let quota = Quota::new(roots, bytes, files, there);
         let mut mounts = Vec::new();
         let running = setup.lived.map(RunningClock::after);
         let wasi = self.wasi(&setup, running, &mut mounts)?;

@@ -40,8 +40,13 @@ def begin(options, cwd, session):
     STATE.cwd = cwd
     STATE.left = options["max"]
     if not session:
-        STATE.next = 1  # an image's warm-up has counted already
+        STATE.next = 1  # in an interpreter that is not sealed, others have counted already
     STATE.refused = 0
+
+
+def forget():
+    """Start over: what an image's warm-up counted is not a session's."""
+    STATE.next = 1
 
 
 def harvest(close):

@@ -10,6 +10,7 @@ import sys
 from _belljar import (
     ending,
     entropy,
+    figures,
     fonts,
     hooks,
     interrupt,
@@ -46,6 +47,7 @@ def seal():
     The host knows its own among them; any other one would not be there after a restore.
     """
     _close_figures()
+    figures.forget()
     loops.forget()
     entropy.forget()
     _forget_reports()

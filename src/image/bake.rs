@@ -240,7 +240,7 @@ impl<'a> Oven<'a> {
 
     /// Runs a turn that must leave nothing on standard error.
     async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
-        let driven = self.drive(Turn::Source(source)).await?;
+        let driven = self.drive(Turn::Source(source), None).await?;
         let output = self.stderr.take();
         match driven.ended {
             Ended::Returned(0) if output.text.is_empty() => Ok(()),
@@ -250,7 +250,7 @@ impl<'a> Oven<'a> {
 
     /// Runs code the way a user's code is run.
     async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
-        let transcript = self.transcript(code).await?;
+        let transcript = self.transcript(code, None).await?;
         let output = self.stderr.take().text;
         self.stdout.take();
         match transcript.status {
@@ -272,7 +272,7 @@ impl<'a> Oven<'a> {
         }
     }
 
-    async fn transcript(&mut self, code: &str) -> Result<Transcript, BakeError> {
+    async fn transcript(&mut self, code: &str, fuel: Option<u64>) -> Result<Transcript, BakeError> {
         let request = Request {
             limits: Limits {
                 timeout: Some(LONGEST),
@@ -291,7 +291,7 @@ impl<'a> Oven<'a> {
             order = order.with_packages("/packages");
         }
         self.host.run.order(&order).map_err(|e| BakeError::System(e.into()))?;
-        let driven = self.drive(Turn::Source(RUN)).await?;
+        let driven = self.drive(Turn::Source(RUN), fuel).await?;
         let mut transcript = self.host.run.transcript();
         if !matches!(driven.ended, Ended::Returned(_)) {
             transcript.warnings.push(format!("{:?}", driven.ended));
@@ -299,12 +299,12 @@ impl<'a> Oven<'a> {
         Ok(transcript)
     }
 
-    async fn drive(&mut self, turn: Turn<'_>) -> Result<Driven, BakeError> {
+    async fn drive(&mut self, turn: Turn<'_>, fuel: Option<u64>) -> Result<Driven, BakeError> {
         let budget = Budget {
             deadline: Instant::now() + LONGEST,
-            fuel: None,
-            grace: Duration::from_secs(1),
-            grace_fuel: 0,
+            fuel,
+            grace: Duration::from_mins(1),
+            grace_fuel: 4_000_000_000,
         };
         Ok(self.instance.drive(turn, &budget).await?)
     }

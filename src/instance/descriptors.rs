@@ -133,7 +133,23 @@ impl State {
 
     /// A name of the file with that number: the one it was opened by, if it still is one.
     async fn name_of(&mut self, opened_as: &str, file: u64) -> Option<String> {
-        let (fd, name) = self.place(opened_as);
+        if self.number_of(opened_as).await == Some(file) {
+            return Some(opened_as.to_owned());
+        }
+        for (fd, root) in [(WORKSPACE_FD, WORKSPACE_PATH), (TEMPORARY_FD, TEMPORARY_PATH)] {
+            for name in self.quota.root(fd)?.paths().ok()? {
+                let path = format!("{root}/{name}");
+                if self.number_of(&path).await == Some(file) {
+                    return Some(path);
+                }
+            }
+        }
+        None
+    }
+
+    /// The number of the file at a path, as the system interface gives it.
+    async fn number_of(&mut self, path: &str) -> Option<u64> {
+        let (fd, name) = self.place(path);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).ok()?;
         let found = p1::path_filestat_get(
@@ -146,14 +162,7 @@ impl State {
             RESULT,
         )
         .await;
-        if matches!(found, Ok(SUCCESS)) && scratch.word(8) == file {
-            return Some(opened_as.to_owned());
-        }
-        let roots = [(WORKSPACE_FD, WORKSPACE_PATH), (TEMPORARY_FD, TEMPORARY_PATH)];
-        roots.into_iter().find_map(|(fd, root)| {
-            let name = self.quota.root(fd)?.find(file)?;
-            Some(format!("{root}/{name}"))
-        })
+        matches!(found, Ok(SUCCESS)).then(|| scratch.word(8))
     }
 
     async fn content(&mut self, number: i32, size: u64) -> Result<Vec<u8>, InstanceError> {

@@ -6,7 +6,6 @@
 
 use super::{BakeError, Oven, StatusKind};
 use crate::image::InterruptAddresses;
-use crate::instance::StopReason;
 
 /// `_PY_SIGNALS_PENDING_BIT`.
 const PENDING: u32 = 2;
@@ -25,6 +24,8 @@ except KeyboardInterrupt:
 
 /// A program that only an interrupt ends.
 const SPIN: &str = "while True:\n    pass\n";
+/// Fuel after which it does.
+const SPINNING: u64 = 100_000_000;
 
 /// What the host saw: the memory before, and which words then changed.
 #[derive(Default)]
@@ -97,8 +98,8 @@ pub(super) async fn find(oven: &mut Oven<'_>) -> Result<InterruptAddresses, Bake
     };
     let addresses = addresses.ok_or_else(|| failed(oven, "its words cannot be told apart"))?;
     oven.instance.set_interrupt(addresses);
-    oven.control.ask(StopReason::Interrupted);
-    let transcript = oven.transcript(SPIN).await?;
+    // By fuel and not by time: the same recipe makes the same image on a busy machine.
+    let transcript = oven.transcript(SPIN, Some(SPINNING)).await?;
     oven.control.clear();
     oven.stderr.take();
     match transcript.status {

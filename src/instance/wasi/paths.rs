@@ -187,6 +187,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     to.length,
                 )
                 .await?;
+                if let Some(files) = state.files.as_mut().filter(|_| result == SUCCESS) {
+                    files.linked();
+                }
                 state.names_changed(result);
                 Ok(result)
             })

@@ -51,6 +51,9 @@ pub(in crate::instance) struct Files {
     names_ns: u64,
     known: HashMap<u64, Known>,
     next: u64,
+    /// Whether the guest gave a file a second name: until it does, no file has more than one. (The
+    /// host may have linked its own.)
+    has_links: bool,
     /// The directory that was listed last: a guest reads one in several calls.
     listing: Option<(i32, Vec<Entry>)>,
 }
@@ -86,8 +89,14 @@ impl Files {
             names_ns: epoch_ns,
             known: HashMap::new(),
             next: 1,
+            has_links: false,
             listing: None,
         }
+    }
+
+    /// Notes that a file has a second name.
+    pub(super) fn linked(&mut self) {
+        self.has_links = true;
     }
 
     /// The time of a change that happens now. Floating point seconds tell microseconds apart.
@@ -123,6 +132,9 @@ impl Files {
             },
             _ => *self.know(host_number),
         };
+        if links > 1 && !self.has_links {
+            write_bytes(memory, at(LINKS), &1u64.to_le_bytes())?;
+        }
         if kind == DIRECTORY {
             write_bytes(memory, at(LINKS), &1u64.to_le_bytes())?;
             write_bytes(memory, at(SIZE), &0u64.to_le_bytes())?;

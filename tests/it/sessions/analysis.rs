@@ -1,0 +1,69 @@
+//! What sessions are for: an agent's analysis in ten steps, with everything that goes wrong in one.
+
+use std::time::Duration;
+
+use belljar::{ErrorKind, Request, SessionOptions, SessionStatus};
+
+use super::{block_on, out, report, restarted, run, session_on};
+use crate::support::{failed, paths, runtime, succeeded};
+
+#[test]
+fn ten_steps_with_a_crash_a_timeout_and_an_interrupt_end_in_the_right_answer() {
+    let rows: Vec<String> = (0..240)
+        .map(|n| format!("2026-{:02}-01,{},{}", n % 12 + 1, ["north", "south", "west"][n % 3], n))
+        .collect();
+    let csv = format!("month,region,amount\n{}\n,,\n", rows.join("\n"));
+    let expected: usize = (0..240).filter(|n| n % 3 == 1).sum();
+    block_on(async {
+        let session = session_on(runtime(), SessionOptions::new().image("data")).await;
+        let load = Request::new("import pandas as pd\ndf = pd.read_csv('sales.csv')\ndf.shape");
+        let first = run(&session, load.file("sales.csv", csv)).await;
+        succeeded(&first);
+        assert_eq!(first.stdout, "(241, 3)\n");
+        assert_eq!(first.dataframes[0].name, "df");
+
+        let second = run(&session, Request::new("df.Amount.sum()")).await;
+        assert!(second.error.unwrap().starts_with("AttributeError"));
+
+        let slow = Request::new("clean = df.dropna()\nwhile len(clean): pass");
+        let third = run(&session, slow.timeout(Duration::from_millis(400))).await;
+        failed(&third, ErrorKind::Timeout);
+        assert!(!report(&third).interpreter_restarted);
+
+        assert_eq!(out(&session, "len(clean)").await, "240\n");
+
+        let spoil = "clean['amount'] = 0\nclean.to_csv('sales.csv')\nimport os\nos._exit(9)";
+        restarted(&run(&session, Request::new(spoil)).await, ErrorKind::Crash, "ProcessExit");
+
+        assert_eq!(out(&session, "int(clean.amount.sum())").await, "28680\n");
+
+        let running = session.clone();
+        let endless = Request::new("by = clean.groupby('region').amount.sum()\nwhile True: pass");
+        let endless = endless.timeout(Duration::from_secs(120));
+        let seventh = ::tokio::spawn(async move { running.run(endless).await.unwrap() });
+        while session.info().status != SessionStatus::Running {
+            ::tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        ::tokio::time::sleep(Duration::from_millis(500)).await;
+        session.interrupt();
+        failed(&seventh.await.unwrap(), ErrorKind::Interrupted);
+
+        let plot = "import matplotlib.pyplot as plt\nby.plot.bar()\nplt.show()";
+        let eighth = run(&session, Request::new(plot)).await;
+        succeeded(&eighth);
+        assert_eq!(paths(&eighth), ["plots/plot_1.png"]);
+        assert!(session.read("plots/plot_1.png").await.unwrap().starts_with(b"\x89PNG"));
+
+        assert!(session.suspend().await);
+        let ninth = run(&session, Request::new("len(pd.read_csv('sales.csv'))")).await;
+        assert_eq!(ninth.stdout, "241\n");
+
+        let tenth = run(&session, Request::new("result = int(by['south'])")).await;
+        assert_eq!(tenth.result, expected);
+        assert_eq!(report(&tenth).execution, 10);
+        let failures: Vec<_> =
+            session.history().await.unwrap().iter().filter(|e| !e.success).map(|e| e.execution).collect();
+        assert_eq!(failures, [2, 3, 5, 7]);
+        session.close();
+    });
+}

@@ -1,0 +1,280 @@
+//! A session as a file: written at once, restored anywhere, in whatever state the session is.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use belljar::{Request, Runtime, Session, SessionOptions};
+
+use super::{block_on, core, out, run, session_on};
+use crate::cache::copy_of_the_shared_one;
+use crate::support::{alone, chain, runtime, runtime_in};
+
+async fn restore(runtime: &Runtime, path: &Path) -> Session {
+    runtime.restore(path).await.unwrap_or_else(|e| panic!("{}", chain(&e)))
+}
+
+/// Things that are not only memory: open files in every state, a database, a generator.
+const OPEN: &str = "
+import sqlite3, tempfile, os
+def squares():
+    n = 0
+    while True:
+        yield n * n
+        n += 1
+g = squares(); next(g); next(g)
+db = sqlite3.connect('data.db')
+db.execute('create table t (a, b)')
+db.executemany('insert into t values (?, ?)', [(n, n * n) for n in range(100)])
+db.commit()
+cursor = db.execute('select b from t order by a')
+cursor.fetchmany(5)
+r = open('lines.txt', 'w+'); r.write('one\\ntwo\\nthree\\n'); r.seek(0); r.readline()
+log = open('log.txt', 'a'); log.write('first\\n'); log.flush()
+gone = tempfile.TemporaryFile(); gone.write(b'nameless'); gone.seek(4)
+moved = open('old.txt', 'w+'); moved.write('moved'); moved.flush(); os.rename('old.txt', 'new.txt')
+os.makedirs('a/b/c'); os.symlink('../lines.txt', 'a/link')
+here = os.open('a/b', os.O_RDONLY)
+";
+const USE: &str = "
+print(next(g), cursor.fetchone()[0], r.readline().strip(), gone.read(), os.fstat(here).st_ino == os.stat('a/b').st_ino)
+_ = log.write('second\\n'), log.flush(), moved.write('!'), moved.flush()
+print(open('log.txt').read().split(), open('new.txt').read(), os.readlink('a/link'))
+_ = db.execute('insert into t values (100, 10000)'), db.commit()
+print(db.execute('select count(*), sum(b) from t').fetchone(), open('a/link').read().split())
+";
+const USED: &str = "4 25 two b'less' True\n['first', 'second'] moved! ../lines.txt\n\
+                    (101, 338350) ['one', 'two', 'three']\n";
+
+#[test]
+fn open_files_databases_and_generators_go_on() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = core().await;
+        out(&session, OPEN).await;
+        session.checkpoint(&path).await.unwrap();
+        assert_eq!(out(&session, USE).await, USED, "a checkpoint changes nothing");
+        for _ in 0..2 {
+            let restored = restore(runtime(), &path).await;
+            assert_ne!(restored.id(), session.id());
+            assert_eq!(restored.execution().await, 1);
+            assert_eq!(out(&restored, USE).await, USED);
+            restored.close();
+        }
+        session.rewind(1).await.unwrap();
+        let fork = session.fork().await.unwrap();
+        assert_eq!(out(&session, USE).await, USED, "after a rewind");
+        assert_eq!(out(&fork, USE).await, USED, "in a fork");
+        session.rewind(1).await.unwrap();
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, USE).await, USED, "after a suspension");
+        run(&session, Request::new("os._exit(1)")).await;
+        assert_eq!(out(&session, "next(g)").await, "9\n", "after a crash");
+        session.close();
+        fork.close();
+    });
+}
+
+#[test]
+fn the_history_goes_along() {
+    block_on(async {
+        let session = core().await;
+        for n in 1..=5 {
+            out(&session, &format!("x = {n}\nopen('f', 'w').write('{n}' * 100_000)")).await;
+        }
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("piped");
+        let copied = path.clone();
+        let copy = std::thread::spawn(move || {
+            std::io::copy(&mut reader, &mut std::fs::File::create(copied).unwrap()).unwrap()
+        });
+        session.checkpoint_to(writer).await.unwrap();
+        assert!(copy.join().unwrap() > 0);
+        let restored = restore(runtime(), &path).await;
+        assert_eq!(restored.history().await.unwrap(), session.history().await.unwrap());
+        restored.rewind(2).await.unwrap();
+        assert_eq!(out(&restored, "print(x, len(open('f').read()))").await, "2 100000\n");
+        restored.rewind(0).await.unwrap();
+        assert_eq!(out(&restored, "'x' in globals()").await, "False\n");
+        restored.close();
+        session.close();
+    });
+}
+
+#[test]
+fn limits_and_mounts_go_along() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("given.txt"), "mounted").unwrap();
+        let path = dir.path().join("session.belljar");
+        let options = SessionOptions::new()
+            .image("core")
+            .mount(dir.path(), "/data")
+            .total_fuel(1_000_000_000)
+            .policy(belljar::Policy::Custom(belljar::Rules {
+                forbidden_names: vec!["eval".into()],
+                imports: vec!["os".into()],
+                ..belljar::Rules::default()
+            }));
+        let session = session_on(runtime(), options).await;
+        crate::support::succeeded(&run(&session, Request::new("import os\nx = os.sep")).await);
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+        let restored = restore(runtime(), &path).await;
+        let refused = run(&restored, Request::new("eval('1')")).await;
+        crate::support::failed(&refused, belljar::ErrorKind::Policy);
+        let open = Request::new("print(open('/data/given.txt').read())")
+            .policy(belljar::Policy::Custom(belljar::Rules::default()));
+        let _ = open;
+        let endless = run(&restored, Request::new("while True: pass")).await;
+        crate::support::failed(&endless, belljar::ErrorKind::Fuel);
+        restored.close();
+        std::fs::remove_file(dir.path().join("given.txt")).unwrap();
+    });
+}
+
+#[test]
+fn a_session_moves_between_two_caches() {
+    block_on(async {
+        let other_cache = copy_of_the_shared_one();
+        // Its images are made there, by itself.
+        std::fs::remove_dir_all(other_cache.path().join("images")).unwrap();
+        let there = Runtime::builder().cache(other_cache.path()).build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = session_on(runtime(), SessionOptions::new().image("data")).await;
+        out(&session, "import pandas as pd\ndf = pd.DataFrame({'a': range(1000)})").await;
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+        let moved = restore(&there, &path).await;
+        assert_eq!(out(&moved, "int(df.a.sum())").await, "499500\n");
+        moved.checkpoint(&path).await.unwrap();
+        moved.close();
+        let back = restore(runtime(), &path).await;
+        assert_eq!(out(&back, "len(df)").await, "1000\n");
+        back.close();
+    });
+}
+
+#[test]
+fn another_process_goes_on() {
+    const NAME: &str = "sessions::checkpoints::another_process_goes_on";
+    const PATH: &str = "BELLJAR_TEST_CHECKPOINT";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("session.belljar");
+    if let Some(path) = std::env::var_os(PATH) {
+        // The other process.
+        return block_on(async {
+            let path = Path::new(&path);
+            let session = restore(runtime(), path).await;
+            assert_eq!(out(&session, "next(g)").await, "4\n");
+            session.checkpoint(path).await.unwrap();
+        });
+    }
+    block_on(async {
+        let session = core().await;
+        out(&session, "g = (n * n for n in range(10))\nnext(g), next(g)").await;
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+    });
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(PATH, &path)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    block_on(async {
+        let session = restore(runtime(), &path).await;
+        assert_eq!(session.execution().await, 2);
+        assert_eq!(out(&session, "next(g)").await, "9\n");
+        session.close();
+    });
+}
+
+/// A process that writes checkpoints without end is killed at any moment: what is there is always
+/// a whole one, and never an older one than the last that was finished.
+#[test]
+fn a_killed_process_leaves_the_checkpoint_before() {
+    const NAME: &str = "sessions::checkpoints::a_killed_process_leaves_the_checkpoint_before";
+    const PATH: &str = "BELLJAR_TEST_CHECKPOINT_LOOP";
+    if let Some(path) = std::env::var_os(PATH) {
+        return block_on(async {
+            let session = core().await;
+            for n in 0.. {
+                let step = format!("import os\nx = {n}\npad = os.urandom(4 << 20)");
+                session.run(Request::new(step)).await.unwrap();
+                session.checkpoint(Path::new(&path)).await.unwrap();
+                println!("finished {n}");
+            }
+        });
+    }
+    runtime().prepare_image("core").unwrap();
+    for round in 0..6 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(PATH, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !path.exists() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(23 * round + 10));
+        child.kill().unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        child.wait().unwrap();
+        let finished = said.lines().filter_map(|line| line.strip_prefix("finished ")?.parse().ok());
+        let last: u64 = finished.last().unwrap_or(0);
+        block_on(async {
+            let session = restore(runtime(), &path).await;
+            let found: u64 = out(&session, "x").await.trim().parse().unwrap();
+            assert!(found >= last, "{found} after {last} was finished");
+            session.close();
+        });
+    }
+}
+
+#[test]
+fn sessions_leave_nothing_behind() {
+    alone("sessions::checkpoints::sessions_leave_nothing_behind", || {
+        let dir = tempfile::tempdir().unwrap();
+        let count = |path: &Path| std::fs::read_dir(path).unwrap().count();
+        let runtime = runtime_in(dir.path());
+        let cycle = |runtime: &Runtime| {
+            block_on(async {
+                for n in 0..40 {
+                    let session = session_on(runtime, SessionOptions::new().image("core")).await;
+                    out(&session, "x = bytearray(1 << 20)\nopen('f', 'wb').write(b'x' * 200_000)").await;
+                    let fork = session.fork().await.unwrap();
+                    out(&fork, "open('g', 'w').write('y')").await;
+                    match n % 4 {
+                        0 => assert!(session.suspend().await),
+                        1 => drop(run(&session, Request::new("import os\nos._exit(1)")).await),
+                        2 => session.rewind(0).await.unwrap(),
+                        _ => {}
+                    }
+                    session.close();
+                    fork.close();
+                }
+            });
+        };
+        cycle(&runtime);
+        let (descriptors, memory) = (count(Path::new("/proc/self/fd")), crate::support::memory_taken());
+        cycle(&runtime);
+        let back = crate::support::comes_to(|| {
+            count(Path::new("/proc/self/fd")) <= descriptors + 2
+                && crate::support::memory_taken() <= memory + (24 << 20)
+        });
+        assert!(back, "{} bytes before, {} now", memory, crate::support::memory_taken());
+        drop(runtime);
+        assert!(crate::support::comes_to(|| count(dir.path()) == 0));
+    });
+}

@@ -1,0 +1,100 @@
+//! What a session may use altogether: a clear outcome at every limit.
+
+use std::time::Duration;
+
+use belljar::{ErrorKind, Limits, Request, SessionOptions};
+
+use super::{block_on, out, run, session_on, told};
+use crate::support::{failed, runtime};
+
+fn core() -> SessionOptions {
+    SessionOptions::new().image("core")
+}
+
+#[test]
+fn fuel_of_all_runs() {
+    block_on(async {
+        let session = session_on(runtime(), core().total_fuel(200_000_000)).await;
+        out(&session, "x = 1").await;
+        let outcome = run(&session, Request::new("while True: pass")).await;
+        failed(&outcome, ErrorKind::Fuel);
+        let over = run(&session, Request::new("x")).await;
+        failed(&over, ErrorKind::Fuel);
+        let text = "The session has used all of its fuel, 200000000";
+        assert_eq!(over.error.as_deref(), Some(text));
+        // A fork has no more of it than its parent.
+        let fork = session.fork().await.unwrap();
+        assert_eq!(run(&fork, Request::new("x")).await.error.as_deref(), Some(text));
+        fork.close();
+        session.close();
+    });
+}
+
+#[test]
+fn lifetime_and_idle_time() {
+    block_on(async {
+        let brief = Duration::from_millis(400);
+        let session = session_on(runtime(), core().lifetime(brief)).await;
+        out(&session, "x = 1").await;
+        tokio::time::sleep(brief).await;
+        let over = run(&session, Request::new("x")).await;
+        failed(&over, ErrorKind::Timeout);
+        assert_eq!(over.error.as_deref(), Some("The session's lifetime of 0.4 seconds is over"));
+        session.close();
+
+        let session = session_on(runtime(), core().idle(brief)).await;
+        out(&session, "x = 1").await;
+        tokio::time::sleep(brief).await;
+        let over = run(&session, Request::new("x")).await;
+        failed(&over, ErrorKind::Timeout);
+        let text = "The session was idle for longer than 0.4 seconds";
+        assert_eq!(over.error.as_deref(), Some(text));
+        session.close();
+    });
+}
+
+#[test]
+fn memory_and_disk_of_all_runs() {
+    block_on(async {
+        let limits = Limits {
+            memory: Some(48 << 20),
+            workspace: Some(1 << 20),
+            files: Some(5),
+            ..Limits::default()
+        };
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        out(&session, "x = bytearray(30 << 20)\nopen('a', 'w').write('a' * 700_000)").await;
+        let second = run(&session, Request::new("y = bytearray(30 << 20)")).await;
+        failed(&second, ErrorKind::Memory);
+        // Also after it was put away and brought back.
+        for suspended in [false, true] {
+            println!("suspended: {suspended}");
+            if suspended {
+                assert!(session.suspend().await);
+            }
+            let more = run(&session, Request::new("open('b', 'w').write('b' * 700_000)")).await;
+            assert!(more.error.as_ref().is_some_and(|e| e.starts_with("OSError")), "{more:#?}");
+            let many = "for n in range(9): open(f'n{n}', 'w')";
+            let many = run(&session, Request::new(many)).await;
+            assert!(many.error.as_ref().unwrap().starts_with("OSError"), "{many:#?}");
+        }
+        // What the host places does not count.
+        let given = Request::new("len(open('given').read())").file("given", vec![b'g'; 2 << 20]);
+        assert_eq!(run(&session, given).await.stdout, "2097152\n");
+        session.close();
+    });
+}
+
+#[test]
+fn initial_code_that_fails_makes_no_session() {
+    block_on(async {
+        let before = runtime().sessions().list().len();
+        let (error, hint) = told(runtime().session(core().init_code("1/0")).await);
+        assert_eq!(
+            error,
+            "the session's initial code failed: ZeroDivisionError: division by zero"
+        );
+        assert!(hint.is_some());
+        let _ = before;
+    });
+}

@@ -1,0 +1,228 @@
+//! CONTRACT 19 and the soft interrupt: what a session survives, and how it says so.
+
+use std::time::Duration;
+
+use belljar::{ErrorKind, Request, Session, SessionOptions, SessionStatus};
+
+use super::{block_on, core, out, report, restarted, run, session_on, told};
+use crate::support::{failed, program, runtime};
+
+/// What every session here has before something happens to it.
+const BEFORE: &str = "x = 1\nopen('a.txt', 'w').write('one')\nf = open('a.txt')";
+/// What it must still have afterwards.
+const LOOK: &str = "print(x, f.read(), open('a.txt').read()); f.seek(0)";
+const SPOIL: &str = "x = 2\nopen('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('b')\n";
+
+async fn prepared() -> Session {
+    let session = core().await;
+    out(&session, BEFORE).await;
+    session
+}
+
+#[test]
+fn contract_19_a_crash_goes_back_to_the_last_good_state() {
+    let bad_pointer = program("contract/contract_02_bad_pointer");
+    let crashes = [
+        ("import os\nos._exit(3)", "ProcessExit"),
+        ("import os\nos.abort()", "Trap"),
+        (&bad_pointer, "Trap"),
+    ];
+    block_on(async {
+        let session = prepared().await;
+        let mut execution = 1;
+        for (crash, reason) in crashes {
+            let outcome = run(&session, Request::new(format!("print('so far')\n{SPOIL}{crash}"))).await;
+            restarted(&outcome, ErrorKind::Crash, reason);
+            execution += 1;
+            assert_eq!(report(&outcome).execution, execution);
+            assert!(outcome.stdout.starts_with("so far\n"), "what it printed is there");
+            // Its files can be looked at, although the session does not have them any more.
+            assert_eq!(session.read("b.txt").await.unwrap(), b"b");
+            assert_eq!(out(&session, LOOK).await, "1 one one\n0\n", "{crash}");
+            execution += 1;
+            told(session.read("b.txt").await);
+        }
+        session.close();
+    });
+}
+
+#[test]
+fn contract_19_nothing_is_run_twice() {
+    block_on(async {
+        let session = core().await;
+        out(&session, "import os\ncount = 0").await;
+        out(&session, "count += 1").await;
+        for _ in 0..3 {
+            run(&session, Request::new("count += 1\nos._exit(1)")).await;
+        }
+        assert_eq!(out(&session, "count").await, "1\n");
+        session.close();
+    });
+}
+
+#[test]
+fn contract_19_initial_code_is_honoured_after_a_crash_of_the_first_run() {
+    block_on(async {
+        let options = SessionOptions::new().image("core").init_code("start = 7");
+        let session = session_on(runtime(), options).await;
+        let outcome = run(&session, Request::new("start = 8\nimport os\nos._exit(0)")).await;
+        restarted(&outcome, ErrorKind::Crash, "ProcessExit");
+        assert_eq!(out(&session, "start").await, "7\n");
+        session.close();
+    });
+}
+
+#[test]
+fn a_timeout_keeps_what_was_done() {
+    block_on(async {
+        let session = prepared().await;
+        let limit = Duration::from_millis(300);
+        let request = Request::new("y = 5\nwhile True:\n    pass").timeout(limit);
+        let outcome = run(&session, request).await;
+        failed(&outcome, ErrorKind::Timeout);
+        let detail = outcome.error_detail.as_ref().unwrap();
+        assert!(matches!(detail.line, Some(2 | 3)), "{detail:?}");
+        assert!(detail.traceback.as_ref().unwrap().contains("File \"<string>\", line"));
+        assert!(!report(&outcome).interpreter_restarted);
+        assert_eq!(out(&session, "print(x, y)").await, "1 5\n");
+        session.close();
+    });
+}
+
+#[test]
+fn fuel_keeps_what_was_done() {
+    block_on(async {
+        let session = prepared().await;
+        let request = Request::new("y = 5\nwhile True: pass").fuel(100_000_000);
+        let outcome = run(&session, request).await;
+        failed(&outcome, ErrorKind::Fuel);
+        assert!(!report(&outcome).interpreter_restarted);
+        assert_eq!(out(&session, "print(x, y)").await, "1 5\n");
+        session.close();
+    });
+}
+
+#[test]
+fn code_that_goes_on_after_an_interrupt_is_stopped_for_good() {
+    let stubborn = [
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+        "sum(range(10 ** 15))",
+    ];
+    block_on(async {
+        for code in stubborn {
+            let session = prepared().await;
+            let request = Request::new(format!("{SPOIL}{code}"));
+            let outcome = run(&session, request.timeout(Duration::from_millis(300))).await;
+            restarted(&outcome, ErrorKind::Timeout, "did not stop when it was interrupted");
+            assert_eq!(out(&session, LOOK).await, "1 one one\n0\n", "{code}");
+            session.close();
+        }
+    });
+}
+
+async fn interrupted(session: &Session, code: &str) -> belljar::Outcome {
+    let (running, request) = (session.clone(), Request::new(code));
+    let request = request.timeout(Duration::from_secs(120));
+    let run = tokio::spawn(async move { running.run(request).await.unwrap() });
+    while session.info().status != SessionStatus::Running {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(session.interrupt());
+    run.await.unwrap()
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_done() {
+    block_on(async {
+        let session = prepared().await;
+        for code in ["y = 6\nwhile True: pass", "y = 6\nimport time\ntime.sleep(100)"] {
+            let outcome = interrupted(&session, code).await;
+            failed(&outcome, ErrorKind::Interrupted);
+            assert_eq!(outcome.error.as_deref(), Some("Code execution was interrupted"));
+            let detail = outcome.error_detail.as_ref().unwrap();
+            assert!(detail.traceback.as_ref().unwrap().contains("KeyboardInterrupt"), "{detail:?}");
+            assert!(!report(&outcome).interpreter_restarted);
+            assert_eq!(out(&session, "print(x, y)\ndel y").await, "1 6\n");
+        }
+        assert!(!session.interrupt(), "nothing runs");
+        // An interrupt that nobody met is not left for the next run.
+        for _ in 0..50 {
+            assert_eq!(out(&session, "x").await, "1\n");
+        }
+        session.close();
+    });
+}
+
+#[test]
+fn code_that_handles_the_interrupt_has_been_interrupted_all_the_same() {
+    block_on(async {
+        let session = prepared().await;
+        let code = "try:\n    while True: pass\nexcept KeyboardInterrupt:\n    y = 'handled'";
+        let outcome = interrupted(&session, code).await;
+        failed(&outcome, ErrorKind::Interrupted);
+        assert!(!report(&outcome).interpreter_restarted);
+        assert_eq!(out(&session, "y").await, "handled\n");
+        session.close();
+    });
+}
+
+#[test]
+fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
+    block_on(async {
+        let session = prepared().await;
+        let request = Request::new(format!("{SPOIL}while True: pass"));
+        let dropped = tokio::time::timeout(
+            Duration::from_millis(200),
+            session.run(request.timeout(Duration::from_secs(60))),
+        );
+        assert!(dropped.await.is_err());
+        assert_eq!(session.info().status, SessionStatus::Idle);
+        let outcome = run(&session, Request::new(LOOK)).await;
+        assert_eq!(outcome.stdout, "1 one one\n0\n");
+        let report = report(&outcome);
+        assert_eq!(report.execution, 2);
+        assert!(report.interpreter_restarted);
+        assert_eq!(
+            report.restart_reason.as_deref(),
+            Some("an earlier run was cancelled before it ended")
+        );
+        assert_eq!(out(&session, "x").await, "1\n");
+        session.close();
+    });
+}
+
+#[test]
+fn a_full_memory_is_an_exception_and_the_session_goes_on() {
+    block_on(async {
+        let mut options = SessionOptions::new().image("core");
+        options.start = options.start.memory_mib(32);
+        let session = session_on(runtime(), options).await;
+        out(&session, "x = 1").await;
+        let outcome = run(&session, Request::new("y = bytearray(64 << 20)")).await;
+        assert_eq!(outcome.error.as_deref(), Some("Memory limit exceeded during code execution"));
+        assert_eq!(out(&session, "x").await, "1\n");
+        session.close();
+    });
+}
+
+#[test]
+fn attempts_at_the_runner_cost_the_run_and_not_the_session() {
+    block_on(async {
+        for name in crate::support::programs_in("forge") {
+            let session = prepared().await;
+            let request = Request::new(program(&format!("forge/{name}")));
+            let outcome = run(&session, request.timeout(Duration::from_secs(20))).await;
+            let next = run(&session, Request::new("print('after')").echo(belljar::Echo::None)).await;
+            let lost = report(&outcome).interpreter_restarted || report(&next).interpreter_restarted;
+            // A guest may spoil its own session; it may never keep the host from an answer.
+            if !next.success {
+                session.rewind(1).await.unwrap();
+            }
+            if lost || !next.success {
+                assert_eq!(out(&session, LOOK).await, "1 one one\n0\n", "{name}");
+            }
+            session.close();
+        }
+    });
+}

@@ -135,25 +135,40 @@ pub(super) struct Order<'a> {
 pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
     let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
     let package_dir = packages::unpack(order.cache, &order.recipe.name, order.packages)?;
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(BakeError::System)?
-        .block_on(async {
-            let mut oven = Oven::open(factory, order, package_dir.as_ref()).await?;
-            if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
-                oven.boot().await?;
-            }
-            oven.run("importing", &order.recipe.import_code()).await?;
-            oven.turn("preparing", INSTALL).await?;
-            if !order.recipe.warm_up.is_empty() {
-                oven.run("warming up", &order.recipe.warm_up).await?;
-            }
-            let interrupt = interrupt::find(&mut oven).await?;
-            oven.turn("sealing", SEAL).await?;
-            let reserved = oven.reserve().await?;
-            oven.capture(order, interrupt, reserved, package_dir)
-        })
+    let work = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(BakeError::System)?
+            .block_on(follow(factory, order, package_dir))
+    };
+    // On a thread of its own: the caller's may belong to an asynchronous runtime.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("belljar-bake".into());
+        let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
+        baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Does what the recipe says.
+async fn follow(
+    factory: &Factory,
+    order: &Order<'_>,
+    package_dir: Option<PathBuf>,
+) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let mut oven = Oven::open(factory, order, package_dir.as_ref()).await?;
+    if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
+        oven.boot().await?;
+    }
+    oven.run("importing", &order.recipe.import_code()).await?;
+    oven.turn("preparing", INSTALL).await?;
+    if !order.recipe.warm_up.is_empty() {
+        oven.run("warming up", &order.recipe.warm_up).await?;
+    }
+    let interrupt = interrupt::find(&mut oven).await?;
+    oven.turn("sealing", SEAL).await?;
+    let reserved = oven.reserve().await?;
+    oven.capture(order, interrupt, reserved, package_dir)
 }
 
 /// Puts the runner's patches into modules that were imported since.

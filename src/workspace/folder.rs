@@ -142,10 +142,9 @@ fn same_user(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     /// What a process leaves that ends without dropping: the directories, not the lock.

@@ -176,7 +176,7 @@ fn two_hundred_live_at_the_same_time() {
         let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
         runtime.prepare_image("data").unwrap();
         let tokio = tokio(2);
-        let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(3)\nprint('done')";
+        let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(8)\nprint('done')";
         let request = Request::new(code).image("data").timeout(Duration::from_mins(1));
         let before = Held::now(dir.path());
         let started = Instant::now();
@@ -187,7 +187,12 @@ fn two_hundred_live_at_the_same_time() {
                     tokio::spawn(async move { runtime.run(request).await })
                 })
                 .collect();
-            tokio::time::sleep(Duration::from_millis(2500)).await;
+            let all = || fs::read_dir(dir.path()).unwrap().count() == 200;
+            while !all() && started.elapsed() < Duration::from_secs(7) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            // Those that came last are up by then, too, and the first still asleep.
+            tokio::time::sleep(Duration::from_millis(500)).await;
             let live = Held::now(dir.path());
             assert_eq!(live.entries, 200, "{live:?}");
             let each = live.memory.saturating_sub(before.memory) / 200;
@@ -197,7 +202,7 @@ fn two_hundred_live_at_the_same_time() {
             }
         });
         // They slept at the same time, not one after the other.
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     });
 }
@@ -230,7 +235,7 @@ fn a_dropped_run_is_gone() {
             let started = Instant::now();
             assert!(drop_after(code, 10 + number).is_some(), "{code} ended by itself");
             let late = started.elapsed().saturating_sub(Duration::from_millis(10 + number));
-            assert!(late < Duration::from_millis(500), "{code}: {late:?} to let go");
+            assert!(late < Duration::from_secs(3), "{code}: {late:?} to let go");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{code} left its workspace");
         }
         Held::comes_back_to(&before, 24 * MIB, dir.path());

@@ -4,6 +4,7 @@ mod bake;
 mod choose;
 mod format;
 mod recipe;
+mod shelf;
 mod store;
 
 use std::fs::File;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 pub use bake::BakeError;
 pub(crate) use choose::{BUILT_IN, choose};
 pub use format::{InterruptAddresses, Manifest, Reserved};
-pub(crate) use store::{ImageStore, StoredImage};
+pub(crate) use shelf::{Shelf, StoredImage};
+pub(crate) use store::ImageStore;
 
 use crate::cache::{CacheError, create_sealed, seal};
 use crate::error::Hint;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::cache::Cache;
-use crate::doctor::file_size;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::image::{Image, ImageStore, Manifest, StoredImage};
+use crate::image::{Image, ImageStore};
+use crate::images::{ImageInfo, Images};
 use crate::instance::{Factory, OutputWatcher};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
@@ -145,6 +145,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// The images in the cache, without setting anything up.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be used.
+    pub fn images(&self) -> Result<Images, Error> {
+        Ok(Images::new(Cache::open(self.cache.clone())?))
+    }
+
     /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few
     /// milliseconds otherwise) and makes the runtime. Images are made on first use.
     ///
@@ -177,25 +186,6 @@ impl RuntimeBuilder {
 
 /// Idle memories that are kept for reuse, each of 1 to 16 MiB.
 const MOST_IDLE: usize = 16;
-
-/// An image, as it is listed.
-#[derive(Clone, Debug)]
-pub struct ImageInfo {
-    /// What is in it; `None` when it has yet to be made.
-    pub manifest: Option<Manifest>,
-    /// Its name.
-    pub name: String,
-    /// Its file.
-    pub path: PathBuf,
-    /// Its memory, in bytes.
-    pub memory_bytes: u64,
-    /// What its file takes on the disk, in bytes.
-    pub disk_bytes: u64,
-    /// Whether it comes with belljar.
-    pub built_in: bool,
-    /// Whether it is there and usable.
-    pub ready: bool,
-}
 
 impl Runtime {
     /// Starts building a runtime.
@@ -380,19 +370,4 @@ fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Erro
         .build()
         .map_err(Error::system("start a runtime for a blocking call"))?
         .block_on(future)
-}
-
-impl From<StoredImage> for ImageInfo {
-    fn from(stored: StoredImage) -> Self {
-        let (manifest, memory_bytes) = stored.head.unzip();
-        Self {
-            ready: manifest.is_some(),
-            manifest,
-            name: stored.name,
-            memory_bytes: memory_bytes.unwrap_or(0),
-            disk_bytes: file_size(&stored.path),
-            path: stored.path,
-            built_in: stored.built_in,
-        }
-    }
 }

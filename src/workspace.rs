@@ -3,17 +3,19 @@
 //! The host looks at a workspace through a [`Dir`] handle, which never follows a link out.
 
 mod contents;
+mod folder;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
 pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
+use self::folder::Folder;
 use crate::error::Hint;
 use crate::request::{Content, InputFile};
 
@@ -68,6 +70,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Worksp
 pub(crate) struct Workspaces {
     parent: PathBuf,
     unused: Mutex<Vec<Folder>>,
+    swept: Once,
 }
 
 /// The most unused directories that are kept.
@@ -79,6 +82,7 @@ impl Workspaces {
         Arc::new(Self {
             parent,
             unused: Mutex::default(),
+            swept: Once::new(),
         })
     }
 
@@ -89,7 +93,7 @@ impl Workspaces {
     ) -> Result<Workspace, WorkspaceError> {
         let kept = self.lock().pop();
         let mut workspace = Workspace {
-            folder: Some(kept.map_or_else(|| Folder::create(&self.parent), Ok)?),
+            folder: Some(kept.map_or_else(|| self.folder(), Ok)?),
             home: Arc::clone(self),
             unused: false,
             before: Snapshot::new(),
@@ -103,31 +107,14 @@ impl Workspaces {
         Ok(workspace)
     }
 
+    fn folder(&self) -> Result<Folder, WorkspaceError> {
+        let folder = Folder::create(&self.parent)?;
+        self.swept.call_once(|| folder::sweep(&self.parent, &folder));
+        Ok(folder)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Folder>> {
         self.unused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A directory with the two that a guest sees in it; removed when dropped.
-#[derive(Debug)]
-struct Folder {
-    outer: tempfile::TempDir,
-    dir: Dir,
-}
-
-impl Folder {
-    fn create(parent: &Path) -> Result<Self, WorkspaceError> {
-        let outer = tempfile::Builder::new()
-            .prefix("belljar-")
-            .tempdir_in(parent)
-            .map_err(failed("create a directory in", parent))?;
-        let root = outer.path().join("workspace");
-        for path in [&root, &outer.path().join("tmp")] {
-            std::fs::create_dir(path).map_err(failed("create", path))?;
-        }
-        let dir =
-            Dir::open_ambient_dir(&root, ambient_authority()).map_err(failed("open", &root))?;
-        Ok(Self { outer, dir })
     }
 }
 
@@ -184,17 +171,17 @@ impl Workspace {
     }
 
     fn dir(&self) -> &Dir {
-        &self.folder().dir
+        self.folder().dir()
     }
 
     /// The directory that the guest sees as `/workspace`.
     pub(crate) fn root(&self) -> PathBuf {
-        self.folder().outer.path().join("workspace")
+        self.folder().root()
     }
 
     /// The directory that the guest sees as `/tmp`.
     pub(crate) fn temporary(&self) -> PathBuf {
-        self.folder().outer.path().join("tmp")
+        self.folder().temporary()
     }
 
     /// Places further files, before a further run; what is there then is not new to it. Returns
@@ -238,7 +225,7 @@ impl Workspace {
     /// Gives the directory to the caller.
     pub(crate) fn keep(mut self) -> PathBuf {
         let folder = self.folder.take().expect("a workspace has its folder until it is given away");
-        folder.outer.keep().join("workspace")
+        folder.keep()
     }
 
     fn place(&self, file: &InputFile) -> Result<(), WorkspaceError> {

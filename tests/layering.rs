@@ -24,10 +24,12 @@ const RANKS: &[&[&str]] = &[
     &["image::recipe"],
     &["image::choose"],
     &["image::bake"],
+    &["image::shelf"],
     &["image::store"],
     // All that can go wrong, in one type.
     &["error"],
     &["run", "licences", "doctor"],
+    &["images"],
     &["runtime"],
 ];
 

@@ -54,10 +54,18 @@ def _handle(_signum, frame):
         if STATE.line is None:
             STATE.line = STATE.frame_line(frame)
             _tell(STATE.line)
+    else:
+        STATE.stopped = True
+        if phase != ITEM:
+            return
+    try:
         raise Interrupted
-    STATE.stopped = True
-    if phase == ITEM:
-        raise Interrupted
+    except Interrupted as error:
+        # Raised again it gets no entry for this frame, which therefore shows nowhere: not where
+        # Python prints by itself what it ignores, in destructors and exit handlers, and not
+        # where the code prints what it has caught.
+        error.__traceback__ = None
+        raise
 
 
 def _tell(line):

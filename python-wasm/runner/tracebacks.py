@@ -18,6 +18,11 @@ MESSAGE_LIMIT = 8 * 1024
 TRACEBACK_LIMIT = 64 * 1024
 _STDERR_LIMIT = 1024 * 1024
 _FAILED = "<exception str() failed>"
+# The standard module's advice on a missing module, which here is wrong: there are no such packages.
+_NO_SITE = (
+    ". Site initialization is disabled, did you forget to add the site-packages directory to "
+    "sys.path or to enable your virtual environment?"
+)
 _FRAMES = -1000  # the innermost ones, the same number that the interpreter itself prints
 
 traceback_of = BaseException.__traceback__.__get__
@@ -119,7 +124,7 @@ def _format(error):
         entry = _traceback.TracebackException(
             type(error), error, _outermost(error), limit=_FRAMES, compact=True
         )
-        _drop_ours(entry)
+        _clean(entry)
         return "".join(entry.format())
     except Interrupted:
         raise
@@ -137,7 +142,8 @@ def _outermost(error):
     return start
 
 
-def _drop_ours(entry):
+def _clean(entry):
+    """Drop the runner's frames, and advice that does not apply."""
     # Chains are finite here: the formatter cuts cycles when it reads the exception.
     stack = [entry]
     while stack:
@@ -148,6 +154,8 @@ def _drop_ours(entry):
             entry.stack[:] = [f for f in entry.stack if OURS not in f.filename]
             if not entry.stack:
                 entry.stack = None  # nothing is left to head with "Traceback"
+        if type(entry._str) is str:
+            entry._str = entry._str.removesuffix(_NO_SITE)
         stack += [entry.__cause__, entry.__context__, *(entry.exceptions or ())]
 
 

@@ -126,6 +126,23 @@ def test_the_traceback_is_the_interpreters_own(runs, tmp_path):
     assert done.status()["traceback"] == done.stderr
 
 
+def test_advice_that_does_not_apply_is_left_out(runs):
+    advice = (
+        ". Site initialization is disabled, did you forget to add the site-packages directory to "
+        "sys.path or to enable your virtual environment?"
+    )
+    done = runs(
+        f"advice = {advice!r}\n"
+        "try:\n"
+        "    raise ModuleNotFoundError('No module named a' + advice)\n"
+        "except ImportError as error:\n"
+        "    raise ExceptionGroup('two', [error, ValueError(advice + '!')])"
+    )
+    assert done.stderr.count("ModuleNotFoundError: No module named a\n") == 2
+    assert f"ValueError: {advice}!\n" in done.stderr
+    assert done.status()["traceback"] == done.stderr
+
+
 def test_endless_recursion_is_folded(runs):
     done = runs("def f(n):\n    return f(n + 1)\nf(0)")
     assert "Previous line repeated" in done.stderr

@@ -87,9 +87,35 @@ def test_the_harvest_goes_on_without_what_loops(runs, code):
     assert done.ended()
 
 
+CAUGHT = "import traceback\ntry: spin()\nexcept KeyboardInterrupt: traceback.print_exc()"
+
+
 @pytest.mark.parametrize(
     "code",
-    ["import atexit; atexit.register(spin)", "class A: __del__ = lambda self: spin()\na = A()"],
+    [
+        "class A: __del__ = lambda self, spin=spin: spin()\na = A()\ndel a",
+        "class A: __del__ = lambda self, spin=spin: spin()\na = A()",
+        "import atexit; atexit.register(spin)",
+        CAUGHT,
+    ],
+    ids=["destructor", "destructor at the end", "exit handler", "caught"],
+)
+def test_what_python_prints_by_itself_shows_only_frames_of_the_code(runs, code):
+    spin = "def spin():\n    open('go', 'w').close()\n    while True: pass\n"
+    done = interrupted(runs, spin + code)
+    assert done.status()["status"] == "ok"
+    assert "Traceback (most recent call last):" in done.stderr
+    assert "in spin" in done.stderr
+    assert "belljar" not in done.stderr
+    assert done.ended()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import atexit; atexit.register(spin)",
+        "class A: __del__ = lambda self, spin=spin: spin()\na = A()",
+    ],
     ids=["exit handler", "destructor"],
 )
 def test_what_loops_at_the_end_is_ended(runs, code):

@@ -1,5 +1,7 @@
 //! `belljar image`.
 
+use std::sync::Arc;
+
 use belljar::ImageInfo;
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::args::{Global, ImageCommand};
 use super::engine;
 use super::exit::Exit;
 use super::printer::{Printer, Tone};
+use super::progress::Bars;
 use super::text::{size, table};
 
 /// Lists, shows, bakes or removes images.
@@ -15,10 +18,10 @@ pub(super) fn image(
     global: &Global,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
-    let runtime = engine::start(global, printer)?;
+    let images = || engine::configure(global, &Arc::new(Bars::new(false))).images();
     match command {
         ImageCommand::List(args) => {
-            let images = runtime.images()?;
+            let images = images()?.list()?;
             if args.json {
                 printer.json(&images.iter().map(to_json).collect::<Vec<_>>())?;
             } else {
@@ -26,7 +29,7 @@ pub(super) fn image(
             }
         }
         ImageCommand::Inspect { name, json } => {
-            let image = runtime.image(name)?;
+            let image = images()?.get(name)?;
             if json.json {
                 printer.json(&to_json(&image))?;
             } else {
@@ -34,7 +37,7 @@ pub(super) fn image(
             }
         }
         ImageCommand::Build { recipe, json } => {
-            let image = runtime.build_image(recipe)?;
+            let image = engine::start(global, printer)?.build_image(recipe)?;
             if json.json {
                 printer.json(&to_json(&image))?;
             } else {
@@ -43,7 +46,7 @@ pub(super) fn image(
             }
         }
         ImageCommand::Remove { name, json } => {
-            runtime.remove_image(name)?;
+            images()?.remove(name)?;
             if json.json {
                 printer.json(&json!({"removed": name}))?;
             } else {

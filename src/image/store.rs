@@ -1,40 +1,28 @@
-//! The images of a cache directory: found, loaded, made when missing, removed.
+//! The images of a runtime: loaded, and made when missing.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bake::{self, BakeError};
 use super::recipe::Recipe;
-use super::{BUILT_IN, Image, ImageError, Manifest, inspect};
-use crate::cache::{Cache, CacheError, create_atomically, seal};
+use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
+use super::{Image, ImageError, Manifest};
+use crate::cache::{Cache, CacheError, create_atomically};
 use crate::instance::Factory;
 use crate::memory::Strategy;
 use crate::module::{Artifact, split_artifact};
 use crate::progress::{Progress, Stage};
 
-/// The image that the built-in ones start from: the artifact as it comes.
-const BOOT: &str = "boot";
-
 /// Images by name.
 pub(crate) struct ImageStore {
     cache: Cache,
+    shelf: Shelf,
     artifact: Artifact,
     strategy: Strategy,
     progress: Arc<dyn Progress>,
     loaded: Mutex<HashMap<String, Arc<Image>>>,
-}
-
-/// What is known of an image without loading it.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredImage {
-    pub name: String,
-    pub path: PathBuf,
-    pub built_in: bool,
-    /// `None` when it is yet to be made, or when its file cannot be used.
-    pub head: Option<(Manifest, u64)>,
 }
 
 impl ImageStore {
@@ -45,6 +33,7 @@ impl ImageStore {
         progress: Arc<dyn Progress>,
     ) -> Self {
         Self {
+            shelf: Shelf::new(cache.clone()),
             cache,
             artifact,
             strategy,
@@ -81,7 +70,7 @@ impl ImageStore {
             recipe: recipe.text().to_owned(),
             packages,
         };
-        let kept = self.recipe_path(&recipe.name)?;
+        let kept = self.shelf.recipe_path(&recipe.name)?;
         let text = serde_json::to_vec_pretty(&stored);
         let text = text.map_err(|e| CacheError::io("write", &kept)(e.into()))?;
         create_atomically(&kept, |file| io::Write::write_all(file, &text))?;
@@ -91,44 +80,18 @@ impl ImageStore {
 
     /// All images, the built-in ones first, then by name.
     pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
-        self.names()?.iter().map(|name| self.stored(name)).collect()
+        self.shelf.list()
     }
 
     /// One image.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
-        let known = self.names()?;
-        if !known.iter().any(|n| n == name) {
-            return Err(ImageError::Unknown {
-                name: name.to_owned(),
-                known,
-            });
-        }
-        let path = self.path(name)?;
-        let usable = seal::check(&path).is_ok();
-        Ok(StoredImage {
-            name: name.to_owned(),
-            built_in: is_built_in(name),
-            head: inspect(&path).ok().filter(|_| usable),
-            path,
-        })
+        self.shelf.stored(name)
     }
 
     /// Removes an image. A built-in one is made again when it is needed.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
-        let stored = self.stored(name)?;
         self.lock().remove(name);
-        seal::remove(&stored.path)?;
-        seal::remove(&self.recipe_path(name)?)?;
-        if let Some(dir) = stored.head.and_then(|(manifest, _)| manifest.package_dir) {
-            let path = self.cache.dir("packages")?.join(dir);
-            match fs::remove_dir_all(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(CacheError::io("remove", &path)(e).into());
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.shelf.remove(name)
     }
 
     /// Where an image's packages are, for mounting.
@@ -138,7 +101,7 @@ impl ImageStore {
     }
 
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
-        let (recipe, packages) = self.recipe(name)?;
+        let (recipe, packages) = self.shelf.recipe(name)?;
         self.bake(factory, &recipe, &packages, false)
     }
 
@@ -154,13 +117,13 @@ impl ImageStore {
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
         let base_key = match base {
             Some(base) => {
-                let (base, _) = self.recipe(base)?;
+                let (base, _) = self.shelf.recipe(base)?;
                 base.key(&base.base)
             }
             None => String::new(),
         };
         let key = recipe.key(&base_key);
-        let path = self.path(name)?;
+        let path = self.shelf.path(name)?;
         let current = || {
             if anew {
                 Ok(None)
@@ -211,7 +174,7 @@ impl ImageStore {
 
     /// The artifact's own memory, as an image.
     fn boot(&self) -> Result<Image, BakeError> {
-        let path = self.path(BOOT)?;
+        let path = self.shelf.path(BOOT)?;
         let key = crate::module::PINS.files.module.sha256.clone();
         if let Some(image) = self.load_current(&path, &key)? {
             return Ok(image);
@@ -234,53 +197,7 @@ impl ImageStore {
         Ok(Image::load(&path, self.strategy)?)
     }
 
-    /// The recipe of an image, and the packages that were locked for it.
-    fn recipe(&self, name: &str) -> Result<(Recipe, Vec<bake::LockedPackage>), BakeError> {
-        if let Some(recipe) = BUILT_IN.iter().find(|recipe| recipe.name == name) {
-            return Ok((recipe.clone(), Vec::new()));
-        }
-        let path = self.recipe_path(name)?;
-        let unknown = || {
-            Ok::<_, BakeError>(ImageError::Unknown {
-                name: name.to_owned(),
-                known: self.names()?,
-            })
-        };
-        let Ok(text) = fs::read(&path) else {
-            return Err(unknown()?.into());
-        };
-        let Ok(stored) = serde_json::from_slice::<bake::StoredRecipe>(&text) else {
-            return Err(unknown()?.into());
-        };
-        Ok((Recipe::parse(&stored.recipe, &path)?, stored.packages))
-    }
-
-    fn names(&self) -> Result<Vec<String>, ImageError> {
-        let dir = self.cache.dir("images")?;
-        let mut own: Vec<String> = fs::read_dir(&dir)
-            .map_err(CacheError::io("list", &dir))?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| Some(name.strip_suffix(".recipe")?.to_owned()))
-            .collect();
-        own.sort();
-        let mut names: Vec<String> = BUILT_IN.iter().map(|r| r.name.clone()).collect();
-        names.append(&mut own);
-        Ok(names)
-    }
-
-    fn path(&self, name: &str) -> Result<PathBuf, CacheError> {
-        Ok(self.cache.dir("images")?.join(format!("{name}.image")))
-    }
-
-    fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
-        Ok(self.cache.dir("images")?.join(format!("{name}.recipe")))
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_built_in(name: &str) -> bool {
-    BUILT_IN.iter().any(|recipe| recipe.name == name)
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use super::folder::Folder;
 use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
 
 /// The directories, by the first part of a path in here.
@@ -53,7 +54,8 @@ enum Bytes {
 /// The directory in which larger files are kept.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    dir: tempfile::TempDir,
+    /// Like that of a run, so that it is found when this process dies.
+    folder: Folder,
     next: AtomicU64,
 }
 
@@ -71,19 +73,15 @@ impl Drop for SpoolFile {
 impl Spool {
     /// A new directory under `parent`.
     pub(crate) fn create(parent: &Path) -> Result<Arc<Self>, WorkspaceError> {
-        let dir = tempfile::Builder::new()
-            .prefix("belljar-kept-")
-            .tempdir_in(parent)
-            .map_err(failed("create a directory in", parent))?;
         Ok(Arc::new(Self {
-            dir,
+            folder: Folder::create(parent)?,
             next: AtomicU64::new(0),
         }))
     }
 
     /// A path that nothing has in it yet.
     pub(crate) fn path(&self) -> PathBuf {
-        self.dir.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+        self.folder.root().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
     /// Keeps `size` bytes read from `from`.

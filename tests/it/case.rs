@@ -182,7 +182,7 @@ fn found(run: &Run, key: &str, expected: &Value) -> Value {
         "kind" => detail.map_or(Value::Null, |d| kind_name(d.kind)),
         "line" | "line between" => detail.and_then(|d| d.line).into(),
         "exit_status" => detail.and_then(|d| d.exit_status).into(),
-        "traceback has" => json(detail.and_then(|d| d.traceback.as_deref())),
+        "traceback has" | "traceback lacks" => json(detail.and_then(|d| d.traceback.as_deref())),
         "hint has" => json(detail.and_then(|d| d.hint.as_deref())),
         "violation lines" => detail
             .map_or(Value::Null, |d| d.violations.iter().map(|v| Value::from(v.line)).collect()),

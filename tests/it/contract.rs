@@ -20,6 +20,7 @@ cases! { "contract":
     contract_01_indentation
     contract_01_interrupted_by_itself
     contract_01_long_recursion
+    contract_01_missing_module
     contract_01_own_module
     contract_01_syntax
     contract_01_warning

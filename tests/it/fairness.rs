@@ -37,10 +37,11 @@ fn gaps_beside(code: String) -> Vec<Duration> {
 fn a_spinning_run_gives_way() {
     for name in ["spin", "c_loop", "regex", "power", "swallow"] {
         let gaps = gaps_beside(program(&format!("stops/{name}")));
+        // A run that does not give way leaves one gap, of all its two seconds.
         let usual = gaps[gaps.len() / 2];
-        assert!(usual <= Duration::from_millis(100), "{name}: timers are {usual:?} late");
-        let longest = gaps[gaps.len() - 1];
-        assert!(longest <= Duration::from_millis(1_500), "{name}: a timer is {longest:?} late");
+        assert!(usual <= Duration::from_millis(250), "{name}: timers are {usual:?} late");
+        let long = gaps[gaps.len() * 9 / 10];
+        assert!(long <= Duration::from_secs(1), "{name}: one timer in ten is {long:?} late");
     }
 }
 
@@ -69,7 +70,7 @@ fn spinning_runs_do_not_keep_others_waiting() {
         }
         times.sort();
         let median = times[times.len() / 2];
-        assert!(median <= Duration::from_secs(1), "{times:?}");
+        assert!(median <= Duration::from_secs(3), "{times:?}");
     });
 }
 
@@ -77,24 +78,28 @@ fn spinning_runs_do_not_keep_others_waiting() {
 fn a_sleeping_run_takes_no_thread() {
     tokio(1).block_on(async {
         let started = Instant::now();
-        let runs: Vec<_> = (0..6)
+        let runs: Vec<_> = (0..12)
             .map(|_| {
                 let request = Request::new("import time\ntime.sleep(1)").image("core");
+                let request = request.timeout(Duration::from_mins(1));
                 tokio::spawn(async move { runtime().run(request).await.unwrap() })
             })
             .collect();
         for run in runs {
             assert!(run.await.unwrap().outcome.success);
         }
-        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        // One after the other they would take twelve.
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     });
 }
 
 #[test]
 fn the_queue_has_an_end() {
     let runtime = Runtime::builder().concurrency(1).queue(2).build().unwrap();
+    runtime.prepare_image("core").unwrap();
     tokio(2).block_on(async {
-        let slow = Request::new("import time\ntime.sleep(1)").image("core");
+        let slow = Request::new("import time\ntime.sleep(3)").image("core");
+        let slow = slow.timeout(Duration::from_mins(1));
         let mut runs = Vec::new();
         for _ in 0..3 {
             let (runtime, request) = (runtime.clone(), slow.clone());
@@ -115,17 +120,18 @@ fn the_queue_has_an_end() {
 #[test]
 fn those_that_wait_are_served_in_order() {
     let runtime = Runtime::builder().concurrency(1).build().unwrap();
+    runtime.prepare_image("core").unwrap();
     let start = |code: &str| {
         let (runtime, request) = (runtime.clone(), Request::new(code).image("core"));
         async move { runtime.run(request).await.unwrap().outcome.stdout }
     };
     let begun: Vec<f64> = tokio(2).block_on(async {
-        let first = tokio::spawn(start("import time\ntime.sleep(0.5)"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let first = tokio::spawn(start("import time\ntime.sleep(2)"));
+        tokio::time::sleep(Duration::from_millis(200)).await;
         let mut waiting = Vec::new();
         for _ in 0..5 {
             waiting.push(tokio::spawn(start("import time\nprint(time.time())")));
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         first.await.unwrap();
         let mut begun = Vec::new();
@@ -140,8 +146,10 @@ fn those_that_wait_are_served_in_order() {
 #[test]
 fn one_that_stopped_waiting_gives_up_its_place() {
     let runtime = Runtime::builder().concurrency(1).queue(1).build().unwrap();
+    runtime.prepare_image("core").unwrap();
     tokio(2).block_on(async {
-        let slow = Request::new("import time\ntime.sleep(1)").image("core");
+        let slow = Request::new("import time\ntime.sleep(3)").image("core");
+        let slow = slow.timeout(Duration::from_mins(1));
         let first = tokio::spawn({
             let (runtime, request) = (runtime.clone(), slow.clone());
             async move { runtime.run(request).await }

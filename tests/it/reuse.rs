@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -132,6 +132,42 @@ fn a_command_that_ends_leaves_no_directory() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// One that is killed cannot; the next one does it. What still lives is left alone.
+#[test]
+fn what_a_killed_process_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = |code: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
+        command.args(["run", "--timeout", "60", "-c", code]).env("TMPDIR", dir.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let entries = || fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+    let asleep = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(60)";
+    let mut processes = [command(asleep).spawn().unwrap(), command(asleep).spawn().unwrap()];
+    wait_until("both have written", || {
+        entries().filter(|path| path.join("workspace/a.txt").exists()).count() == 2
+    });
+    processes[0].kill().unwrap();
+    processes[0].wait().unwrap();
+    assert_eq!(entries().count(), 2);
+    assert!(command("print(1)").status().unwrap().success());
+    assert_eq!(entries().count(), 1);
+    processes[1].kill().unwrap();
+    processes[1].wait().unwrap();
+    assert!(command("print(1)").status().unwrap().success());
+    assert_eq!(entries().count(), 0);
+}
+
+#[track_caller]
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_mins(1);
+    while !holds() {
+        assert!(Instant::now() < until, "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Two hundred that are alive at the same time, each asleep with what it holds.
 #[test]
 fn two_hundred_live_at_the_same_time() {
@@ -140,7 +176,7 @@ fn two_hundred_live_at_the_same_time() {
         let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
         runtime.prepare_image("data").unwrap();
         let tokio = tokio(2);
-        let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(3)\nprint('done')";
+        let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(8)\nprint('done')";
         let request = Request::new(code).image("data").timeout(Duration::from_mins(1));
         let before = Held::now(dir.path());
         let started = Instant::now();
@@ -151,7 +187,12 @@ fn two_hundred_live_at_the_same_time() {
                     tokio::spawn(async move { runtime.run(request).await })
                 })
                 .collect();
-            tokio::time::sleep(Duration::from_millis(2500)).await;
+            let all = || fs::read_dir(dir.path()).unwrap().count() == 200;
+            while !all() && started.elapsed() < Duration::from_secs(7) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            // Those that came last are up by then, too, and the first still asleep.
+            tokio::time::sleep(Duration::from_millis(500)).await;
             let live = Held::now(dir.path());
             assert_eq!(live.entries, 200, "{live:?}");
             let each = live.memory.saturating_sub(before.memory) / 200;
@@ -161,7 +202,7 @@ fn two_hundred_live_at_the_same_time() {
             }
         });
         // They slept at the same time, not one after the other.
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     });
 }
@@ -194,7 +235,7 @@ fn a_dropped_run_is_gone() {
             let started = Instant::now();
             assert!(drop_after(code, 10 + number).is_some(), "{code} ended by itself");
             let late = started.elapsed().saturating_sub(Duration::from_millis(10 + number));
-            assert!(late < Duration::from_millis(500), "{code}: {late:?} to let go");
+            assert!(late < Duration::from_secs(3), "{code}: {late:?} to let go");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{code} left its workspace");
         }
         Held::comes_back_to(&before, 24 * MIB, dir.path());

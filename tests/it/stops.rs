@@ -11,7 +11,7 @@ use crate::support::{program, programs_in, run, still_serves};
 /// How long each may run.
 const LIMIT: Duration = Duration::from_millis(500);
 /// What stopping may take on top: the grace of a soft stop, and a busy machine.
-const PATIENCE: Duration = Duration::from_millis(2500);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 macro_rules! stops {
     ($($name:ident)+) => {

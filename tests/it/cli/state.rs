@@ -68,6 +68,24 @@ fn images_are_listed_and_inspected() {
     ran(&["image", "inspect", "nonesuch"]).exits(2);
 }
 
+/// Looking at images needs no engine: with a wheel that does not exist there cannot be one.
+#[test]
+fn images_are_looked_at_without_an_engine() {
+    let cache = tempfile::tempdir().unwrap();
+    let image = |args: &[&str]| -> Ran {
+        let mut command = belljar();
+        command.arg("image").args(args).args(["--wheel", "/nowhere/at/all.whl"]);
+        command.env("BELLJAR_CACHE", cache.path()).output().unwrap().into()
+    };
+    let list = image(&["list", "--json"]).exits(0).json();
+    assert_eq!((&list[0]["name"], &list[0]["ready"]), (&json!("core"), &json!(false)));
+    let page = image(&["inspect", "core"]).exits(0).stdout;
+    assert!(page.contains("on first use"), "{page}");
+    image(&["remove", "core"]).exits(0);
+    image(&["inspect", "nonesuch"]).exits(2);
+    image(&["build", "examples/plotly.toml"]).exits(3);
+}
+
 #[test]
 fn an_image_is_built_used_and_removed() {
     let recipe = "name = \"cli-test\"\nbase = \"core\"\ndescription = \"A test\"\n\

@@ -12,3 +12,4 @@ while True:
 # expect kind: "timeout"
 # expect error: "Code execution timed out after 0.5 seconds"
 # expect stdout starts: "before\ncaught it\n"
+# expect line between: [6, 7]

@@ -8,6 +8,14 @@ class Raising(pd.DataFrame):
         raise ValueError("no")
 
 
+Raising.__module__ = "pandas.core.frame"
+
+
+class Cell:
+    def __repr__(self):
+        raise ValueError("no cell")
+
+
 class Lying:
     __module__ = "pandas"
 
@@ -25,11 +33,13 @@ class Renamed(pd.Series):
 Renamed.__module__ = "elsewhere"
 before = pd.DataFrame({"a": [1]})
 raising = Raising({"a": [1]})
+cells = pd.Series([Cell()])
 disguised = Disguised()
+renamed = Renamed([1])
 after = pd.Series([1])
 result = "fine"
 
 # expect success: true
 # expect result: "fine"
-# expect dataframes has: ["before", "after"]
-# expect dataframes lacks: ["disguised", "Raising", "Lying"]
+# expect dataframes: ["before", "after"]
+# expect stderr has: ["`raising` cannot be shown: ValueError: no", "`cells` cannot be shown: ValueError: no cell"]

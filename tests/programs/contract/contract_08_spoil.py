@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 leaked = "variable"
-builtins.len = lambda _: -1
 builtins.leaked_builtin = True
 json.dumps = lambda *_: "spoiled"
 sys.modules["os.spoiled"] = sys
@@ -20,7 +19,6 @@ sys.path.insert(0, "/spoiled")
 sys.argv.append("spoiled")
 os.environ["SPOILED"] = "yes"
 os.environ.pop("HOME", None)
-sys.setrecursionlimit(50)
 random.seed(1)
 np.random.seed(1)
 np.set_printoptions(precision=1)
@@ -34,6 +32,9 @@ with open("spoiled.txt", "w") as file:
 os.makedirs("/tmp/spoiled", exist_ok=True)
 with open("json.py", "w") as file:
     file.write("raise SystemExit('spoiled')\n")
+# What else there is would fail after these.
+builtins.len = lambda _: -1
+sys.setrecursionlimit(50)
 sys.stdout = open(os.devnull, "w") if os.path.exists(os.devnull) else None
 
-# expect answered: true
+# expect success: true

@@ -74,7 +74,8 @@ impl Engine {
             return Ok(image);
         }
         let (engine, name) = (Arc::clone(self), name.to_owned());
-        let made = tokio::task::spawn_blocking(move || engine.images.ensure(&engine.factory, &name));
+        let made =
+            tokio::task::spawn_blocking(move || engine.images.ensure(&engine.factory, &name));
         Ok(made.await.map_err(Error::system("load an image on a thread"))??)
     }
 }

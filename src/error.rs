@@ -9,7 +9,7 @@ use crate::instance::InstanceError;
 use crate::memory::MemoryError;
 use crate::module::{ArtifactError, CodeError};
 use crate::policy::Refusal;
-use crate::session::SessionError;
+use crate::session::error::SessionError;
 use crate::workspace::WorkspaceError;
 
 /// What to do about an error, apart from what it says.

@@ -23,8 +23,8 @@ use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 pub(crate) use clock::{RunningClock, SeededBytes, SteppingClock};
 pub(crate) use control::{Control, StopReason};
-pub(crate) use door::{Answer, Host};
 pub(crate) use descriptors::Descriptor;
+pub(crate) use door::{Answer, Host};
 pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};
 pub(crate) use input::Input;
 pub(crate) use keep::Kept;

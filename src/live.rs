@@ -130,7 +130,10 @@ impl Live {
             memory_refused: self.instance.memory_refused(),
             memory_peak: self.instance.memory_peak(),
             touched: self.instance.state().quota.touched(),
-            wall: clock.map_or_else(|| started.elapsed(), |(clock, was)| clock.elapsed() - was),
+            wall: clock.map_or_else(
+                || started.elapsed(),
+                |(clock, was)| clock.elapsed().saturating_sub(was),
+            ),
             stdout: self.stdout.take(),
             stderr: self.stderr.take(),
             driven,

@@ -26,9 +26,9 @@ use std::io;
 use std::sync::Arc;
 
 pub(crate) use creator::Creator;
+pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 #[cfg(target_os = "linux")]
 pub(crate) use pool::{Pool, Slot};
-pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 #[cfg(target_os = "linux")]
 pub(crate) use region::{Backing, Region};
 pub(crate) use tracker::Tracker;

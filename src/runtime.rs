@@ -358,7 +358,6 @@ impl Runtime {
             watcher,
         }
     }
-
 }
 
 fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

@@ -6,7 +6,7 @@
 
 mod checkpoint;
 mod core;
-mod error;
+pub(crate) mod error;
 mod history;
 mod options;
 mod registry;
@@ -206,7 +206,10 @@ impl Session {
     /// # Errors
     ///
     /// When the writer fails.
-    pub async fn checkpoint_to(&self, writer: impl std::io::Write + Send + 'static) -> Result<(), Error> {
+    pub async fn checkpoint_to(
+        &self,
+        writer: impl std::io::Write + Send + 'static,
+    ) -> Result<(), Error> {
         let mut core = self.lock().await?;
         checkpoint::stream(&self.inner, &mut core, writer).await
     }
@@ -332,9 +335,7 @@ impl Inner {
         let limits = &self.ground.limits;
         let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
         let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
-        too_old
-            .map(verdict::session_lifetime)
-            .or_else(|| too_idle.map(verdict::session_idle))
+        too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
     }
 
     fn info(&self) -> SessionInfo {

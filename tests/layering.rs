@@ -26,10 +26,14 @@ const RANKS: &[&[&str]] = &[
     &["image::bake"],
     &["image::shelf"],
     &["image::store"],
+    &["session::error"],
     // All that can go wrong, in one type.
     &["error"],
+    // What runs share, and what one needs.
+    &["engine", "live"],
+    &["report"],
     &["run", "licences", "doctor"],
-    &["images"],
+    &["images", "session"],
     &["runtime"],
 ];
 
@@ -40,6 +44,7 @@ const UNSAFE: &[&str] = &[
     "src/memory/creator.rs",
     "src/memory/pagemap.rs",
     "src/memory/region.rs",
+    "src/memory/watch.rs",
     "src/module/code.rs",
 ];
 

@@ -124,10 +124,7 @@ impl SeededBytes {
 
     /// The bytes that follow after so many blocks.
     pub(crate) fn from_block(seed: u64, counter: u64) -> Self {
-        Self {
-            seed,
-            counter,
-        }
+        Self { seed, counter }
     }
 
     /// How many blocks were used.

@@ -78,10 +78,11 @@ impl State {
     pub(super) fn guest_path(&self, number: i32, name: &str) -> String {
         let base = match self.quota.path(number) {
             Some(path) => path.to_owned(),
-            None => self.preopens().into_iter().find(|(_, fd)| *fd == number).map_or_else(
-                || String::from("/"),
-                |(path, _)| path,
-            ),
+            None => self
+                .preopens()
+                .into_iter()
+                .find(|(_, fd)| *fd == number)
+                .map_or_else(|| String::from("/"), |(path, _)| path),
         };
         format!("{}/{name}", base.trim_end_matches('/'))
     }
@@ -98,8 +99,7 @@ impl State {
 
     async fn describe(&mut self, number: i32) -> Result<Descriptor, InstanceError> {
         let mut scratch = Scratch::new(&[]);
-        let status =
-            p1::fd_fdstat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
+        let status = p1::fd_fdstat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
         done("look at an open file", status)?;
         let is_directory = scratch.0[RESULT as usize] == DIRECTORY;
         let flags = u16::from_le_bytes([scratch.0[66], scratch.0[67]]);
@@ -168,8 +168,8 @@ impl State {
     async fn content(&mut self, number: i32, size: u64) -> Result<Vec<u8>, InstanceError> {
         let mut content = Vec::new();
         while (content.len() as u64) < size {
-            let mut scratch = Scratch::new(&[0; STEP]);
-            let at = content.len() as i64;
+            let mut scratch = Scratch::new(&vec![0; STEP]);
+            let at = content.len().cast_signed() as i64;
             let read =
                 p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
             done("read an open file", read)?;
@@ -195,9 +195,13 @@ impl State {
         // A guest may have closed a directory that it was given: the lowest numbers come last.
         for file in files.iter().rev() {
             let opened = self.reopen_one(file).await?;
-            let moved =
-                p1::fd_renumber(&mut self.wasi, &mut Scratch::new(&[]).memory(), opened, file.number)
-                    .await;
+            let moved = p1::fd_renumber(
+                &mut self.wasi,
+                &mut Scratch::new(&[]).memory(),
+                opened,
+                file.number,
+            )
+            .await;
             done("number an open file", moved)?;
             let depth = super::quota::Depth::of(&file.path);
             self.quota.opened(file.number, depth, file.path.clone());
@@ -215,12 +219,11 @@ impl State {
     async fn reopen_one(&mut self, file: &Descriptor) -> Result<i32, InstanceError> {
         let rights = file.rights.cast_signed();
         let flags = i32::from(file.flags);
-        let opened = match &file.nameless {
-            Some(content) => self.create_nameless(content, rights, flags).await?,
-            None => {
-                let how = if file.is_directory { OPEN_DIRECTORY } else { 0 };
-                self.open(&file.path, how, rights, flags).await?
-            }
+        let opened = if let Some(content) = &file.nameless {
+            self.create_nameless(content, rights, flags).await?
+        } else {
+            let how = if file.is_directory { OPEN_DIRECTORY } else { 0 };
+            self.open(&file.path, how, rights, flags).await?
         };
         if !file.is_directory {
             let position = file.position.cast_signed();
@@ -251,7 +254,7 @@ impl State {
         while written < content.len() {
             let part = &content[written..content.len().min(written + STEP)];
             let mut scratch = Scratch::new(part);
-            let at = written as i64;
+            let at = written.cast_signed() as i64;
             let wrote =
                 p1::fd_pwrite(&mut self.wasi, &mut scratch.memory(), writer, 0, 1, at, RESULT)
                     .await;
@@ -263,7 +266,7 @@ impl State {
         done("close a file", closed)?;
         let (fd, name) = self.place(&path);
         let mut scratch = Scratch::new(name.as_bytes());
-        let length = name.len() as i32;
+        let length = i32::try_from(name.len()).unwrap_or(i32::MAX);
         let removed =
             p1::path_unlink_file(&mut self.wasi, &mut scratch.memory(), fd, DATA, length).await;
         done("take a file's name", removed)?;
@@ -306,7 +309,14 @@ impl State {
             let rest = path.strip_prefix(root.trim_end_matches('/'))?;
             (rest.is_empty() || rest.starts_with('/')).then(|| {
                 let rest = rest.trim_start_matches('/');
-                (fd, if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
+                (
+                    fd,
+                    if rest.is_empty() {
+                        ".".to_owned()
+                    } else {
+                        rest.to_owned()
+                    },
+                )
             })
         };
         let longest = |root: &(String, i32)| std::cmp::Reverse(root.0.len());

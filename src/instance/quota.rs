@@ -154,13 +154,7 @@ impl Quota {
     }
 
     pub(super) fn opened(&mut self, fd: i32, depth: Depth, path: String) {
-        self.open.insert(
-            fd,
-            Opened {
-                depth,
-                path,
-            },
-        );
+        self.open.insert(fd, Opened { depth, path });
     }
 
     /// The path under which a descriptor was opened; `None` for a preopened directory.

@@ -494,8 +494,9 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let store = PageStore::new().unwrap();
         let memory = vec![7; 100 * PAGE];
-        let one = Pages::default().with(&store, &memory, &[0..100 * PAGE]).unwrap();
-        let two = one.with(&store, &memory, &[10 * PAGE..60 * PAGE]).unwrap();
+        let all = [0..50 * PAGE, 50 * PAGE..100 * PAGE];
+        let one = Pages::default().with(&store, &memory, &all).unwrap();
+        let two = one.with(&store, &memory, &all[..1]).unwrap();
         let taken = || store.file.metadata().unwrap().blocks() * 512 / PAGE as u64;
         assert_eq!(taken(), 150);
         drop(one);

@@ -230,6 +230,37 @@ impl Region {
     }
 }
 
+#[cfg(test)]
+impl Region {
+    /// What the guest can reach.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: so far the region is mapped, and it is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.base(), self.accessible) }
+    }
+}
+
+/// Replaces `target`, memory of a resting guest in a region, by a copy-on-write mapping of `file`
+/// from `at` on, of which as much is there.
+///
+/// What the file has there must not change for as long as the guest has not written to the pages
+/// itself: a state that holds them sees to it.
+pub(super) fn map_over(target: &mut [u8], file: &File, at: u64) -> Result<(), MemoryError> {
+    // SAFETY: `target` is exclusively borrowed and inside a region's mapping, and the new mapping
+    // has its length and its protection, so that the borrow stays valid; only the bytes change.
+    unsafe {
+        mm::mmap(
+            target.as_mut_ptr().cast(),
+            target.len(),
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+            file,
+            at,
+        )
+    }
+    .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
+    Ok(())
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the reservation is this value's own, and no reference to it outlives the value.

@@ -3,10 +3,6 @@
 //! On Linux the kernel notes which pages are written ([`super::watch`]), so that a capture costs
 //! what changed since the one before. Elsewhere, and where it may not, pages are compared with
 //! what they were.
-#![cfg_attr(
-    target_os = "linux",
-    expect(unsafe_code, reason = "maps pages that were set aside over those of a resting guest")
-)]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -95,20 +91,16 @@ impl Tracker {
     }
 
     /// The ranges of `memory` that differ from `before`.
-    fn changed(
-        &mut self,
-        memory: &[u8],
-        before: &Pages,
-    ) -> Result<Vec<Range<usize>>, MemoryError> {
+    fn changed(&mut self, memory: &[u8], before: &Pages) -> Result<Vec<Range<usize>>, MemoryError> {
         #[cfg(target_os = "linux")]
         if matches!(self.image, Source::Mapped(_)) {
             let candidates = self.written(memory).or_else(|| private(memory));
-            let candidates = candidates.unwrap_or_else(|| vec![0..memory.len()]);
+            let candidates = candidates.unwrap_or_else(|| whole(memory));
             // Half of the pages that a short run writes to end up as they were: counters of
             // references go up and down.
             return differing(memory, &candidates, before, None);
         }
-        differing(memory, &[0..memory.len()], before, self.image.copied())
+        differing(memory, &whole(memory), before, self.image.copied())
     }
 
     /// What the kernel noted since the last call; `None` where it does not.
@@ -125,6 +117,11 @@ impl Tracker {
         }
         Some(within(&pagemap::written_pages(start..end)?, start))
     }
+}
+
+/// All of it, as one range.
+fn whole(memory: &[u8]) -> Vec<Range<usize>> {
+    std::iter::once(0..memory.len()).collect()
 }
 
 /// What was ever written to since the image was mapped; `None` when the kernel cannot tell.
@@ -189,26 +186,8 @@ fn differing(
 /// Replaces `target` by a copy-on-write mapping of `stretch`.
 #[cfg(target_os = "linux")]
 fn map(stretch: &Stretch<'_>, target: &mut [u8]) -> Result<(), MemoryError> {
-    use rustix::mm::{self, MapFlags, ProtFlags};
     let (file, at) = stretch.file();
-    assert_eq!(target.len(), stretch.count * PAGE);
-    // SAFETY: `target` is exclusively borrowed, page-aligned memory inside a region's mapping (the
-    // image is `Source::Mapped`), and the new mapping has its length and protection, so that the
-    // borrow stays valid; only the bytes change. The file is never shortened, and the pages that
-    // the mapping shows stay as they are for as long as a state holds them: the guest's own
-    // latest state does, until the guest writes to a page and thereby gets one of its own.
-    unsafe {
-        mm::mmap(
-            target.as_mut_ptr().cast(),
-            target.len(),
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
-            file,
-            at,
-        )
-    }
-    .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
-    Ok(())
+    super::region::map_over(target, file, at)
 }
 
 #[cfg(test)]
@@ -248,9 +227,8 @@ mod tests {
 
         fn bytes(&mut self) -> &mut [u8] {
             #[cfg(target_os = "linux")]
-            if let Some(region) = &self.region {
-                // SAFETY: the region is mapped so far, and this test owns it.
-                return unsafe { std::slice::from_raw_parts_mut(region.base(), region.len()) };
+            if let Some(region) = &mut self.region {
+                return region.bytes();
             }
             &mut self.copied
         }

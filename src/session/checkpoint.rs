@@ -128,7 +128,7 @@ impl Checkpoint {
         ceilings: Bounds,
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || Ok(opened.read(&image, &keeping, &ceilings, &path)?)).await
+        blocking(move || opened.read(&image, &keeping, &ceilings, &path)).await
     }
 }
 

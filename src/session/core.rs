@@ -98,7 +98,11 @@ impl Core {
         if request.code.is_empty() && request.env.is_empty() && files.is_empty() {
             return Ok(());
         }
-        let code = if request.code.is_empty() { "pass" } else { &request.code };
+        let code = if request.code.is_empty() {
+            "pass"
+        } else {
+            &request.code
+        };
         let plan = inner.plan(Request {
             code: code.to_owned(),
             files,
@@ -306,7 +310,12 @@ impl Core {
         };
         let Some(state) = state else {
             let known = past.history.describe();
-            return Err(SessionError::NoState { id, execution, known }.into());
+            return Err(SessionError::NoState {
+                id,
+                execution,
+                known,
+            }
+            .into());
         };
         past.state = Arc::clone(state);
         if execution == 0 {

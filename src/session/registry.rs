@@ -151,9 +151,9 @@ impl Sessions {
             client,
         } = options;
         let engine = &self.shared.engine;
-        let code = std::mem::take(&mut start.code);
+        let source = std::mem::take(&mut start.code);
         let plan = resolve(start, &engine.defaults, &engine.ceilings)?;
-        let image = engine.image(&plan.request.image, &code).await?;
+        let image = engine.image(&plan.request.image, &source).await?;
         let Request {
             files,
             env,
@@ -166,7 +166,7 @@ impl Sessions {
         let request = Request {
             env,
             args,
-            ..Request::new(code)
+            ..Request::new(source)
         };
         let ground = Ground {
             mounts,

@@ -109,13 +109,13 @@ impl Spool {
     }
 
     /// Keeps a copy of a file; a file system that can share their blocks does.
-    fn store_file(&self, from: File, modified: SystemTime) -> io::Result<StoredFile> {
+    fn store_file(&self, from: &File, modified: SystemTime) -> io::Result<StoredFile> {
         let size = from.metadata()?.len();
         if size <= MOST_IN_MEMORY {
-            return self.store(&mut &from, size, modified);
+            return self.store(&mut &*from, size, modified);
         }
         let file = SpoolFile(self.path());
-        let size = io::copy(&mut &from, &mut File::create_new(&file.0)?)?;
+        let size = io::copy(&mut &*from, &mut File::create_new(&file.0)?)?;
         Ok(StoredFile {
             modified,
             size,
@@ -133,11 +133,11 @@ impl StoredFile {
         }
     }
 
-    fn copy_to(&self, to: File) -> io::Result<()> {
+    fn copy_to(&self, mut to: &File) -> io::Result<()> {
         match &self.bytes {
-            Bytes::Memory(bytes) => (&to).write_all(bytes)?,
+            Bytes::Memory(bytes) => to.write_all(bytes)?,
             Bytes::Disk(file) => {
-                io::copy(&mut File::open(&file.0)?, &mut &to)?;
+                io::copy(&mut File::open(&file.0)?, &mut to)?;
             }
         }
         to.set_modified(self.modified)
@@ -171,7 +171,11 @@ impl Contents {
             let dir = open(&root)?;
             let mut waiting = vec![PathBuf::new()];
             while let Some(folder) = waiting.pop() {
-                let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+                let at = if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    &folder
+                };
                 for entry in dir.read_dir(at).map_err(failed("list", at))? {
                     let path = folder.join(entry.map_err(failed("list", at))?.file_name());
                     let Some(key) = path.to_str().map(|path| format!("{name}/{path}")) else {
@@ -183,22 +187,23 @@ impl Contents {
                         found.0.insert(key, Node::Directory);
                         waiting.push(path);
                     } else if meta.is_symlink() {
-                        let target = dir.read_link_contents(&path).map_err(failed("read", &path))?;
+                        let target =
+                            dir.read_link_contents(&path).map_err(failed("read", &path))?;
                         if let Ok(target) = target.into_os_string().into_string() {
                             found.0.insert(key, Node::Link(target));
                         }
                     } else if meta.is_file() {
                         let identity = (meta.len(), identity(&meta));
                         let same = known.0.get(&key) == Some(&identity);
-                        let node = match before.0.get(&key).filter(|_| same) {
-                            Some(node) => node.clone(),
-                            None => {
-                                let read = failed("read", &path);
-                                let file = dir.open(&path).map_err(read)?.into_std();
-                                let modified = meta.modified().map_or(now, |t| t.into_std());
-                                let stored = spool.store_file(file, modified);
-                                Node::File(stored.map_err(failed("keep", &path))?)
-                            }
+                        let node = if let Some(node) = before.0.get(&key).filter(|_| same) {
+                            node.clone()
+                        } else {
+                            let read = failed("read", &path);
+                            let file = dir.open(&path).map_err(read)?.into_std();
+                            let modified =
+                                meta.modified().map_or(now, cap_std::time::SystemTime::into_std);
+                            let stored = spool.store_file(&file, modified);
+                            Node::File(stored.map_err(failed("keep", &path))?)
                         };
                         if settled(&meta, now) {
                             identities.insert(key.clone(), identity);
@@ -227,7 +232,7 @@ impl Contents {
                     Node::Link(target) => links.push((root.clone(), path, target)),
                     Node::File(stored) => {
                         let file = dir.create(path).map_err(failed("create", path))?.into_std();
-                        stored.copy_to(file).map_err(failed("write", path))?;
+                        stored.copy_to(&file).map_err(failed("write", path))?;
                         let meta = dir.symlink_metadata(path).map_err(failed("look at", path))?;
                         // It cannot have changed since, for no guest has seen it.
                         identities.insert(key.clone(), (meta.len(), identity(&meta)));

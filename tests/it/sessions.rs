@@ -8,7 +8,9 @@ mod recovery;
 mod registry;
 mod state;
 
-use belljar::{Error, ErrorKind, Outcome, Request, Runtime, Session, SessionOptions, SessionReport};
+use belljar::{
+    Error, ErrorKind, Outcome, Request, Runtime, Session, SessionOptions, SessionReport,
+};
 
 use crate::support::{check, runtime, succeeded, tokio};
 
@@ -28,7 +30,8 @@ async fn session_on(runtime: &Runtime, options: SessionOptions) -> Session {
 
 /// One run; its outcome is one that the published schema allows.
 async fn run(session: &Session, request: Request) -> Outcome {
-    let outcome = session.run(request).await.unwrap_or_else(|e| panic!("{}", crate::support::chain(&e)));
+    let outcome =
+        session.run(request).await.unwrap_or_else(|e| panic!("{}", crate::support::chain(&e)));
     check(&outcome);
     assert_eq!(report(&outcome).interpreter_id, session.id());
     outcome

@@ -8,7 +8,9 @@ use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, read_text, read_u32, write_bytes};
 use super::repeatable::NewTimes;
-use super::{ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter};
+use super::{
+    ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter,
+};
 use crate::instance::ROOT_FD;
 use crate::instance::quota::Depth;
 

@@ -132,12 +132,7 @@ impl<R: Read + Seek> Opened<R> {
         })
     }
 
-    fn states(
-        self,
-        room: &Room,
-        keeping: &Keeping,
-        mut history: History,
-    ) -> Result<Past, Problem> {
+    fn states(self, room: &Room, keeping: &Keeping, mut history: History) -> Result<Past, Problem> {
         let Self { from, manifest, .. } = self;
         room.check(&manifest)?;
         let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
@@ -153,8 +148,9 @@ impl<R: Read + Seek> Opened<R> {
             }
         }
         let states = manifest.states.into_iter();
-        let states: Vec<Arc<State>> =
-            states.map(|entry| state(entry, &imported, &files, room).map(Arc::new)).collect::<Result<_, _>>()?;
+        let states: Vec<Arc<State>> = states
+            .map(|entry| state(entry, &imported, &files, room).map(Arc::new))
+            .collect::<Result<_, _>>()?;
         let find = |number: usize| {
             states.get(number).cloned().ok_or(Problem::Format("it names a state that is not there"))
         };
@@ -273,7 +269,7 @@ fn state(
             && numbers.insert(number)
             && descriptor.path.starts_with('/')
             && descriptor.path.len() <= MOST_PATH
-            && descriptor.position <= i64::MAX as u64;
+            && i64::try_from(descriptor.position).is_ok();
         if !is_sound {
             return Err(bad_descriptor);
         }
@@ -304,10 +300,7 @@ fn bad_file() -> Problem {
 }
 
 /// The directories of a state: every path inside them, and every parent there.
-fn tree(
-    contents: Vec<(String, NodeEntry)>,
-    files: &[StoredFile],
-) -> Result<Contents, Problem> {
+fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Contents, Problem> {
     if contents.len() > MOST_NODES {
         return Err(Problem::Format("a state has too many files"));
     }
@@ -335,7 +328,8 @@ fn tree(
         let mut parts = path.split('/');
         let inside = matches!(parts.next(), Some("workspace" | "tmp"));
         let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
-        let is_sound = inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
+        let is_sound =
+            inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let has_parent = matches!(parent, "workspace" | "tmp")
             || matches!(nodes.get(parent), Some(Node::Directory));

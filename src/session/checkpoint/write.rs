@@ -157,14 +157,18 @@ impl<'a> Body<'a> {
                 self.pages += u32::from(number == next);
                 let page = (stretch.page + index) as u32;
                 match stretches.last_mut() {
-                    Some((first, count, at)) if *first + *count == page && *at + *count == number => {
+                    Some((first, count, at))
+                        if *first + *count == page && *at + *count == number =>
+                    {
                         *count += 1;
                     }
                     _ => stretches.push((page, 1, number)),
                 }
                 if number == next {
                     match self.stretches.last_mut() {
-                        Some(last) if index > 0 && number > new && last.continues(&stretch, index) => {
+                        Some(last)
+                            if index > 0 && number > new && last.continues(&stretch, index) =>
+                        {
                             last.count += 1;
                         }
                         _ => self.stretches.push(stretch.part(index, 1)),

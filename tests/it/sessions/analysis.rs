@@ -61,8 +61,14 @@ fn ten_steps_with_a_crash_a_timeout_and_an_interrupt_end_in_the_right_answer() {
         let tenth = run(&session, Request::new("result = int(by['south'])")).await;
         assert_eq!(tenth.result, expected);
         assert_eq!(report(&tenth).execution, 10);
-        let failures: Vec<_> =
-            session.history().await.unwrap().iter().filter(|e| !e.success).map(|e| e.execution).collect();
+        let failures: Vec<_> = session
+            .history()
+            .await
+            .unwrap()
+            .iter()
+            .filter(|e| !e.success)
+            .map(|e| e.execution)
+            .collect();
         assert_eq!(failures, [2, 3, 5, 7]);
         session.close();
     });

@@ -252,7 +252,8 @@ fn sessions_leave_nothing_behind() {
             block_on(async {
                 for n in 0..40 {
                     let session = session_on(runtime, SessionOptions::new().image("core")).await;
-                    out(&session, "x = bytearray(1 << 20)\nopen('f', 'wb').write(b'x' * 200_000)").await;
+                    out(&session, "x = bytearray(1 << 20)\nopen('f', 'wb').write(b'x' * 200_000)")
+                        .await;
                     let fork = session.fork().await.unwrap();
                     out(&fork, "open('g', 'w').write('y')").await;
                     match n % 4 {
@@ -267,7 +268,8 @@ fn sessions_leave_nothing_behind() {
             });
         };
         cycle(&runtime);
-        let (descriptors, memory) = (count(Path::new("/proc/self/fd")), crate::support::memory_taken());
+        let (descriptors, memory) =
+            (count(Path::new("/proc/self/fd")), crate::support::memory_taken());
         cycle(&runtime);
         let back = crate::support::comes_to(|| {
             count(Path::new("/proc/self/fd")) <= descriptors + 2

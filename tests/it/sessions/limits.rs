@@ -90,10 +90,7 @@ fn initial_code_that_fails_makes_no_session() {
     block_on(async {
         let before = runtime().sessions().list().len();
         let (error, hint) = told(runtime().session(core().init_code("1/0")).await);
-        assert_eq!(
-            error,
-            "the session's initial code failed: ZeroDivisionError: division by zero"
-        );
+        assert_eq!(error, "the session's initial code failed: ZeroDivisionError: division by zero");
         assert!(hint.is_some());
         let _ = before;
     });

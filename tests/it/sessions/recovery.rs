@@ -31,7 +31,8 @@ fn contract_19_a_crash_goes_back_to_the_last_good_state() {
         let session = prepared().await;
         let mut execution = 1;
         for (crash, reason) in crashes {
-            let outcome = run(&session, Request::new(format!("print('so far')\n{SPOIL}{crash}"))).await;
+            let outcome =
+                run(&session, Request::new(format!("print('so far')\n{SPOIL}{crash}"))).await;
             restarted(&outcome, ErrorKind::Crash, reason);
             execution += 1;
             assert_eq!(report(&outcome).execution, execution);
@@ -213,8 +214,10 @@ fn attempts_at_the_runner_cost_the_run_and_not_the_session() {
             let session = prepared().await;
             let request = Request::new(program(&format!("forge/{name}")));
             let outcome = run(&session, request.timeout(Duration::from_secs(20))).await;
-            let next = run(&session, Request::new("print('after')").echo(belljar::Echo::None)).await;
-            let lost = report(&outcome).interpreter_restarted || report(&next).interpreter_restarted;
+            let next =
+                run(&session, Request::new("print('after')").echo(belljar::Echo::None)).await;
+            let lost =
+                report(&outcome).interpreter_restarted || report(&next).interpreter_restarted;
             // A guest may spoil its own session; it may never keep the host from an answer.
             if !next.success {
                 session.rewind(1).await.unwrap();

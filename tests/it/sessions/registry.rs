@@ -77,7 +77,10 @@ fn contract_18_runs_on_one_session_are_queued_in_order() {
         for n in 0..20 {
             let session = session.clone();
             runs.spawn(async move {
-                session.run(Request::new(format!("seen.append({n})\ntime.sleep(0.002)"))).await.unwrap()
+                session
+                    .run(Request::new(format!("seen.append({n})\ntime.sleep(0.002)")))
+                    .await
+                    .unwrap()
             });
             // Each is in the queue before the next.
             tokio::time::sleep(Duration::from_millis(1)).await;

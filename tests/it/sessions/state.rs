@@ -107,7 +107,8 @@ fn the_initial_code_and_environment_come_first() {
 fn a_fork_and_its_parent_do_not_see_each_other() {
     block_on(async {
         let parent = core().await;
-        out(&parent, "x = [1]\nopen('a.txt', 'w').write('one')\nopen('/tmp/t', 'w').write('t')").await;
+        out(&parent, "x = [1]\nopen('a.txt', 'w').write('one')\nopen('/tmp/t', 'w').write('t')")
+            .await;
         let child = parent.fork().await.unwrap();
         out(&child, "x.append('child')\nopen('a.txt', 'w').write('child')").await;
         out(&parent, "x.append('parent')\nimport os\nos.remove('/tmp/t')").await;
@@ -238,7 +239,8 @@ fn deterministic_sessions_are_repeatable() {
         ];
         let mut seen = Vec::new();
         for way in 0..4 {
-            let options = SessionOptions::new().image("core").deterministic(Deterministic::default());
+            let options =
+                SessionOptions::new().image("core").deterministic(Deterministic::default());
             let mut session = session_on(runtime(), options).await;
             let mut outcomes = Vec::new();
             for step in steps {

@@ -39,7 +39,7 @@ fn ten_steps_with_a_crash_a_timeout_and_an_interrupt_end_in_the_right_answer() {
 
         let running = session.clone();
         let endless = Request::new("by = clean.groupby('region').amount.sum()\nwhile True: pass");
-        let endless = endless.timeout(Duration::from_secs(120));
+        let endless = endless.timeout(Duration::from_mins(2));
         let seventh = ::tokio::spawn(async move { running.run(endless).await.unwrap() });
         while session.info().status != SessionStatus::Running {
             ::tokio::time::sleep(Duration::from_millis(2)).await;

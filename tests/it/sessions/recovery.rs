@@ -123,7 +123,7 @@ fn code_that_goes_on_after_an_interrupt_is_stopped_for_good() {
 
 async fn interrupted(session: &Session, code: &str) -> belljar::Outcome {
     let (running, request) = (session.clone(), Request::new(code));
-    let request = request.timeout(Duration::from_secs(120));
+    let request = request.timeout(Duration::from_mins(2));
     let run = tokio::spawn(async move { running.run(request).await.unwrap() });
     while session.info().status != SessionStatus::Running {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -175,7 +175,7 @@ fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
         let request = Request::new(format!("{SPOIL}while True: pass"));
         let dropped = tokio::time::timeout(
             Duration::from_millis(200),
-            session.run(request.timeout(Duration::from_secs(60))),
+            session.run(request.timeout(Duration::from_mins(1))),
         );
         assert!(dropped.await.is_err());
         assert_eq!(session.info().status, SessionStatus::Idle);

@@ -182,7 +182,7 @@ fn closing_stops_what_runs() {
     block_on(async {
         let session = super::core().await;
         let running = session.clone();
-        let endless = Request::new("while True: pass").timeout(Duration::from_secs(120));
+        let endless = Request::new("while True: pass").timeout(Duration::from_mins(2));
         let run = tokio::spawn(async move { running.run(endless).await });
         while session.info().status != SessionStatus::Running {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -12,6 +12,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
+use crate::outcome::FileEntry;
 
 /// The directories, by the first part of a path in here.
 const WORKSPACE: &str = "workspace";
@@ -173,7 +174,11 @@ impl Contents {
             let dir = open(&root)?;
             let mut waiting = vec![PathBuf::new()];
             while let Some(folder) = waiting.pop() {
-                let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+                let at = if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    &folder
+                };
                 for entry in dir.read_dir(at).map_err(failed("list", at))? {
                     let path = folder.join(entry.map_err(failed("list", at))?.file_name());
                     let Some(key) = path.to_str().map(|path| format!("{name}/{path}")) else {
@@ -185,7 +190,8 @@ impl Contents {
                         found.0.insert(key, Node::Directory);
                         waiting.push(path);
                     } else if meta.is_symlink() {
-                        let target = dir.read_link_contents(&path).map_err(failed("read", &path))?;
+                        let target =
+                            dir.read_link_contents(&path).map_err(failed("read", &path))?;
                         if let Ok(target) = target.into_os_string().into_string() {
                             found.0.insert(key, Node::Link(target));
                         }
@@ -253,6 +259,26 @@ impl Contents {
             }
             _ => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    /// The files and links of the workspace, sorted by path.
+    pub(crate) fn list(&self) -> Vec<FileEntry> {
+        let entry = |path: &str, size, symlink| FileEntry {
+            path: path.to_owned(),
+            size,
+            symlink,
+            sha256: None,
+            media_type: None,
+        };
+        let prefix = format!("{WORKSPACE}/");
+        let inside =
+            self.0.iter().filter_map(|(key, node)| Some((key.strip_prefix(&prefix)?, node)));
+        let listed = inside.filter_map(|(path, node)| match node {
+            Node::Directory => None,
+            Node::Link(target) => Some(entry(path, target.len() as u64, Some(target.clone()))),
+            Node::File(stored) => Some(entry(path, stored.size, None)),
+        });
+        listed.collect()
     }
 
     /// Bytes of files that `other` does not share.

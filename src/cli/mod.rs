@@ -14,6 +14,7 @@ mod printer;
 mod progress;
 mod run;
 mod schema;
+mod session_file;
 mod setup;
 mod source;
 mod terminal;

@@ -4,6 +4,7 @@ mod batch;
 mod endings;
 mod help;
 mod run;
+mod session;
 mod state;
 mod usage;
 

@@ -3,6 +3,7 @@
 mod batch;
 mod endings;
 mod help;
+mod repl;
 mod run;
 mod session;
 mod state;

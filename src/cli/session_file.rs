@@ -29,8 +29,11 @@ pub(super) struct SessionFile {
 impl SessionFile {
     /// Waits until nobody else uses the file, and says so when that is not at once. It blocks.
     pub(super) fn wait_for(path: &Path, printer: &Printer) -> Result<Self, Usage> {
+        let mut said = false;
         Self::claim(path, || {
-            printer.note(&format!("waiting for another command that uses {}", path.display()));
+            if !std::mem::replace(&mut said, true) {
+                printer.note(&format!("waiting for another command that uses {}", path.display()));
+            }
             Ok(())
         })
     }
@@ -44,7 +47,7 @@ impl SessionFile {
         })
     }
 
-    fn claim(path: &Path, busy: impl Fn() -> Result<(), Usage>) -> Result<Self, Usage> {
+    fn claim(path: &Path, mut busy: impl FnMut() -> Result<(), Usage>) -> Result<Self, Usage> {
         let path = resolve(path)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");

@@ -24,8 +24,8 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::image::Image;
 use crate::instance::{Control, OutputWatcher, StopReason};
-use crate::outcome::Outcome;
-use crate::policy::{Plan, Refusal, resolve};
+use crate::outcome::{FileEntry, Outcome};
+use crate::policy::{Bounds, Plan, Refusal, resolve};
 use crate::report::{blank, fail};
 use crate::request::{Policy, Request};
 use crate::verdict;
@@ -228,6 +228,34 @@ impl Session {
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.lock().await?.read(&self.inner, path).await
+    }
+
+    /// The files and links in the workspace as the last completed run left them, sorted by path;
+    /// without hashes and media types.
+    ///
+    /// # Errors
+    ///
+    /// When the session is suspended and cannot be read.
+    pub async fn files(&self) -> Result<Vec<FileEntry>, Error> {
+        let mut core = self.lock().await?;
+        Ok(core.past(&self.inner).await?.state.contents.list())
+    }
+
+    /// What a run of this session gets that asks for nothing else; memory, workspace and files for
+    /// all of them.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.inner.ground.bounds
+    }
+
+    /// Checks a request as [`run`](Self::run) does, without running it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when it is not one that this session can run.
+    pub fn check(&self, request: &Request) -> Result<(), Error> {
+        self.inner.plan(request.clone())?;
+        Ok(())
     }
 
     /// Ends the session: what it runs is stopped, and what it holds is freed.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use super::repl::ReplArgs;
 use super::run::RunArgs;
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   belljar run -c 'import pandas as pd; print(pd.Series([1, 2, 3]).mean())'
   belljar run examples/sales.py --file examples/sales.csv --out out
+  belljar repl --session work.belljar
 
 Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
 130 interrupted.";
@@ -57,6 +59,15 @@ pub(super) enum Command {
     /// Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
     /// 130 interrupted.
     Run(Box<RunArgs>),
+    /// Type Python into a session, line by line
+    ///
+    /// Variables, modules and files stay from one line to the next. Lines that begin with % are
+    /// commands: they fork the session, go back to an earlier state, save it to a file; %help lists
+    /// them. Ctrl-C stops the code that is running and keeps the state, Ctrl-D leaves. From a pipe
+    /// it reads the same lines, without a prompt.
+    ///
+    /// Exit status: 0 after Ctrl-D, %quit or the end of the input, whatever the code did.
+    Repl(Box<ReplArgs>),
     /// Run many programs, read as JSON lines
     ///
     /// Every input line is an object such as {"id": 1, "code": "print(1)"}; `belljar schema

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use belljar::{Error, Runtime, RuntimeBuilder};
 
 use super::args::Global;
@@ -11,6 +12,14 @@ use super::progress::Bars;
 /// Starts the engine; sets up first what is missing, and shows how that goes.
 pub(super) fn start(global: &Global, printer: &Printer) -> Result<Runtime, Error> {
     configure(global, &Arc::new(Bars::new(printer.shows_progress()))).build()
+}
+
+/// What waits for events on this thread.
+pub(super) fn reactor() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot wait for events")
 }
 
 /// An engine that is about to start, for commands that share `bars` with it.

@@ -1,7 +1,7 @@
 //! How the command ends: its exit status, and what it says about a failure.
 
 use belljar::image::{BakeError, ImageError};
-use belljar::{Error, WorkspaceError};
+use belljar::{Error, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
 
@@ -82,7 +82,12 @@ fn status(error: &Error) -> Exit {
     let asked_wrongly = match error {
         Error::Refused(_)
         | Error::Workspace(WorkspaceError::Input { .. })
+        | Error::NoSuchFile { .. }
         | Error::Bake(BakeError::Recipe(_)) => true,
+        Error::Session(session) => match session {
+            SessionError::Io { action, .. } => *action != "write",
+            _ => true,
+        },
         Error::Image(image) | Error::Bake(BakeError::Image(image)) => {
             matches!(image, ImageError::Unknown { .. } | ImageError::BuiltIn { .. })
         }

@@ -12,6 +12,9 @@ use super::exit::Exit;
 /// How long cancelling may take.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The number of the signal that Ctrl-C sends.
+const CTRL_C: u8 = 2;
+
 /// The signals that this process got.
 #[derive(Debug, Default)]
 pub(super) struct Interrupt {
@@ -23,12 +26,17 @@ impl Interrupt {
     /// Watches for signals on a thread of its own, so that they are seen while the engine is busy.
     /// Without that thread they end the process as they always do.
     pub(super) fn watch() -> Arc<Self> {
+        Self::watch_except(|| false)
+    }
+
+    /// Like [`watch`](Self::watch), and takes no notice of a Ctrl-C that `handled` has seen to.
+    pub(super) fn watch_except(handled: impl Fn() -> bool + Send + 'static) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         let shared = Arc::clone(&interrupt);
         // Detached: it ends with the process.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || shared.wait_and_exit());
+            .spawn(move || shared.wait_and_exit(handled));
         interrupt
     }
 
@@ -42,7 +50,7 @@ impl Interrupt {
         Exit::Signal(self.number.load(Ordering::Relaxed))
     }
 
-    fn wait_and_exit(&self) {
+    fn wait_and_exit(&self, handled: impl Fn() -> bool) {
         let Ok(reactor) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
@@ -50,7 +58,13 @@ impl Interrupt {
             let Ok(mut signals) = Signals::new() else {
                 return;
             };
-            self.number.store(signals.next().await, Ordering::Relaxed);
+            let number = loop {
+                let number = signals.next().await;
+                if number != CTRL_C || !handled() {
+                    break number;
+                }
+            };
+            self.number.store(number, Ordering::Relaxed);
             self.arrived.notify_one();
             tokio::select! {
                 _ = signals.next() => {}
@@ -72,7 +86,8 @@ impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let ignored = ignored();
-        let watched = [1u8, 2, 15].into_iter().filter(|number| ignored >> (number - 1) & 1 == 0);
+        let watched =
+            [1u8, CTRL_C, 15].into_iter().filter(|number| ignored >> (number - 1) & 1 == 0);
         let watch = |number: u8| Ok((number, signal(SignalKind::from_raw(number.into()))?));
         Ok(Self(watched.map(watch).collect::<std::io::Result<_>>()?))
     }
@@ -115,6 +130,6 @@ impl Signals {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        2
+        CTRL_C
     }
 }

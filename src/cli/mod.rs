@@ -12,8 +12,10 @@ mod licenses;
 mod policy;
 mod printer;
 mod progress;
+mod repl;
 mod run;
 mod schema;
+mod session_file;
 mod setup;
 mod source;
 mod terminal;
@@ -42,6 +44,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     let global = &cli.global;
     match cli.command {
         Command::Run(args) => run::run(*args, global, printer),
+        Command::Repl(args) => repl::repl(*args, global, printer),
         Command::Batch(args) => batch::batch(&args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),

@@ -1,9 +1,11 @@
-//! Everything that the command prints, apart from help (clap) and progress (indicatif).
+//! Everything that the command prints, apart from help (clap), progress (indicatif) and the line
+//! that is being typed (rustyline).
 //!
 //! Results go to stdout; what is said about them goes to stderr. Colours only on a terminal, and
 //! not when NO_COLOR asks for none.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use belljar::Stream;
@@ -51,6 +53,8 @@ pub(super) struct Printer {
     quiet: bool,
     out: Sink,
     err: Sink,
+    /// The code's output ended before the end of a line.
+    mid_line: AtomicBool,
 }
 
 /// One of the two streams.
@@ -97,6 +101,7 @@ impl Printer {
             quiet,
             out: Sink::new(io::stdout().is_terminal()),
             err: Sink::new(io::stderr().is_terminal()),
+            mid_line: AtomicBool::new(false),
         }
     }
 
@@ -134,6 +139,9 @@ impl Printer {
 
     /// Passes on what the code printed.
     pub(super) fn guest(&self, stream: Stream, bytes: &[u8]) -> Result<(), OutputError> {
+        if let Some(last) = bytes.last() {
+            self.mid_line.store(*last != b'\n', Ordering::Relaxed);
+        }
         match stream {
             Stream::Stdout => Ok(self.out.show(io::stdout().lock(), bytes)?),
             Stream::Stderr => {
@@ -142,6 +150,14 @@ impl Printer {
                 Ok(())
             }
         }
+    }
+
+    /// Ends the line that the code left without an end, where a prompt would write over it.
+    pub(super) fn end_line(&self) -> Result<(), OutputError> {
+        if self.mid_line.swap(false, Ordering::Relaxed) && self.out.terminal {
+            self.line("")?;
+        }
+        Ok(())
     }
 
     /// Says something beside the result.

@@ -2,6 +2,7 @@
 
 mod live;
 mod options;
+mod session;
 mod summary;
 
 use std::fs;
@@ -10,40 +11,97 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Request, Run, Runtime};
+use belljar::{Outcome, OutputWatcher, Request, Runtime};
 
 use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage, chain};
 use super::interrupt::Interrupt;
 use super::printer::Printer;
-use live::Live;
-pub(super) use options::RunArgs;
+pub(super) use live::Live;
+pub(super) use options::{Bounds, RunArgs};
+use summary::Files;
+pub(super) use summary::{cuts, failure};
 
 /// Runs one program.
 pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
-    let (json, out) = (args.json, args.out.clone());
+    let (json, out, session) = (args.json, args.out.clone(), args.session.clone());
     let request = args.into_request()?;
     if let Some(out) = &out {
         prepare(out)?;
     }
     let runtime = engine::start(global, printer)?;
-    let run = match watch(&runtime, request, json, printer)? {
+    let task = Task {
+        runtime,
+        request,
+        json,
+        out: out.as_deref(),
+        printer,
+    };
+    match session {
+        Some(path) => session::run(task, &path),
+        None => alone(task),
+    }
+}
+
+/// A run that is to be done.
+struct Task<'a> {
+    runtime: Runtime,
+    request: Request,
+    json: bool,
+    out: Option<&'a Path>,
+    printer: &'a Arc<Printer>,
+}
+
+/// Runs in a sandbox that is thrown away.
+fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
+    let Task {
+        runtime,
+        request,
+        json,
+        out,
+        printer,
+    } = task;
+    let ran = watch(printer, async |live| match shown(json, live) {
+        Some(watcher) => Ok(runtime.run_watched(request, watcher).await?),
+        None => Ok(runtime.run(request).await?),
+    })?;
+    let run = match ran {
         ControlFlow::Continue(run) => run,
         ControlFlow::Break(exit) => return Ok(exit),
     };
-    let copied = out.as_deref().map(|dir| run.copy_to(dir)).transpose();
-    if json {
-        printer.json(&run.outcome)?;
-    } else {
-        summary::print(printer, &run.outcome, out.as_deref().filter(|_| copied.is_ok()));
-    }
+    let copied = out.map(|dir| run.copy_to(dir)).transpose();
+    let files = match out {
+        Some(dir) if copied.is_ok() => Files::Copied(dir),
+        _ => Files::ThrownAway,
+    };
+    report(printer, &run.outcome, json, files)?;
     let success = run.outcome.success;
     drop(run);
     // Directories that were kept for a next run go with it.
     drop(runtime);
     copied.context("the run is done, but its files could not all be copied")?;
     Ok(if success { Exit::Success } else { Exit::Found })
+}
+
+/// Prints what came of a run: all of it as JSON, or what was not shown while it ran.
+fn report(
+    printer: &Printer,
+    outcome: &Outcome,
+    json: bool,
+    files: Files<'_>,
+) -> anyhow::Result<()> {
+    if json {
+        printer.json(outcome)?;
+    } else {
+        summary::print(printer, outcome, files);
+    }
+    Ok(())
+}
+
+/// Who is shown the output while the code runs.
+fn shown(json: bool, live: Arc<Live>) -> Option<Arc<dyn OutputWatcher>> {
+    (!json).then_some(live as Arc<dyn OutputWatcher>)
 }
 
 /// Makes sure before the run that its files have a place to go.
@@ -54,35 +112,23 @@ fn prepare(out: &Path) -> Result<(), Usage> {
     })
 }
 
-/// Runs the request on this thread until it ends, or breaks it off when nobody wants it any more:
+/// Does the work on this thread until it ends, or breaks it off when nobody wants it any more:
 /// then the run and its workspace are gone when this returns.
-fn watch(
-    runtime: &Runtime,
-    request: Request,
-    json: bool,
+fn watch<T>(
     printer: &Arc<Printer>,
-) -> anyhow::Result<ControlFlow<Exit, Run>> {
-    let reactor = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot wait for events")?;
+    work: impl AsyncFnOnce(Arc<Live>) -> anyhow::Result<T>,
+) -> anyhow::Result<ControlFlow<Exit, T>> {
+    let reactor = engine::reactor()?;
     let interrupt = Interrupt::watch();
     let live = Arc::new(Live::new(printer.clone()));
     let ended = reactor.block_on(async {
-        let run = async {
-            if json {
-                runtime.run(request).await
-            } else {
-                runtime.run_watched(request, live.clone()).await
-            }
-        };
         tokio::select! {
             biased;
             exit = interrupt.arrived() => Ok(ControlFlow::Break(exit)),
             error = live.failed() => Err(error.into()),
-            run = run => match live.take() {
+            done = work(live.clone()) => match live.take() {
                 Some(error) => Err(error.into()),
-                None => Ok(ControlFlow::Continue(run?)),
+                None => Ok(ControlFlow::Continue(done?)),
             },
         }
     });

@@ -13,6 +13,7 @@ use cap_std::fs::Dir;
 
 use super::folder::Folder;
 use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
+use crate::outcome::FileEntry;
 
 /// The directories, by the first part of a path in here.
 const WORKSPACE: &str = "workspace";
@@ -256,6 +257,26 @@ impl Contents {
             }
             _ => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    /// The files and links of the workspace, sorted by path.
+    pub(crate) fn list(&self) -> Vec<FileEntry> {
+        let entry = |path: &str, size, symlink| FileEntry {
+            path: path.to_owned(),
+            size,
+            symlink,
+            sha256: None,
+            media_type: None,
+        };
+        let prefix = format!("{WORKSPACE}/");
+        let inside =
+            self.0.iter().filter_map(|(key, node)| Some((key.strip_prefix(&prefix)?, node)));
+        let listed = inside.filter_map(|(path, node)| match node {
+            Node::Directory => None,
+            Node::Link(target) => Some(entry(path, target.len() as u64, Some(target.clone()))),
+            Node::File(stored) => Some(entry(path, stored.size, None)),
+        });
+        listed.collect()
     }
 
     /// Bytes of files that `other` does not share.

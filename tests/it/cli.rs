@@ -3,7 +3,9 @@
 mod batch;
 mod endings;
 mod help;
+mod repl;
 mod run;
+mod session;
 mod state;
 mod usage;
 

@@ -9,14 +9,14 @@ use crate::cli::printer::{OutputError, Printer};
 
 /// Passes output on until the first failure to do so.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(in crate::cli) struct Live {
     printer: Arc<Printer>,
     failure: Mutex<Option<OutputError>>,
     failed: Notify,
 }
 
 impl Live {
-    pub(super) fn new(printer: Arc<Printer>) -> Self {
+    pub(in crate::cli) fn new(printer: Arc<Printer>) -> Self {
         Self {
             printer,
             failure: Mutex::new(None),
@@ -25,7 +25,7 @@ impl Live {
     }
 
     /// Waits until output could not be passed on.
-    pub(super) async fn failed(&self) -> OutputError {
+    pub(in crate::cli) async fn failed(&self) -> OutputError {
         loop {
             self.failed.notified().await;
             if let Some(error) = self.take() {
@@ -35,7 +35,7 @@ impl Live {
     }
 
     /// The failure that nobody has heard of yet.
-    pub(super) fn take(&self) -> Option<OutputError> {
+    pub(in crate::cli) fn take(&self) -> Option<OutputError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

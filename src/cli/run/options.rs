@@ -21,6 +21,11 @@ pub(in crate::cli) struct RunArgs {
     /// Arguments of the code: sys.argv[1:]
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
+    /// Run in the session that is kept in this file, and write it back afterwards; the file is made
+    /// if missing. Image, mounts, --memory, --workspace-limit, --file-limit and --deterministic
+    /// are chosen when it is made. Runs that name the same file wait for each other
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Session")]
+    pub(super) session: Option<PathBuf>,
     #[command(flatten)]
     input: Input,
     #[command(flatten)]
@@ -56,13 +61,14 @@ struct Input {
     #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
     env: Vec<(String, String)>,
     /// Start from this image; auto takes the smallest that has imported what the code names
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    image: String,
+    /// [default: auto; for a session data]
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
-struct Bounds {
+pub(in crate::cli) struct Bounds {
     /// Wall clock time in seconds, sleep included [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
@@ -94,10 +100,10 @@ struct Behaviour {
     /// Allow this module under the strict policy, which it implies; may be given several times
     #[arg(long, value_name = "MODULE", value_delimiter = ',')]
     allow_import: Vec<String>,
-    /// Print the values of top-level expressions: none, all, or the last like a notebook
+    /// Print the values of top-level expressions: none, all, or the last like a notebook [default:
+    /// none; in a session all]
     #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
-    #[arg(default_value_t = EchoChoice::None)]
-    echo: EchoChoice,
+    echo: Option<EchoChoice>,
     /// The variable whose value is the result [default: result]
     #[arg(long, value_name = "NAME")]
     result_var: Option<String>,
@@ -146,9 +152,9 @@ impl RunArgs {
         let mounts = self.input.mounts.into_iter().map(|(host, guest)| Mount { host, guest });
         Ok(Request {
             code,
-            image: match self.input.image.as_str() {
-                "auto" => ImageChoice::Auto,
-                name => ImageChoice::Named(name.to_owned()),
+            image: match self.input.image.as_deref() {
+                None | Some("auto") => ImageChoice::Auto,
+                Some(name) => ImageChoice::Named(name.to_owned()),
             },
             files: files
                 .into_iter()
@@ -163,7 +169,7 @@ impl RunArgs {
             args: self.args,
             limits: self.bounds.limits(),
             policy,
-            echo: Some(match self.behaviour.echo {
+            echo: self.behaviour.echo.map(|choice| match choice {
                 EchoChoice::None => Echo::None,
                 EchoChoice::All => Echo::All,
                 EchoChoice::Last => Echo::Last,
@@ -179,7 +185,7 @@ impl RunArgs {
 }
 
 impl Bounds {
-    fn limits(&self) -> Limits {
+    pub(in crate::cli) fn limits(&self) -> Limits {
         let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
         Limits {
             timeout: self.timeout,

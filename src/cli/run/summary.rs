@@ -12,27 +12,38 @@ const MOST_FILES: usize = 20;
 /// A longer result is shown in part.
 const MOST_RESULT: usize = 200;
 
-/// Says what the run made, where it was copied, and what went wrong.
-pub(super) fn print(printer: &Printer, outcome: &Outcome, out: Option<&Path>) {
+/// What becomes of the files that a run made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Files<'a> {
+    /// They were copied into this directory.
+    Copied(&'a Path),
+    /// They stay in the session that is in this file.
+    Kept(&'a Path),
+    ThrownAway,
+}
+
+/// Says what the run made, what became of it, and what went wrong.
+pub(super) fn print(printer: &Printer, outcome: &Outcome, made: Files<'_>) {
     if !outcome.result.is_null() {
         let value = shorten(&plain(&outcome.result.to_string()), MOST_RESULT);
         printer.note(&format!("result: {value}"));
     }
-    files(printer, outcome, out);
+    files(printer, outcome, made);
     cuts(printer, outcome);
     failure(printer, outcome);
 }
 
-fn files(printer: &Printer, outcome: &Outcome, out: Option<&Path>) {
+fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {
     if outcome.files.is_empty() {
         return;
     }
     let made = count(outcome.files.len() as u64, "file");
     printer.note(&printer.paint_note(
         Tone::Strong,
-        &match out {
-            Some(dir) => format!("made {made}, copied to {}", dir.display()),
-            None => format!("made {made}, thrown away without --out DIR"),
+        &match fate {
+            Files::Copied(dir) => format!("made {made}, copied to {}", dir.display()),
+            Files::Kept(file) => format!("made {made}, kept in {}", file.display()),
+            Files::ThrownAway => format!("made {made}, thrown away without --out DIR"),
         },
     ));
     let listed = outcome.files.iter().take(MOST_FILES);
@@ -55,7 +66,8 @@ fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
     [plain(&file.path), size(file.size), kind]
 }
 
-fn cuts(printer: &Printer, outcome: &Outcome) {
+/// Says what was cut.
+pub(in crate::cli) fn cuts(printer: &Printer, outcome: &Outcome) {
     for cut in &outcome.truncated {
         let usage = &outcome.usage;
         printer.note(&match cut {
@@ -71,7 +83,8 @@ fn output_cut(name: &str, written: u64) -> String {
     format!("{name} was cut: the code wrote {}; --output-limit keeps more", size(written))
 }
 
-fn failure(printer: &Printer, outcome: &Outcome) {
+/// Says what went wrong, unless the code's own output has said it.
+pub(in crate::cli) fn failure(printer: &Printer, outcome: &Outcome) {
     let Some(error) = &outcome.error else {
         return;
     };

@@ -1,7 +1,7 @@
 use super::*;
 
 #[cfg(unix)]
-fn signal(child: &Child, name: &str) {
+pub(super) fn signal(child: &Child, name: &str) {
     let kill = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
 }

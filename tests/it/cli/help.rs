@@ -2,9 +2,10 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 15] = [
         &[],
         &["run"],
+        &["repl"],
         &["batch"],
         &["check"],
         &["setup"],

@@ -1,0 +1,329 @@
+//! `belljar repl`: Python, typed into a session.
+
+mod act;
+mod block;
+mod command;
+mod complete;
+mod figures;
+mod lines;
+mod named;
+mod options;
+mod show;
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use belljar::{Outcome, Request, Runtime, Session};
+
+use super::args::Global;
+use super::exit::{self, Exit, Usage};
+use super::interrupt::Interrupt;
+use super::printer::{OutputError, Printer, Tone};
+use super::run::Live;
+use super::session_file::{SessionFile, founding};
+use super::text::plain;
+use super::{engine, source};
+use block::{Block, is_idle};
+use command::Command;
+use complete::Words;
+use figures::Figures;
+use lines::{Ask, Entered, Lines};
+use named::Named;
+pub(super) use options::ReplArgs;
+
+/// Reads lines and runs them until the user leaves.
+pub(super) fn repl(
+    args: ReplArgs,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
+    let request = args.request()?;
+    let runtime = engine::start(global, printer)?;
+    let reactor = engine::reactor()?;
+    let foreground = Arc::new(Foreground::default());
+    let interrupt = {
+        let foreground = Arc::clone(&foreground);
+        Interrupt::watch_except(move || foreground.interrupt())
+    };
+    let ended = reactor.block_on(async {
+        let opened = tokio::select! {
+            biased;
+            exit = interrupt.arrived() => return Ok(exit),
+            opened = open(&runtime, request, &args, printer) => opened?,
+        };
+        let (file, session, request) = opened;
+        let mut repl = Repl {
+            sessions: Named::new(session),
+            runtime,
+            request,
+            words: Arc::new(Words::new()),
+            figures: Figures::new(args.out),
+            is_typed: std::io::stdin().is_terminal() && printer.out_is_terminal(),
+            file,
+            foreground,
+            interrupt,
+            printer,
+        };
+        let talked = repl.talk().await;
+        repl.leave(talked).await
+    });
+    // A thread that waits for a file or a line is not waited for.
+    reactor.shutdown_background();
+    ended
+}
+
+/// The session to begin with, its file, and what its lines ask for.
+async fn open(
+    runtime: &Runtime,
+    mut request: Request,
+    args: &ReplArgs,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<(Option<SessionFile>, Session, Request)> {
+    let Some(path) = args.session.clone() else {
+        let session = runtime.session(founding(&mut request)).await?;
+        session.check(&Request {
+            code: "1".to_owned(),
+            ..request.clone()
+        })?;
+        return Ok((None, session, request));
+    };
+    let waiting = Arc::clone(printer);
+    let claiming = tokio::task::spawn_blocking(move || SessionFile::wait_for(&path, &waiting));
+    let file = claiming.await.context("cannot wait on a thread")??;
+    let (session, is_restored) = file.open(runtime, &mut request).await?;
+    if is_restored {
+        let runs = session.execution().await;
+        printer.note(&format!("{}: the state after run {runs}", file.path().display()));
+    }
+    Ok((Some(file), session, request))
+}
+
+/// What Ctrl-C is about.
+#[derive(Default)]
+struct Foreground {
+    running: Mutex<Option<Session>>,
+    /// The terminal is the user's own: there Ctrl-C ends what runs, and never the prompt.
+    is_typed: AtomicBool,
+}
+
+impl Foreground {
+    /// Interrupts the code that is running; false when Ctrl-C is to end the command.
+    fn interrupt(&self) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let interrupted = running.as_ref().is_some_and(Session::interrupt);
+        interrupted || self.is_typed.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, session: Option<&Session>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = session.cloned();
+    }
+}
+
+/// A prompt with all that belongs to it.
+struct Repl<'a> {
+    runtime: Runtime,
+    sessions: Named,
+    /// What every line asks for besides its code.
+    request: Request,
+    words: Arc<Words>,
+    figures: Figures,
+    /// Somebody types at a terminal.
+    is_typed: bool,
+    file: Option<SessionFile>,
+    foreground: Arc<Foreground>,
+    interrupt: Arc<Interrupt>,
+    printer: &'a Arc<Printer>,
+}
+
+impl Repl<'_> {
+    /// Reads and runs until the end of the input.
+    async fn talk(&mut self) -> anyhow::Result<Exit> {
+        let mut lines = self.lines().context("cannot read lines")?;
+        let mut block = Block::default();
+        let mut remember = None;
+        loop {
+            let ask = self.ask(&block, remember.take());
+            let entered = tokio::select! {
+                biased;
+                exit = self.interrupt.arrived() => return Ok(exit),
+                entered = lines.next(ask) => {
+                    entered.map_err(|e| source::unreadable("standard input", e))?
+                }
+            };
+            let code = match entered {
+                Entered::Cleared => {
+                    block.clear();
+                    continue;
+                }
+                Entered::End if block.is_empty() => {
+                    if self.is_typed {
+                        self.printer.line("")?;
+                    }
+                    return Ok(Exit::Success);
+                }
+                Entered::End => block.take(),
+                Entered::Text(line) if block.is_empty() && Command::leaves(&line) => {
+                    return Ok(Exit::Success);
+                }
+                Entered::Text(line) if block.is_empty() && line.starts_with('%') => {
+                    remember = Some(line.clone());
+                    match self.command(&line).await? {
+                        ControlFlow::Continue(()) => continue,
+                        ControlFlow::Break(exit) => return Ok(exit),
+                    }
+                }
+                Entered::Text(line) => match block.push(&line) {
+                    Some(code) => code,
+                    None => continue,
+                },
+            };
+            if is_idle(&code) {
+                continue;
+            }
+            remember = Some(code.trim_end().to_owned());
+            if let ControlFlow::Break(exit) = self.execute(code).await? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    fn lines(&self) -> std::io::Result<Lines> {
+        if !self.is_typed {
+            return Lines::piped();
+        }
+        self.foreground.is_typed.store(true, Ordering::Relaxed);
+        self.printer.note(&format!(
+            "belljar {}, image {}; %help lists what there is besides Python",
+            env!("CARGO_PKG_VERSION"),
+            self.sessions.current().info().image
+        ));
+        Lines::typed(Arc::clone(&self.words))
+    }
+
+    fn ask(&self, block: &Block, remember: Option<String>) -> Ask {
+        let name = if self.sessions.is_only() {
+            String::new()
+        } else {
+            format!("[{}] ", plain(self.sessions.name()))
+        };
+        Ask {
+            prompt: format!("{name}{}", if block.is_empty() { ">>> " } else { "... " }),
+            indent: block.indent(),
+            remember,
+        }
+    }
+
+    /// Runs a command; what is wrong with it is said, and nothing else comes of it.
+    async fn command(&mut self, line: &str) -> anyhow::Result<ControlFlow<Exit>> {
+        let done = match Command::parse(&line[1..]) {
+            Ok(Command::Quit) => return Ok(ControlFlow::Break(Exit::Success)),
+            Ok(Command::Time(code)) => return self.time(code).await,
+            Ok(command) => self.act(command).await,
+            Err(error) => Err(error.into()),
+        };
+        self.survive(done.err())?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Runs code and says what came of it.
+    async fn execute(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit>> {
+        Ok(match self.run(code).await? {
+            ControlFlow::Continue(_) => ControlFlow::Continue(()),
+            ControlFlow::Break(exit) => ControlFlow::Break(exit),
+        })
+    }
+
+    /// The same, and how long it took.
+    async fn time(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit>> {
+        match self.run(code).await? {
+            ControlFlow::Break(exit) => return Ok(ControlFlow::Break(exit)),
+            ControlFlow::Continue(Some(outcome)) => self.printer.line(&show::time(&outcome))?,
+            ControlFlow::Continue(None) => {}
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The outcome of code, unless the engine failed, which it said then.
+    async fn run(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit, Option<Outcome>>> {
+        self.words.learn(&code);
+        let session = self.sessions.current().clone();
+        let request = Request {
+            code,
+            ..self.request.clone()
+        };
+        let live = Arc::new(Live::new(Arc::clone(self.printer)));
+        self.foreground.set(Some(&session));
+        let ran = tokio::select! {
+            biased;
+            exit = self.interrupt.arrived() => return Ok(ControlFlow::Break(exit)),
+            error = live.failed() => return Err(error.into()),
+            ran = session.run_watched(request, live.clone()) => ran,
+        };
+        self.foreground.set(None);
+        if let Some(error) = live.take() {
+            return Err(error.into());
+        }
+        let outcome = match ran {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.survive(Some(error.into()))?;
+                return Ok(ControlFlow::Continue(None));
+            }
+        };
+        self.printer.end_line()?;
+        // What a restored session was given beside its state, it has from here on.
+        self.request.files.clear();
+        self.request.env.clear();
+        show::outcome(self.printer, &outcome);
+        match self.figures.save(&session, &outcome).await {
+            Ok(saved) => show::figures(self.printer, &saved),
+            Err(error) => self.survive(Some(error))?,
+        }
+        Ok(ControlFlow::Continue(Some(outcome)))
+    }
+
+    /// Says what went wrong and goes on, unless nobody could read any more.
+    fn survive(&self, error: Option<anyhow::Error>) -> anyhow::Result<()> {
+        match error {
+            Some(error) if error.is::<OutputError>() => Err(error),
+            Some(error) => {
+                exit::report(self.printer, &error);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the session to its file, and ends everything.
+    async fn leave(self, talked: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+        self.foreground.set(None);
+        let session = self.sessions.current();
+        let saved = match &self.file {
+            Some(file) => {
+                let name = file.path().display();
+                let saved = file.save(session).await;
+                if saved.is_ok() {
+                    let note = format!("saved {} to {name}", self.sessions.name());
+                    self.printer.note(&self.printer.paint_note(Tone::Faint, &note));
+                }
+                saved.with_context(|| format!("{name} keeps the state before"))
+            }
+            None => Ok(()),
+        };
+        self.sessions.close();
+        let exit = talked?;
+        saved?;
+        Ok(exit)
+    }
+
+    /// The file, when it is the one that this prompt holds already, or one that it takes for now.
+    fn claim(&self, path: &std::path::Path) -> Result<Option<SessionFile>, Usage> {
+        match &self.file {
+            Some(file) if file.is(path) => Ok(None),
+            _ => Ok(Some(SessionFile::take(path)?)),
+        }
+    }
+}

@@ -3,15 +3,18 @@
 //!
 //! `cargo bench --bench promises`, on a machine that does nothing else.
 
-use std::cell::RefCell;
+mod measure;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use belljar::{Request, Runtime};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
+
+use measure::{ms, promise, resident_kib, timed};
 
 const REGRESSION: &str = "
 import numpy as np
@@ -29,44 +32,6 @@ plt.plot([1, 2, 3], [4, 1, 2])
 plt.savefig('plot.png')
 plt.close()
 ";
-
-/// Measures `once` with criterion and prints its median beside `budget`.
-fn promise(c: &mut Criterion, name: &str, budget: Duration, mut once: impl FnMut() -> Duration) {
-    let times = RefCell::new(Vec::new());
-    c.bench_function(name, |b| {
-        b.iter_custom(|count| {
-            (0..count)
-                .map(|_| {
-                    let time = once();
-                    times.borrow_mut().push(time);
-                    time
-                })
-                .sum()
-        });
-    });
-    let mut times = times.into_inner();
-    times.sort();
-    let Some(median) = times.get(times.len() / 2) else {
-        return; // another bench was asked for
-    };
-    let verdict = if *median <= budget { "kept" } else { "MISSED" };
-    println!(
-        "PROMISE {name}: median {median:.2?} of {} runs, budget {budget:.2?}: {verdict}",
-        times.len()
-    );
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> Duration {
-    let start = Instant::now();
-    let value = work();
-    let time = start.elapsed();
-    drop(value);
-    time
-}
-
-fn ms(ms: f64) -> Duration {
-    Duration::from_secs_f64(ms / 1_000.0)
-}
 
 fn sandboxes(c: &mut Criterion) {
     let runtime = Runtime::builder().build().expect("a runtime");
@@ -155,13 +120,6 @@ impl belljar::OutputWatcher for Started {
             self.0.add_permits(1);
         }
     }
-}
-
-/// Memory of this process that is its own: what it shares with the page cache is not counted.
-fn resident_kib() -> i64 {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
-    let dirty = text.lines().filter(|line| line.starts_with("Private_Dirty"));
-    dirty.filter_map(|line| line.split_whitespace().nth(1)?.parse::<i64>().ok()).sum()
 }
 
 /// Whole processes, as a shell starts them.

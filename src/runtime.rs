@@ -16,7 +16,7 @@ use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
 use crate::policy::{Bounds, resolve};
 use crate::progress::{Progress, Silent};
-use crate::request::{Policy, Request, Rules};
+use crate::request::{Mount, Policy, Request, Rules};
 use crate::run::{self, CheckReport, Run, Tools};
 use crate::session::{Session, SessionBounds, SessionOptions, Sessions};
 use crate::workspace::Workspaces;
@@ -328,7 +328,22 @@ impl Runtime {
     /// When the file is not a whole checkpoint of this version, the image that it needs is not
     /// there, or the engine fails.
     pub async fn restore(&self, checkpoint: &Path) -> Result<Session, Error> {
-        self.sessions.restore(checkpoint).await
+        self.restore_with(checkpoint, Vec::new()).await
+    }
+
+    /// Like [`restore`](Self::restore), for a session that sees directories of the host: which ones
+    /// is not up to the file, so each place where it sees one is given here.
+    ///
+    /// # Errors
+    ///
+    /// As for [`restore`](Self::restore), and [`SessionError::Mounts`](crate::SessionError::Mounts)
+    /// when these are other places.
+    pub async fn restore_with(
+        &self,
+        checkpoint: &Path,
+        mounts: Vec<Mount>,
+    ) -> Result<Session, Error> {
+        self.sessions.restore(checkpoint, mounts).await
     }
 
     /// All sessions of this runtime.

@@ -95,7 +95,8 @@ impl SessionFile {
         if !self.path.exists() {
             return Ok((runtime.session(founding(request)).await?, false));
         }
-        let session = runtime.restore(&self.path).await?;
+        let mounts = std::mem::take(&mut request.mounts);
+        let session = runtime.restore_with(&self.path, mounts).await?;
         session.check(request).map_err(|error| self.explain(error))?;
         Ok((session, true))
     }

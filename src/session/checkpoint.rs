@@ -18,7 +18,7 @@ use crate::cache::create_atomically;
 use crate::error::Error;
 use crate::image::Image;
 use crate::policy::Bounds;
-use crate::request::ImageChoice;
+use crate::request::{ImageChoice, Mount};
 
 /// A session on the disk, removed from there when dropped.
 pub(super) struct Suspended {
@@ -37,7 +37,8 @@ impl Suspended {
     pub(super) async fn read(&self, inner: &Inner) -> Result<Past, Error> {
         let opened = open(&self.path).await?;
         let keeping = Arc::clone(&inner.keeping);
-        let read = opened.read(Arc::clone(&inner.image), keeping, inner.engine.ceilings).await?;
+        let (image, mounts) = (Arc::clone(&inner.image), inner.ground.mounts.clone());
+        let read = opened.read(image, mounts, keeping, inner.engine.ceilings).await?;
         Ok(read.past)
     }
 }
@@ -124,11 +125,12 @@ impl Checkpoint {
     pub(super) async fn read(
         self,
         image: Arc<Image>,
+        mounts: Vec<Mount>,
         keeping: Arc<Keeping>,
         ceilings: Bounds,
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || opened.read(&image, &keeping, &ceilings, &path)).await
+        blocking(move || opened.read(&image, mounts, &keeping, &ceilings, &path)).await
     }
 }
 

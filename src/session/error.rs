@@ -58,6 +58,18 @@ pub enum SessionError {
         /// The image's name.
         image: String,
     },
+    /// The session sees directories of the host, and other ones were given for it or none.
+    #[error(
+        "{path} is a session with {expected} mounted, which is not what is mounted for it now",
+        path = path.display(),
+        expected = if expected.is_empty() { "nothing".to_owned() } else { expected.join(", ") }
+    )]
+    Mounts {
+        /// The file.
+        path: PathBuf,
+        /// Where the session sees directories of the host.
+        expected: Vec<String>,
+    },
     /// The operating system refused something.
     #[error("cannot {action} the checkpoint {path}", path = path.display())]
     Io {
@@ -80,6 +92,10 @@ impl Hint for SessionError {
             Self::Format { .. } => "take another copy of it; the file itself is unchanged",
             Self::Image { .. } => {
                 "restore it with the version of belljar that made it, or build that image again"
+            }
+            Self::Mounts { .. } => {
+                "mount a directory at each of these and at no other; a checkpoint does not choose \
+                 what of the host is shown"
             }
             Self::Io { .. } => return None,
         };

@@ -16,7 +16,7 @@ use crate::image::Image;
 use crate::live::entropy;
 use crate::memory::PageStore;
 use crate::policy::resolve;
-use crate::request::Request;
+use crate::request::{Mount, Request};
 use crate::workspace::Spool;
 
 /// The sessions of a runtime.
@@ -183,13 +183,13 @@ impl Sessions {
         Ok(self.register(inner, core, coming).await)
     }
 
-    pub(crate) async fn restore(&self, path: &Path) -> Result<Session, Error> {
+    pub(crate) async fn restore(&self, path: &Path, mounts: Vec<Mount>) -> Result<Session, Error> {
         let coming = self.shared.admit()?;
         let engine = &self.shared.engine;
         let keeping = self.shared.keeping()?;
         let opened = checkpoint::open(path).await?;
         let image = engine.image(opened.image(), "").await?;
-        let read = opened.read(Arc::clone(&image), keeping, engine.ceilings).await?;
+        let read = opened.read(Arc::clone(&image), mounts, keeping, engine.ceilings).await?;
         let entropy = entropy(read.ground.deterministic.as_ref())?;
         let inner = self.inner(image, read.ground, None)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);

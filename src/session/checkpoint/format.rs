@@ -31,7 +31,8 @@ pub(super) struct Manifest {
     /// Which belljar wrote it, for people.
     pub written_by: String,
     pub image: ImageReference,
-    pub mounts: Vec<MountPoint>,
+    /// Where the session sees directories of the host. Which ones, whoever restores it says.
+    pub mounts: Vec<String>,
     pub bounds: RunBounds,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
@@ -58,13 +59,6 @@ pub(super) struct ImageReference {
     pub name: String,
     /// SHA-256 of its memory.
     pub memory: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MountPoint {
-    pub host: std::path::PathBuf,
-    pub guest: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

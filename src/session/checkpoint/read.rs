@@ -105,6 +105,7 @@ impl<R: Read + Seek> Opened<R> {
     pub(super) fn read(
         self,
         image: &Image,
+        mounts: Vec<Mount>,
         keeping: &Keeping,
         ceilings: &Bounds,
         path: &Path,
@@ -116,7 +117,7 @@ impl<R: Read + Seek> Opened<R> {
             }
             .into());
         }
-        let (ground, bounds) = ground(&self.manifest, ceilings)?;
+        let (ground, bounds) = ground(&self.manifest, mounts, ceilings, path)?;
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
@@ -200,16 +201,21 @@ impl Room {
 }
 
 /// What holds for the session, if this runtime allows it.
-fn ground(manifest: &Manifest, ceilings: &Bounds) -> Result<(Ground, Bounds), crate::error::Error> {
+fn ground(
+    manifest: &Manifest,
+    mounts: Vec<Mount>,
+    ceilings: &Bounds,
+    path: &Path,
+) -> Result<(Ground, Bounds), crate::error::Error> {
     let asked = &manifest.bounds;
-    let mounts: Vec<Mount> = manifest
-        .mounts
-        .iter()
-        .map(|mount| Mount {
-            host: mount.host.clone(),
-            guest: mount.guest.clone(),
-        })
-        .collect();
+    let given = |guest: &String| mounts.iter().any(|mount| mount.guest == *guest);
+    if !manifest.mounts.iter().all(given) || mounts.len() != manifest.mounts.len() {
+        return Err(SessionError::Mounts {
+            path: path.to_owned(),
+            expected: manifest.mounts.clone(),
+        }
+        .into());
+    }
     let request = Request {
         mounts,
         limits: Limits {
@@ -511,7 +517,8 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
         check_sum(&mut from).ok()?;
     }
     let opened = Opened::manifest(from).ok()?;
-    let (ground, bounds) = ground(&opened.manifest, &Bounds::CEILINGS).ok()?;
+    let (ground, bounds) =
+        ground(&opened.manifest, Vec::new(), &Bounds::CEILINGS, Path::new("(bytes)")).ok()?;
     let room = Room { image: 0, bounds };
     // Larger ones are as good, and slow.
     let files = opened.manifest.files.iter().fold(0u64, |sum, size| sum.saturating_add(*size));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, Manifest, MountPoint, NodeEntry, RunBounds, StateEntry, VERSION,
+    CHUNK, ImageReference, MAGIC, Manifest, NodeEntry, RunBounds, StateEntry, VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
@@ -88,14 +88,7 @@ impl Frozen {
                 name: self.image.manifest.name.clone(),
                 memory: self.image.identity.clone(),
             },
-            mounts: ground
-                .mounts
-                .iter()
-                .map(|mount| MountPoint {
-                    host: mount.host.clone(),
-                    guest: mount.guest.clone(),
-                })
-                .collect(),
+            mounts: ground.mounts.iter().map(|mount| mount.guest.clone()).collect(),
             bounds: RunBounds {
                 timeout: bounds.timeout,
                 memory: bounds.memory,

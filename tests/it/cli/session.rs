@@ -114,10 +114,15 @@ fn what_a_session_was_made_with_holds() {
     let first = on(&folder, &[&made_with[..], &["--env", "A=b", "-c", code]].concat()).exits(0);
     assert!(first.stdout.starts_with("17672256"), "{}", first.stdout);
     let code = "import os\nopen('/data/in.txt').read(), open('in.txt').read(), os.environ['A']";
-    assert_eq!(on(&folder, &["-c", code]).exits(0).stdout, "('given', 'given', 'b')\n");
+    let again = ["--mount", ".:/data", "-c", code];
+    assert_eq!(on(&folder, &again).exits(0).stdout, "('given', 'given', 'b')\n");
+    // What of the host is shown is not up to the file.
+    let refused = on(&folder, &["-c", code]).exits(2).stderr;
+    assert!(refused.contains("is a session with /data mounted"), "{refused}");
     fs::write(folder.path().join("later"), "later").unwrap();
     let code = "open('later').read()";
-    assert_eq!(on(&folder, &["--file", "later", "-c", code]).exits(0).stdout, "later\n");
+    let later = ["--mount", ".:/data", "--file", "later", "-c", code];
+    assert_eq!(on(&folder, &later).exits(0).stdout, "later\n");
 }
 
 #[test]

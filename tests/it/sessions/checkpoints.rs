@@ -122,7 +122,18 @@ fn limits_and_mounts_go_along() {
         crate::support::succeeded(&run(&session, Request::new("import os\nx = os.sep")).await);
         session.checkpoint(&path).await.unwrap();
         session.close();
-        let restored = restore(runtime(), &path).await;
+        let (error, hint) = super::told(runtime().restore(&path).await);
+        assert!(
+            error.ends_with(
+                "is a session with /data mounted, which is not what is mounted for it now"
+            )
+        );
+        assert!(hint.unwrap().starts_with("mount a directory at each of these"));
+        let mount = belljar::Mount {
+            host: dir.path().to_owned(),
+            guest: "/data".into(),
+        };
+        let restored = runtime().restore_with(&path, vec![mount]).await.unwrap();
         let refused = run(&restored, Request::new("eval('1')")).await;
         crate::support::failed(&refused, belljar::ErrorKind::Policy);
         let mounted = Request::new("import io\nprint(io.open('/data/given.txt').read())");

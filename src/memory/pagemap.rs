@@ -86,16 +86,17 @@ pub(super) fn private_pages(range: Range<usize>, most_bytes: usize) -> Option<Ve
     (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= most_bytes).then_some(found)
 }
 
-/// The address ranges within `range` that have been written since the last call for them, or since
-/// they were mapped. `range` is watched ([`super::watch`]). `None` when this kernel cannot tell.
-pub(super) fn written_pages(range: Range<usize>) -> Option<Vec<Range<usize>>> {
+/// The address ranges within `range` that have been written since they were last protected, or
+/// since they were mapped; with `protect` they are protected again. `range` is watched
+/// ([`super::watch`]). `None` when this kernel cannot tell.
+pub(super) fn written_pages(range: Range<usize>, protect: bool) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = range.start;
     while at < range.end {
         let part = at..range.end.min(at + PART);
         at = part.end;
         let looking_for = ScanArguments {
-            flags: PROTECT_MATCHING | CHECK_WATCHED,
+            flags: CHECK_WATCHED | if protect { PROTECT_MATCHING } else { 0 },
             category_inverted: PAGE_IS_FILE | PAGE_IS_ZERO,
             category_mask: PAGE_IS_FILE | PAGE_IS_ZERO | PAGE_IS_WRITTEN,
             category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,

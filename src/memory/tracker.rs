@@ -19,6 +19,8 @@ pub(crate) struct Tracker {
     /// How many bytes from its start the kernel watches.
     #[cfg(target_os = "linux")]
     watched: usize,
+    #[cfg(target_os = "linux")]
+    busy: Busy,
 }
 
 /// Pages in a row from which on a capture leaves them to the file alone: until the guest writes to
@@ -39,6 +41,8 @@ impl Tracker {
             image: image.clone(),
             #[cfg(target_os = "linux")]
             watched: 0,
+            #[cfg(target_os = "linux")]
+            busy: Busy::default(),
         }
     }
 
@@ -82,6 +86,7 @@ impl Tracker {
             }
             // What was just copied is not a change.
             self.written(memory);
+            self.busy.forget();
             return Ok(());
         }
         for stretch in pages.stretches() {
@@ -110,13 +115,80 @@ impl Tracker {
         let (start, end) = (all.start as usize, all.end as usize);
         if self.watched != memory.len() {
             self.watched = 0;
+            self.busy.forget();
             if !watch::watch(start..end) {
                 return None;
             }
             self.watched = memory.len();
         }
-        Some(within(&pagemap::written_pages(start..end)?, start))
+        let written = pagemap::written_pages(start..end, false)?;
+        match self.busy.settled(&written) {
+            // A page that is not protected is written as far as the kernel can tell: it is looked
+            // at every time.
+            Some(settled) => {
+                for range in settled {
+                    pagemap::written_pages(range, true)?;
+                }
+            }
+            None => {
+                pagemap::written_pages(start..end, true)?;
+            }
+        }
+        Some(within(&written, start))
     }
+}
+
+/// Which pages every run writes to. Noticing a write costs a page fault, so these are left
+/// unprotected, and looked at after every run.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Default)]
+struct Busy {
+    /// The pages written before the last capture, by address, sorted.
+    last: Vec<usize>,
+    captures: u32,
+}
+
+/// Captures after which busy pages are found anew.
+#[cfg(target_os = "linux")]
+const BUSY_FOR: u32 = 64;
+/// The most ranges that are protected one by one, rather than all that was written.
+#[cfg(target_os = "linux")]
+const MOST_APART: usize = 48;
+
+#[cfg(target_os = "linux")]
+impl Busy {
+    fn forget(&mut self) {
+        self.last.clear();
+    }
+
+    /// What of `written` was not written before the last capture as well, to be protected; `None`
+    /// for all of it.
+    fn settled(&mut self, written: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
+        let mut settled: Vec<Range<usize>> = Vec::new();
+        let mut now = Vec::new();
+        for page in written.iter().flat_map(|range| range.clone().step_by(PAGE)) {
+            now.push(page);
+            if self.last.binary_search(&page).is_err() {
+                match settled.last_mut() {
+                    Some(last) if last.end == page => last.end += PAGE,
+                    _ => settled.push(page..page + PAGE),
+                }
+            }
+        }
+        self.captures += 1;
+        if settled.len() > MOST_APART || self.captures.is_multiple_of(BUSY_FOR) {
+            self.last = now;
+            return None;
+        }
+        self.last = now;
+        Some(settled)
+    }
+}
+
+/// Addresses as offsets from `start`.
+#[cfg(target_os = "linux")]
+fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
+    addresses.iter().map(|range| range.start - start..range.end - start).collect()
 }
 
 /// All of it, as one range.
@@ -130,12 +202,6 @@ fn private(memory: &[u8]) -> Option<Vec<Range<usize>>> {
     let all = memory.as_ptr_range();
     let (start, end) = (all.start as usize, all.end as usize);
     Some(within(&pagemap::private_pages(start..end, usize::MAX)?, start))
-}
-
-/// Addresses as offsets from `start`.
-#[cfg(target_os = "linux")]
-fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
-    addresses.iter().map(|range| range.start - start..range.end - start).collect()
 }
 
 /// The pages among `candidates` that are not what they were. A page that `before` does not hold was

@@ -97,8 +97,13 @@ fn checkpoints(c: &mut Criterion) {
     promise(c, "session: checkpoint to a file", ms(50.0), || {
         timed(|| tokio.block_on(session.checkpoint(&path)).expect("a checkpoint"))
     });
-    let bytes = path.metadata().expect("a checkpoint").len();
-    println!("a checkpoint of 20 MiB of random numbers and five runs: {:.1} MiB", mib(bytes));
+    let Ok(written) = path.metadata() else {
+        return; // another bench was asked for
+    };
+    println!(
+        "a checkpoint of 20 MiB of random numbers and five runs: {:.1} MiB",
+        mib(written.len())
+    );
     promise(c, "session: restore from a file to the first result", ms(30.0), || {
         tokio.block_on(async {
             let start = Instant::now();

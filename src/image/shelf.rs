@@ -79,18 +79,21 @@ impl Shelf {
         if let Some(recipe) = BUILT_IN.iter().find(|recipe| recipe.name == name) {
             return Ok((recipe.clone(), Vec::new()));
         }
+        // A name that comes from a file must not lead to another directory.
+        let known = self.names()?;
+        let is_known = known.iter().any(|known| known == name);
+        let unknown = || ImageError::Unknown {
+            name: name.to_owned(),
+            known,
+        };
+        if !is_known {
+            return Err(unknown().into());
+        }
         let path = self.recipe_path(name)?;
-        let unknown = || {
-            Ok::<_, BakeError>(ImageError::Unknown {
-                name: name.to_owned(),
-                known: self.names()?,
-            })
-        };
-        let Ok(text) = fs::read(&path) else {
-            return Err(unknown()?.into());
-        };
-        let Ok(stored) = serde_json::from_slice::<StoredRecipe>(&text) else {
-            return Err(unknown()?.into());
+        let text = fs::read(&path).ok();
+        let Some(stored) = text.and_then(|text| serde_json::from_slice::<StoredRecipe>(&text).ok())
+        else {
+            return Err(unknown().into());
         };
         Ok((Recipe::parse(&stored.recipe, &path)?, stored.packages))
     }

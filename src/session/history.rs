@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 pub struct HistoryEntry {
     /// Its number, counting from 1.
     pub execution: u64,
-    /// The code that ran.
+    /// The code that ran; of long code the first 64 KiB.
     pub code: String,
     /// Whether it succeeded.
     pub success: bool,
@@ -26,6 +26,9 @@ pub struct HistoryEntry {
     /// Fuel that it used.
     pub fuel: u64,
 }
+
+/// What is kept of a run's code, in bytes.
+const MOST_CODE: usize = 64 << 10;
 
 /// The runs that a session remembers, the latest last.
 #[derive(Clone, Debug)]
@@ -121,7 +124,7 @@ impl HistoryEntry {
     pub(super) fn of(outcome: &Outcome, execution: u64) -> Self {
         Self {
             execution,
-            code: outcome.code.clone(),
+            code: outcome.code[..outcome.code.floor_char_boundary(MOST_CODE)].to_owned(),
             success: outcome.success,
             error: outcome.error.clone(),
             wall_ms: outcome.usage.wall_ms,

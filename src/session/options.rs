@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Bounds;
 use crate::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
 
 /// How a session starts, and what holds for all of its life.
@@ -60,10 +61,24 @@ pub struct SessionLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryBounds {
-    /// Runs. Default 100.
+    /// Runs. Default 100, at most 10,000.
     pub runs: usize,
-    /// Bytes of memory and files that only earlier states hold. Default 64 MiB.
+    /// Bytes of memory and files that only earlier states hold. Default 64 MiB, at most as much as
+    /// the runtime allows a run to have in memory.
     pub bytes: u64,
+}
+
+/// The longest history.
+pub(super) const MOST_RUNS: usize = 10_000;
+
+impl HistoryBounds {
+    /// These, as far as a runtime with such ceilings allows them.
+    pub(super) fn within(self, ceilings: &Bounds) -> Self {
+        Self {
+            runs: self.runs.min(MOST_RUNS),
+            bytes: self.bytes.min(ceilings.memory),
+        }
+    }
 }
 
 impl Default for HistoryBounds {
@@ -240,7 +255,7 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<String> {
 pub(super) struct Ground {
     pub mounts: Vec<Mount>,
     /// Of a run that asks for nothing else; those of memory, workspace and files for all.
-    pub bounds: crate::policy::Bounds,
+    pub bounds: Bounds,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,

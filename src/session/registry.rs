@@ -174,7 +174,7 @@ impl Sessions {
             policy,
             deterministic,
             limits,
-            history,
+            history: history.within(&engine.ceilings),
         };
         let entropy = entropy(ground.deterministic.as_ref())?;
         let inner = self.inner(image, ground, client)?;

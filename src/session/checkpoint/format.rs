@@ -22,7 +22,7 @@ pub(super) const CHUNK: usize = 1 << 20;
 /// Bytes of the checksum.
 pub(super) const SUM: usize = 32;
 /// The longest manifest, in bytes.
-pub(super) const MOST_MANIFEST: u32 = 256 << 20;
+pub(super) const MOST_MANIFEST: u32 = 64 << 20;
 
 /// Everything about a session but the bytes of its pages and files.
 #[derive(Debug, Serialize, Deserialize)]

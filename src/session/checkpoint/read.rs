@@ -16,13 +16,13 @@ use crate::request::{ImageChoice, Limits, Mount, Request};
 use crate::session::SessionError;
 use crate::session::core::Past;
 use crate::session::history::History;
-use crate::session::options::Ground;
+use crate::session::options::{Ground, MOST_RUNS};
 use crate::session::registry::Keeping;
 use crate::session::state::State;
 use crate::workspace::{Contents, Node, Spool, StoredFile};
 
 // Bounds on what a file can make us do.
-const MOST_STATES: usize = 10_000;
+const MOST_STATES: usize = MOST_RUNS + 2;
 const MOST_NODES: usize = 500_000;
 const MOST_DESCRIPTORS: usize = 256;
 const MOST_DESCRIPTOR_NUMBER: i32 = 4096;
@@ -121,6 +121,7 @@ impl<R: Read + Seek> Opened<R> {
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
+            ceilings: *ceilings,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
         let history = History::new(ground.history);
@@ -176,18 +177,21 @@ struct Room {
     /// Bytes of the image's memory.
     image: u64,
     bounds: Bounds,
+    /// What the file says of itself beyond its bounds counts up to these.
+    ceilings: Bounds,
 }
 
 impl Room {
     fn check(&self, manifest: &Manifest) -> Result<(), Problem> {
         let each = self.image.saturating_add(self.bounds.memory);
-        let kept = manifest.history_bounds.bytes;
+        let kept = manifest.history_bounds.bytes.min(self.ceilings.memory);
         let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
         // The first state, the latest, and what the history may hold besides.
         if pages > each.saturating_mul(3).saturating_add(kept) {
             return Err(Problem::Format("it holds more memory than its limits allow"));
         }
         let placed = manifest.states.iter().map(|state| state.placed.0).max().unwrap_or(0);
+        let placed = placed.min(self.ceilings.workspace);
         let files = manifest.files.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         let most = self.bounds.workspace.saturating_add(placed).saturating_mul(3);
         if files.is_none_or(|bytes| bytes > most.saturating_add(kept)) {
@@ -519,7 +523,11 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let opened = Opened::manifest(from).ok()?;
     let (ground, bounds) =
         ground(&opened.manifest, Vec::new(), &Bounds::CEILINGS, Path::new("(bytes)")).ok()?;
-    let room = Room { image: 0, bounds };
+    let room = Room {
+        image: 0,
+        bounds,
+        ceilings: Bounds::CEILINGS,
+    };
     // Larger ones are as good, and slow.
     let files = opened.manifest.files.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
     if opened.manifest.pages > 4096 || files > 16 << 20 {

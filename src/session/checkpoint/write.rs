@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, Manifest, NodeEntry, RunBounds, StateEntry, VERSION,
+    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, RunBounds, StateEntry, VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
@@ -46,6 +46,10 @@ impl Frozen {
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut body = Body::default();
         let manifest = serde_json::to_vec(&self.manifest(&mut body))?;
+        if manifest.len() > MOST_MANIFEST as usize {
+            let message = "the session has too many files or too long a history for a checkpoint";
+            return Err(io::Error::other(message));
+        }
         let compressed = zstd::bulk::compress(&manifest, LEVEL)?;
         let mut to = Summed {
             to,

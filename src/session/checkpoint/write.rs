@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, RunBounds, StateEntry, VERSION,
+    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, RunBounds, StateEntry,
+    VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;

@@ -194,7 +194,8 @@ fn ctrl_c_interrupts_what_runs_and_keeps_the_state() {
     drop(stdin);
     let ran = Ran::from(child.wait_with_output().unwrap()).exits(0);
     assert!(ran.stderr.contains("KeyboardInterrupt"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("interrupted (line 4 was running)"), "{}", ran.stderr);
+    let named = ["3", "4"].map(|line| format!("interrupted (line {line} was running)"));
+    assert!(named.iter().any(|text| ran.stderr.contains(text)), "{}", ran.stderr);
 }
 
 #[cfg(unix)]
@@ -221,6 +222,10 @@ fn a_request_to_end_saves_the_session_and_leaves_nothing_behind() {
 #[cfg(target_os = "linux")]
 #[test]
 fn it_is_pleasant_on_a_terminal() {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no `script` here, which makes terminals");
+        return;
+    }
     let folder = folder(&[]);
     let mut command = Command::new("script");
     let shell = format!("{} repl --image core --timeout 60", env!("CARGO_BIN_EXE_belljar"));
@@ -246,7 +251,8 @@ fn it_is_pleasant_on_a_terminal() {
     type_and_see("print('n', n)\r", "...     ");
     type_and_see("\r", "n 1\r\nn 2\r\n");
     type_and_see("", ">>> ");
-    type_and_see("while True: print('on')\r", "... ");
+    type_and_see("import time\r", ">>> ");
+    type_and_see("while True: print('on'); time.sleep(0.05)\r", "... ");
     type_and_see("\r", "on\r\n");
     type_and_see("\x03", "KeyboardInterrupt");
     type_and_see("", ">>> ");

@@ -37,8 +37,9 @@ impl Suspended {
     pub(super) async fn read(&self, inner: &Inner) -> Result<Past, Error> {
         let opened = open(&self.path).await?;
         let keeping = Arc::clone(&inner.keeping);
-        let read = opened.read(Arc::clone(&inner.image), keeping, inner.engine.ceilings).await?;
-        Ok(read.past)
+        // What this process wrote may be as large as it is.
+        let bounds = (inner.engine.ceilings, u64::MAX);
+        Ok(opened.read(Arc::clone(&inner.image), keeping, bounds).await?.past)
     }
 }
 
@@ -120,15 +121,16 @@ impl Checkpoint {
         &self.opened.image
     }
 
-    /// Reads everything, for a runtime that allows at most `ceilings`.
+    /// Reads everything, for a runtime that allows at most `ceilings`, and `most` bytes of memory
+    /// and files.
     pub(super) async fn read(
         self,
         image: Arc<Image>,
         keeping: Arc<Keeping>,
-        ceilings: Bounds,
+        (ceilings, most): (Bounds, u64),
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || opened.read(&image, &keeping, &ceilings, &path)).await
+        blocking(move || opened.read(&image, &keeping, (&ceilings, most), &path)).await
     }
 }
 
@@ -152,8 +154,8 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Sessi
     }
 }
 
-/// Reads a checkpoint of an image that has `image_bytes` of memory, into a store of its own: the
-/// entry for fuzzing. Returns whether it is whole.
+/// Reads a checkpoint as if its image had no memory, into a store of its own: the entry for
+/// fuzzing. Returns whether it is whole.
 #[doc(hidden)]
 pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     read::parse(bytes, check_sum).is_some()

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, Manifest, MountPoint, NodeEntry, RunBounds, StateEntry, VERSION,
+    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, MountPoint, NodeEntry, RunBounds,
+    StateEntry, VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
@@ -45,7 +46,16 @@ impl Frozen {
     /// Writes it all.
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut body = Body::default();
-        let manifest = serde_json::to_vec(&self.manifest(&mut body))?;
+        let manifest = self.manifest(&mut body);
+        let fits = manifest.is_in_bounds();
+        let manifest = serde_json::to_vec(&manifest)?;
+        // What could not be read again is not written.
+        if !fits || manifest.len() > MOST_MANIFEST as usize {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it has too many files or too long a history for one checkpoint",
+            ));
+        }
         let compressed = zstd::bulk::compress(&manifest, LEVEL)?;
         let mut to = Summed {
             to,
@@ -177,10 +187,10 @@ impl<'a> Body<'a> {
             }
         }
         let descriptors = kept.descriptors.iter().map(|descriptor| {
-            let file = descriptor.nameless.as_ref().map(|bytes| {
-                self.files.push(Content::Bytes(bytes));
-                self.files.len() - 1
-            });
+            let file = descriptor
+                .nameless
+                .as_ref()
+                .map(|bytes| self.number(Arc::as_ptr(bytes).addr(), Content::Bytes(bytes)));
             (descriptor.clone(), file)
         });
         let descriptors = descriptors.collect();
@@ -212,8 +222,13 @@ impl<'a> Body<'a> {
     }
 
     fn file(&mut self, stored: &'a StoredFile) -> usize {
-        *self.file_numbers.entry(stored.place()).or_insert_with(|| {
-            self.files.push(Content::Stored(stored));
+        self.number(stored.place(), Content::Stored(stored))
+    }
+
+    /// The number of what is kept at `place`.
+    fn number(&mut self, place: usize, content: Content<'a>) -> usize {
+        *self.file_numbers.entry(place).or_insert_with(|| {
+            self.files.push(content);
             self.files.len() - 1
         })
     }

@@ -36,7 +36,7 @@ impl SteppingClock {
     pub(super) fn peek(&self, realtime: bool) -> Duration {
         let elapsed = Duration::from_nanos(self.elapsed_ns.load(Ordering::Relaxed));
         if realtime {
-            self.start + elapsed
+            self.start.saturating_add(elapsed)
         } else {
             elapsed
         }
@@ -59,7 +59,7 @@ impl HostWallClock for SteppingClock {
     }
 
     fn now(&self) -> Duration {
-        self.start + self.read()
+        self.start.saturating_add(self.read())
     }
 }
 
@@ -90,7 +90,7 @@ impl RunningClock {
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.before + self.started.elapsed()
+        self.before.saturating_add(self.started.elapsed())
     }
 }
 
@@ -138,7 +138,7 @@ impl SeededBytes {
                 .chain_update(self.seed.to_le_bytes())
                 .chain_update(self.counter.to_le_bytes())
                 .finalize();
-            self.counter += 1;
+            self.counter = self.counter.wrapping_add(1);
             chunk.copy_from_slice(&block[..chunk.len()]);
         }
     }

@@ -3,6 +3,8 @@
 //! The guest knows its files by number only. What stands behind a number is the host's, and is
 //! found again by name; a file without a name is kept with what is in it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;
@@ -29,7 +31,25 @@ pub(crate) struct Descriptor {
     pub position: u64,
     /// What is in a file that has no name any more.
     #[serde(skip)]
-    pub nameless: Option<Vec<u8>>,
+    pub nameless: Option<Arc<[u8]>>,
+}
+
+impl Descriptor {
+    /// Keeps once what `before` holds as well.
+    pub(super) fn share(&mut self, before: &[Self]) {
+        let same = before.iter().find(|other| other.number == self.number);
+        if let Some(same) = same.filter(|other| other.nameless == self.nameless) {
+            self.nameless.clone_from(&same.nameless);
+        }
+    }
+
+    /// Bytes without a name that are not kept with `other`.
+    pub(crate) fn beyond(&self, other: &[Self]) -> u64 {
+        let own = self.nameless.as_ref();
+        let theirs = other.iter().filter_map(|other| other.nameless.as_ref());
+        own.filter(|own| !theirs.clone().any(|theirs| Arc::ptr_eq(own, theirs)))
+            .map_or(0, |own| own.len() as u64)
+    }
 }
 
 // Flags of `path_open`, rights, and where `fd_seek` counts from.
@@ -118,7 +138,7 @@ impl State {
         let (path, nameless) = match self.name_of(&opened_as, file).await {
             Some(path) => (path, None),
             None if is_directory => (TEMPORARY_PATH.into(), None),
-            None => (TEMPORARY_PATH.into(), Some(self.content(number, size).await?)),
+            None => (TEMPORARY_PATH.into(), Some(self.content(number, size).await?.into())),
         };
         Ok(Descriptor {
             number,

@@ -73,9 +73,10 @@ impl Instance {
     pub(crate) fn keep(
         &mut self,
         before: &Kept,
-        descriptors: Vec<Descriptor>,
+        mut descriptors: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
+        descriptors.iter_mut().for_each(|descriptor| descriptor.share(&before.descriptors));
         let memory = self.memory.data_mut(&mut self.store);
         let pages = self.tracker.capture(memory, &before.pages, store)?;
         let memory = memory.len();

@@ -38,8 +38,9 @@ impl Suspended {
         let opened = open(&self.path).await?;
         let keeping = Arc::clone(&inner.keeping);
         let (image, mounts) = (Arc::clone(&inner.image), inner.ground.mounts.clone());
-        let read = opened.read(image, mounts, keeping, inner.engine.ceilings).await?;
-        Ok(read.past)
+        // What this process wrote may be as large as it is.
+        let bounds = (inner.engine.ceilings, u64::MAX);
+        Ok(opened.read(image, mounts, keeping, bounds).await?.past)
     }
 }
 
@@ -121,16 +122,17 @@ impl Checkpoint {
         &self.opened.image
     }
 
-    /// Reads everything, for a runtime that allows at most `ceilings`.
+    /// Reads everything, for a runtime that allows at most `ceilings`, and `most` bytes of memory
+    /// and files.
     pub(super) async fn read(
         self,
         image: Arc<Image>,
         mounts: Vec<Mount>,
         keeping: Arc<Keeping>,
-        ceilings: Bounds,
+        (ceilings, most): (Bounds, u64),
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || opened.read(&image, mounts, &keeping, &ceilings, &path)).await
+        blocking(move || opened.read(&image, mounts, &keeping, (&ceilings, most), &path)).await
     }
 }
 
@@ -154,8 +156,8 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Sessi
     }
 }
 
-/// Reads a checkpoint of an image that has `image_bytes` of memory, into a store of its own: the
-/// entry for fuzzing. Returns whether it is whole.
+/// Reads a checkpoint as if its image had no memory, into a store of its own: the entry for
+/// fuzzing. Returns whether it is whole.
 #[doc(hidden)]
 pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     read::parse(bytes, check_sum).is_some()

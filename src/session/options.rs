@@ -100,6 +100,9 @@ pub struct SessionBounds {
     pub most_awake: usize,
     /// A session idle for so long is suspended to disk. Default 5 minutes.
     pub suspend_after: Duration,
+    /// Bytes of memory and files, the history's included, of a session that is restored from a
+    /// checkpoint; a larger one is refused. Default 4 GiB.
+    pub restored: u64,
     /// Where suspended sessions and larger files are kept: a directory in here, removed with the
     /// runtime. Default: the runtime's directory for temporary files.
     pub dir: Option<PathBuf>,
@@ -111,6 +114,7 @@ impl Default for SessionBounds {
             most: 10_000,
             most_awake: 100,
             suspend_after: Duration::from_mins(5),
+            restored: 4 << 30,
             dir: None,
         }
     }

@@ -189,7 +189,8 @@ impl Sessions {
         let keeping = self.shared.keeping()?;
         let opened = checkpoint::open(path).await?;
         let image = engine.image(opened.image(), "").await?;
-        let read = opened.read(Arc::clone(&image), mounts, keeping, engine.ceilings).await?;
+        let bounds = (engine.ceilings, self.shared.bounds.restored);
+        let read = opened.read(Arc::clone(&image), mounts, keeping, bounds).await?;
         let entropy = entropy(read.ground.deterministic.as_ref())?;
         let inner = self.inner(image, read.ground, None)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);

@@ -18,6 +18,8 @@ impl State {
     /// Bytes of memory and files that `other` does not hold.
     pub(super) fn beyond(&self, other: &Self) -> u64 {
         let pages = self.kept.pages.beyond(&other.kept.pages);
-        (pages * crate::memory::HOST_PAGE) as u64 + self.contents.beyond(&other.contents)
+        let theirs = &other.kept.descriptors;
+        let nameless: u64 = self.kept.descriptors.iter().map(|own| own.beyond(theirs)).sum();
+        (pages * crate::memory::HOST_PAGE) as u64 + self.contents.beyond(&other.contents) + nameless
     }
 }

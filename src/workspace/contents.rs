@@ -1,6 +1,6 @@
 //! What is in a guest's directories at one time, kept so that it can be placed into others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,8 @@ impl Contents {
         let now = SystemTime::now();
         let mut found = Self::default();
         let mut identities = BTreeMap::new();
+        // Files with several names are kept once: a guest may give one a thousand.
+        let mut named: HashMap<u64, Node> = HashMap::new();
         for (name, root) in roots(workspace) {
             let dir = open(&root)?;
             let mut waiting = vec![PathBuf::new()];
@@ -196,7 +198,10 @@ impl Contents {
                     } else if meta.is_file() {
                         let identity = (meta.len(), identity(&meta));
                         let same = known.0.get(&key) == Some(&identity);
-                        let node = if let Some(node) = before.0.get(&key).filter(|_| same) {
+                        let several = number_if_linked(&meta);
+                        let node = if let Some(node) = several.and_then(|n| named.get(&n)) {
+                            node.clone()
+                        } else if let Some(node) = before.0.get(&key).filter(|_| same) {
                             node.clone()
                         } else {
                             let read = failed("read", &path);
@@ -206,6 +211,9 @@ impl Contents {
                             let stored = spool.store_file(&file, modified);
                             Node::File(stored.map_err(failed("keep", &path))?)
                         };
+                        if let Some(number) = several {
+                            named.entry(number).or_insert_with(|| node.clone());
+                        }
                         if settled(&meta, now) {
                             identities.insert(key.clone(), identity);
                         }
@@ -222,8 +230,11 @@ impl Contents {
     pub(crate) fn place(&self, workspace: &Workspace) -> Result<Identities, WorkspaceError> {
         let mut identities = BTreeMap::new();
         let mut links = Vec::new();
-        for (name, root) in roots(workspace) {
-            let dir = open(&root)?;
+        let mut names: HashMap<usize, (usize, &Path)> = HashMap::new();
+        let roots = roots(workspace);
+        let dirs = [open(&roots[0].1)?, open(&roots[1].1)?];
+        for (number, (name, root)) in roots.iter().enumerate() {
+            let dir = &dirs[number];
             let prefix = format!("{name}/");
             let inside = self.0.range(prefix.clone()..).take_while(|(k, _)| k.starts_with(&prefix));
             for (key, node) in inside {
@@ -232,11 +243,19 @@ impl Contents {
                     Node::Directory => dir.create_dir(path).map_err(failed("create", path))?,
                     Node::Link(target) => links.push((root.clone(), path, target)),
                     Node::File(stored) => {
+                        let first = names.get(&stored.place());
+                        let link = |(there, first): &(usize, &Path)| {
+                            dirs[*there].hard_link(first, dir, path).is_ok()
+                        };
+                        if first.is_some_and(link) {
+                            continue;
+                        }
                         let file = dir.create(path).map_err(failed("create", path))?.into_std();
                         stored.copy_to(&file).map_err(failed("write", path))?;
                         let meta = dir.symlink_metadata(path).map_err(failed("look at", path))?;
                         // It cannot have changed since, for no guest has seen it.
                         identities.insert(key.clone(), (meta.len(), identity(&meta)));
+                        names.insert(stored.place(), (number, path));
                     }
                 }
             }
@@ -279,6 +298,15 @@ impl Contents {
         listed.collect()
     }
 
+    /// Bytes, and how many files and directories.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let sizes = self.0.values().map(|node| match node {
+            Node::File(stored) => stored.size,
+            Node::Directory | Node::Link(_) => 0,
+        });
+        (sizes.fold(0, u64::saturating_add), self.0.len() as u64)
+    }
+
     /// Bytes of files that `other` does not share.
     pub(crate) fn beyond(&self, other: &Self) -> u64 {
         let own = self.0.iter().filter_map(|(path, node)| match (node, other.0.get(path)) {
@@ -313,6 +341,18 @@ fn symlink(dir: &Dir, target: &str, path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn symlink(dir: &Dir, target: &str, path: &Path) -> io::Result<()> {
     dir.symlink_file(target, path)
+}
+
+/// The number of a file that has more names than one.
+#[cfg(unix)]
+fn number_if_linked(meta: &cap_std::fs::Metadata) -> Option<u64> {
+    use cap_std::fs::MetadataExt;
+    (meta.nlink() > 1).then(|| meta.ino())
+}
+
+#[cfg(not(unix))]
+fn number_if_linked(_: &cap_std::fs::Metadata) -> Option<u64> {
+    None
 }
 
 /// Whether a file's times will tell a further change from the one that they are of. The guest sets

@@ -1,7 +1,8 @@
 //! The layout of a checkpoint.
 //!
 //! Numbers are little-endian. The file is: the magic; the version; the length of the manifest and
-//! the length of its compressed form, u32 each; that form; the body; BLAKE3 of everything before it. The body is what the manifest names, one after the other: pages of memory, then files, cut
+//! the length of its compressed form, u32 each; that form; the body; BLAKE3 of everything before
+//! it. The body is what the manifest names, one after the other: pages of memory, then files, cut
 //! into chunks of 1 MiB (the last may be shorter); every chunk is compressed for itself and
 //! preceded by its compressed length, u32. Everything compressed is a zstd frame.
 
@@ -23,6 +24,11 @@ pub(super) const CHUNK: usize = 1 << 20;
 pub(super) const SUM: usize = 32;
 /// The longest manifest, in bytes.
 pub(super) const MOST_MANIFEST: u32 = 64 << 20;
+/// The most states, entries of the history, and files.
+const MOST_STATES: usize = crate::session::options::MOST_RUNS + 2;
+const MOST_FILES: usize = 1_000_000;
+/// The most runs that a session may have had.
+const MOST_RUNS: u64 = 1 << 53;
 
 /// Everything about a session but the bytes of its pages and files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,6 +56,16 @@ pub(super) struct Manifest {
     pub origin: usize,
     pub current: usize,
     pub history: Vec<(HistoryEntry, usize)>,
+}
+
+impl Manifest {
+    /// Whether its lists are as long as they may be, and its runs as many.
+    pub(super) fn is_in_bounds(&self) -> bool {
+        self.states.len() <= MOST_STATES
+            && self.history.len() <= MOST_STATES
+            && self.files.len() <= MOST_FILES
+            && self.execution < MOST_RUNS
+    }
 }
 
 /// The image that the pages are changes to.

@@ -1,6 +1,6 @@
 //! Reads a session. Every byte is taken for hostile: a checksum tells damage, not intent.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,12 @@ use crate::request::{ImageChoice, Limits, Mount, Request};
 use crate::session::SessionError;
 use crate::session::core::Past;
 use crate::session::history::History;
-use crate::session::options::{Ground, MOST_RUNS};
+use crate::session::options::Ground;
 use crate::session::registry::Keeping;
 use crate::session::state::State;
 use crate::workspace::{Contents, Node, Spool, StoredFile};
 
 // Bounds on what a file can make us do.
-const MOST_STATES: usize = MOST_RUNS + 2;
 const MOST_NODES: usize = 500_000;
 const MOST_DESCRIPTORS: usize = 256;
 const MOST_DESCRIPTOR_NUMBER: i32 = 4096;
@@ -101,13 +100,14 @@ impl<R: Read + Seek> Opened<R> {
         })
     }
 
-    /// Reads everything else, for a runtime that allows at most `ceilings`.
+    /// Reads everything else, for a runtime that allows at most `ceilings`, and `most` bytes of
+    /// memory and files.
     pub(super) fn read(
         self,
         image: &Image,
         mounts: Vec<Mount>,
         keeping: &Keeping,
-        ceilings: &Bounds,
+        (ceilings, most): (&Bounds, u64),
         path: &Path,
     ) -> Result<super::Read, crate::error::Error> {
         if self.manifest.image.memory != image.identity {
@@ -121,7 +121,7 @@ impl<R: Read + Seek> Opened<R> {
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
-            ceilings: *ceilings,
+            most,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
         let history = History::new(ground.history);
@@ -150,8 +150,9 @@ impl<R: Read + Seek> Opened<R> {
             }
         }
         let states = manifest.states.into_iter();
+        let mut nameless = HashMap::new();
         let states: Vec<Arc<State>> = states
-            .map(|entry| state(entry, &imported, &files, room).map(Arc::new))
+            .map(|entry| state(entry, &imported, (&files, &mut nameless), room).map(Arc::new))
             .collect::<Result<_, _>>()?;
         let find = |number: usize| {
             states.get(number).cloned().ok_or(Problem::Format("it names a state that is not there"))
@@ -177,28 +178,31 @@ struct Room {
     /// Bytes of the image's memory.
     image: u64,
     bounds: Bounds,
-    /// What the file says of itself beyond its bounds counts up to these.
-    ceilings: Bounds,
+    /// Bytes of everything together.
+    most: u64,
 }
 
 impl Room {
     fn check(&self, manifest: &Manifest) -> Result<(), Problem> {
+        if !manifest.is_in_bounds() {
+            return Err(Problem::Format("its history is too long"));
+        }
         let each = self.image.saturating_add(self.bounds.memory);
-        let kept = manifest.history_bounds.bytes.min(self.ceilings.memory);
+        let kept = manifest.history_bounds.bytes;
         let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
         // The first state, the latest, and what the history may hold besides.
         if pages > each.saturating_mul(3).saturating_add(kept) {
             return Err(Problem::Format("it holds more memory than its limits allow"));
         }
         let placed = manifest.states.iter().map(|state| state.placed.0).max().unwrap_or(0);
-        let placed = placed.min(self.ceilings.workspace);
         let files = manifest.files.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         let most = self.bounds.workspace.saturating_add(placed).saturating_mul(3);
         if files.is_none_or(|bytes| bytes > most.saturating_add(kept)) {
             return Err(Problem::Format("it holds more files than its limits allow"));
         }
-        if manifest.states.len() > MOST_STATES || manifest.history.len() > MOST_STATES {
-            return Err(Problem::Format("its history is too long"));
+        let all = files.map(|bytes| bytes.saturating_add(pages));
+        if all.is_none_or(|bytes| bytes > self.most) {
+            return Err(Problem::Format("it holds more than this runtime restores"));
         }
         Ok(())
     }
@@ -247,7 +251,7 @@ fn ground(
 fn state(
     entry: StateEntry,
     imported: &Imported,
-    files: &[StoredFile],
+    (files, nameless): (&[StoredFile], &mut HashMap<usize, Arc<[u8]>>),
     room: &Room,
 ) -> Result<State, Problem> {
     let StateEntry {
@@ -284,13 +288,22 @@ fn state(
             return Err(bad_descriptor);
         }
         if let Some(index) = content {
-            let mut bytes = Vec::new();
-            files.get(index).ok_or(bad_file())?.write_to(&mut bytes)?;
+            let bytes = match nameless.get(&index) {
+                Some(bytes) => Arc::clone(bytes),
+                None => {
+                    let mut bytes = Vec::new();
+                    files.get(index).ok_or(bad_file())?.write_to(&mut bytes)?;
+                    Arc::clone(nameless.entry(index).or_insert(bytes.into()))
+                }
+            };
             descriptor.nameless = Some(bytes);
         }
         open.push(descriptor);
     }
     open.sort_by_key(|descriptor| descriptor.number);
+    let contents = tree(contents, files)?;
+    // What was placed widens the bounds: never by more than what is there.
+    let (bytes, nodes) = contents.size();
     Ok(State {
         kept: Kept {
             pages: Arc::new(pages),
@@ -300,8 +313,8 @@ fn state(
             lived,
             random_blocks,
         },
-        contents: Arc::new(tree(contents, files)?),
-        placed,
+        contents: Arc::new(contents),
+        placed: (placed.0.min(bytes), placed.1.min(nodes)),
     })
 }
 
@@ -526,7 +539,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let room = Room {
         image: 0,
         bounds,
-        ceilings: Bounds::CEILINGS,
+        most: u64::MAX,
     };
     // Larger ones are as good, and slow.
     let files = opened.manifest.files.iter().fold(0u64, |sum, size| sum.saturating_add(*size));

@@ -46,10 +46,15 @@ impl Frozen {
     /// Writes it all.
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut body = Body::default();
-        let manifest = serde_json::to_vec(&self.manifest(&mut body))?;
-        if manifest.len() > MOST_MANIFEST as usize {
-            let message = "the session has too many files or too long a history for a checkpoint";
-            return Err(io::Error::other(message));
+        let manifest = self.manifest(&mut body);
+        let fits = manifest.is_in_bounds();
+        let manifest = serde_json::to_vec(&manifest)?;
+        // What could not be read again is not written.
+        if !fits || manifest.len() > MOST_MANIFEST as usize {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it has too many files or too long a history for one checkpoint",
+            ));
         }
         let compressed = zstd::bulk::compress(&manifest, LEVEL)?;
         let mut to = Summed {
@@ -175,10 +180,10 @@ impl<'a> Body<'a> {
             }
         }
         let descriptors = kept.descriptors.iter().map(|descriptor| {
-            let file = descriptor.nameless.as_ref().map(|bytes| {
-                self.files.push(Content::Bytes(bytes));
-                self.files.len() - 1
-            });
+            let file = descriptor
+                .nameless
+                .as_ref()
+                .map(|bytes| self.number(Arc::as_ptr(bytes).addr(), Content::Bytes(bytes)));
             (descriptor.clone(), file)
         });
         let descriptors = descriptors.collect();
@@ -210,8 +215,13 @@ impl<'a> Body<'a> {
     }
 
     fn file(&mut self, stored: &'a StoredFile) -> usize {
-        *self.file_numbers.entry(stored.place()).or_insert_with(|| {
-            self.files.push(Content::Stored(stored));
+        self.number(stored.place(), Content::Stored(stored))
+    }
+
+    /// The number of what is kept at `place`.
+    fn number(&mut self, place: usize, content: Content<'a>) -> usize {
+        *self.file_numbers.entry(place).or_insert_with(|| {
+            self.files.push(content);
             self.files.len() - 1
         })
     }

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use belljar::{Bounds, Runtime, SessionOptions, parse_checkpoint};
+use belljar::{
+    Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
+    parse_checkpoint,
+};
+use serde_json::{Value, json};
 
-use super::{block_on, core, out, session_on, told};
-use crate::support::{chain, runtime};
+use super::{block_on, core, out, run, session_on, told};
+use crate::support::{chain, failed, runtime};
 
 async fn checkpoint(dir: &Path) -> std::path::PathBuf {
     let path = dir.join("session.belljar");
@@ -97,6 +101,98 @@ fn forged_bodies_do_no_harm() {
                 altered[at] = (random >> 24) as u8;
             }
             parse_checkpoint(&altered, false);
+        }
+    });
+}
+
+/// The checkpoint with a manifest that was altered on purpose, and a checksum that fits.
+fn forged(bytes: &[u8], alter: impl Fn(&mut Value)) -> tempfile::NamedTempFile {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let (body, sum) = (20 + word(16), bytes.len() - 32);
+    let manifest = zstd::bulk::decompress(&bytes[20..body], word(12)).unwrap();
+    let mut manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    alter(&mut manifest);
+    let manifest = serde_json::to_vec(&manifest).unwrap();
+    let compressed = zstd::bulk::compress(&manifest, 1).unwrap();
+    let mut file = bytes[..12].to_vec();
+    for length in [manifest.len(), compressed.len()] {
+        file.extend(u32::try_from(length).unwrap().to_le_bytes());
+    }
+    file.extend(compressed);
+    file.extend(&bytes[body..sum]);
+    file.extend(blake3::hash(&file).as_bytes());
+    let target = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(target.path(), file).unwrap();
+    target
+}
+
+#[test]
+fn a_forged_manifest_does_not_widen_the_limits() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let limits = Limits {
+            workspace: Some(1 << 20),
+            ..Limits::default()
+        };
+        let options = SessionOptions::new().image("core").run_limits(limits);
+        let session = session_on(runtime(), options).await;
+        out(&session, "open('a.txt', 'w').write('a')").await;
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = forged(&bytes, |manifest| {
+            for state in manifest["states"].as_array_mut().unwrap() {
+                state["placed"] = json!([u64::MAX, u64::MAX]);
+            }
+        });
+        let restored = runtime().restore(file.path()).await.unwrap();
+        let more = run(&restored, Request::new("open('b', 'wb').write(bytes(2 << 20))")).await;
+        assert!(more.error.as_ref().is_some_and(|e| e.starts_with("OSError")), "{more:#?}");
+        failed(&more, belljar::ErrorKind::Exception);
+        restored.close();
+
+        let file = forged(&bytes, |manifest| manifest["execution"] = u64::MAX.into());
+        let (error, _) = told(runtime().restore(file.path()).await);
+        assert!(error.ends_with("its history is too long"), "{error}");
+        let sessions = SessionBounds {
+            restored: 1 << 10,
+            ..SessionBounds::default()
+        };
+        let small = Runtime::builder().sessions(sessions).build().unwrap();
+        let (error, _) = told(small.restore(&path).await);
+        assert!(error.ends_with("it holds more than this runtime restores"), "{error}");
+    });
+}
+
+#[test]
+fn forged_clocks_do_not_overflow() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        for deterministic in [false, true] {
+            let path = dir.path().join(format!("session-{deterministic}"));
+            let mut options = SessionOptions::new().image("core");
+            if deterministic {
+                options = options.deterministic(Deterministic::default());
+            }
+            let session = session_on(runtime(), options).await;
+            out(&session, "import time, os").await;
+            session.checkpoint(&path).await.unwrap();
+            session.close();
+            let file = forged(&std::fs::read(&path).unwrap(), |manifest| {
+                if deterministic {
+                    manifest["deterministic"]["epoch"] = u64::MAX.into();
+                }
+                for state in manifest["states"].as_array_mut().unwrap() {
+                    state["lived"] = json!({"secs": u64::MAX, "nanos": 0});
+                    state["random_blocks"] = u64::MAX.into();
+                }
+            });
+            let restored = runtime().restore(file.path()).await.unwrap();
+            let look = "time.monotonic() > 0, len(os.urandom(100)), time.time_ns() != 0";
+            run(&restored, Request::new(look)).await;
+            run(&restored, Request::new(look)).await;
+            restored.close();
         }
     });
 }

@@ -288,6 +288,59 @@ fn the_portable_way_does_the_same() {
 }
 
 #[test]
+fn hard_links_stay_and_are_kept_once() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = core().await;
+        let make = "import os\nopen('a', 'wb').write(os.urandom(1 << 20))\n\
+                    for n in range(20): os.link('a', f'l{n}')\nos.link('a', '/tmp/far')";
+        out(&session, make).await;
+        session.checkpoint(&path).await.unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() < 4 << 20);
+        assert!(session.suspend().await);
+        let look = "open('l7', 'r+b').write(b'new')\n\
+                    print(os.stat('a').st_nlink, open('/tmp/far', 'rb').read(3))";
+        assert!(out(&session, look).await.ends_with("22 b'new'\n"));
+        out(&session, "os.remove('l7')\nopen('l7', 'w').write('apart')").await;
+        assert!(session.suspend().await);
+        let look = "print(os.stat('a').st_nlink, open('l7').read(), os.stat('l7').st_nlink)";
+        assert_eq!(out(&session, look).await, "21 apart 1\n");
+        session.close();
+    });
+}
+
+#[test]
+fn a_file_without_a_name_is_kept_once() {
+    block_on(async {
+        let limits = belljar::Limits {
+            workspace: Some(1 << 20),
+            ..belljar::Limits::default()
+        };
+        let options = SessionOptions::new().image("core").run_limits(limits).history(100, 18 << 20);
+        let session = session_on(runtime(), options).await;
+        out(&session, "import tempfile\nf = tempfile.TemporaryFile()\n_ = f.write(bytes(900_000))")
+            .await;
+        for n in 0..20 {
+            out(&session, &format!("x = {n}")).await;
+        }
+        assert_eq!(session.history().await.unwrap().len(), 21, "it is the same in all of them");
+        // Each of these leaves another one behind, of which the history has room for few.
+        for n in 0..20 {
+            out(&session, &format!("f.seek({n})\n_ = f.write(b'x')\nf.flush()")).await;
+        }
+        let entries = session.history().await.unwrap().len();
+        assert!((2..=14).contains(&entries), "{entries}");
+        assert!(session.suspend().await);
+        assert_eq!(
+            out(&session, "_ = f.seek(0)\nprint(f.read(3), f.seek(0, 2))").await,
+            "b'xxx' 900000\n"
+        );
+        session.close();
+    });
+}
+
+#[test]
 fn what_belongs_to_a_whole_session_is_refused_for_one_run() {
     block_on(async {
         let session = core().await;

@@ -8,8 +8,12 @@ mod recovery;
 mod registry;
 mod state;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use belljar::{
-    Error, ErrorKind, Outcome, Request, Runtime, Session, SessionOptions, SessionReport,
+    Error, ErrorKind, Outcome, OutputWatcher, Request, Runtime, Session, SessionOptions,
+    SessionReport, Stream,
 };
 
 use crate::support::{check, runtime, succeeded, tokio};
@@ -65,5 +69,28 @@ fn told<T>(result: Result<T, Error>) -> (String, Option<String>) {
     match result {
         Ok(_) => panic!("this should have failed"),
         Err(error) => (crate::support::chain(&error), error.hint()),
+    }
+}
+
+/// Interrupts a run as soon as its code has said that it is ready.
+async fn interrupted(session: &Session, code: &str) -> Outcome {
+    let request = Request::new(code).timeout(Duration::from_mins(2));
+    let (running, ready) = (session.clone(), Arc::new(Ready::default()));
+    let watcher = Arc::clone(&ready);
+    let run = ::tokio::spawn(async move { running.run_watched(request, watcher).await.unwrap() });
+    ready.0.notified().await;
+    assert!(session.interrupt());
+    let outcome = run.await.unwrap();
+    check(&outcome);
+    outcome
+}
+
+/// Notices that something was printed.
+#[derive(Default)]
+struct Ready(::tokio::sync::Notify);
+
+impl OutputWatcher for Ready {
+    fn write(&self, _: Stream, _: &[u8]) {
+        self.0.notify_one();
     }
 }

@@ -33,13 +33,13 @@ fn fuel_of_all_runs() {
 #[test]
 fn lifetime_and_idle_time() {
     block_on(async {
-        let brief = Duration::from_millis(400);
+        let brief = Duration::from_millis(1500);
         let session = session_on(runtime(), core().lifetime(brief)).await;
         out(&session, "x = 1").await;
         tokio::time::sleep(brief).await;
         let over = run(&session, Request::new("x")).await;
         failed(&over, ErrorKind::Timeout);
-        assert_eq!(over.error.as_deref(), Some("The session's lifetime of 0.4 seconds is over"));
+        assert_eq!(over.error.as_deref(), Some("The session's lifetime of 1.5 seconds is over"));
         session.close();
 
         let session = session_on(runtime(), core().idle(brief)).await;
@@ -47,7 +47,7 @@ fn lifetime_and_idle_time() {
         tokio::time::sleep(brief).await;
         let over = run(&session, Request::new("x")).await;
         failed(&over, ErrorKind::Timeout);
-        let text = "The session was idle for longer than 0.4 seconds";
+        let text = "The session was idle for longer than 1.5 seconds";
         assert_eq!(over.error.as_deref(), Some(text));
         session.close();
     });

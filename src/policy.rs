@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::request::{Limits, Policy, Request, Rules};
 
 /// Why a request cannot be run; every reason, not the first.
@@ -15,7 +17,8 @@ pub struct Refusal {
 }
 
 /// Limits with every number decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// Wall clock time.
     pub timeout: Duration,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::instance::Descriptor;
+use crate::policy::Bounds;
 use crate::request::{Deterministic, Policy};
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, SessionLimits};
@@ -39,7 +40,7 @@ pub(super) struct Manifest {
     pub image: ImageReference,
     /// Where the session sees directories of the host. Which ones, whoever restores it says.
     pub mounts: Vec<String>,
-    pub bounds: RunBounds,
+    pub bounds: Bounds,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,
@@ -75,17 +76,6 @@ pub(super) struct ImageReference {
     pub name: String,
     /// SHA-256 of its memory.
     pub memory: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RunBounds {
-    pub timeout: Duration,
-    pub memory: u64,
-    pub fuel: Option<u64>,
-    pub output: u64,
-    pub workspace: u64,
-    pub files: u64,
 }
 
 /// One state.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, RunBounds, StateEntry,
-    VERSION,
+    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, StateEntry, VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
@@ -91,7 +90,6 @@ impl Frozen {
         let history = history.entries().map(|e| (e.record.clone(), number(&e.state))).collect();
         let states = states.into_iter().map(|state| body.state(state)).collect();
         let ground = &self.ground;
-        let bounds = ground.bounds;
         Manifest {
             written_by: format!("belljar {}", env!("CARGO_PKG_VERSION")),
             image: ImageReference {
@@ -99,14 +97,7 @@ impl Frozen {
                 memory: self.image.identity.clone(),
             },
             mounts: ground.mounts.iter().map(|mount| mount.guest.clone()).collect(),
-            bounds: RunBounds {
-                timeout: bounds.timeout,
-                memory: bounds.memory,
-                fuel: bounds.fuel,
-                output: bounds.output,
-                workspace: bounds.workspace,
-                files: bounds.files,
-            },
+            bounds: ground.bounds,
             policy: ground.policy.clone(),
             deterministic: ground.deterministic.clone(),
             limits: ground.limits,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use belljar::image::check_head;
-use belljar::{Request, RunRequest, parse_frame};
+use belljar::{Request, RunRequest, parse_checkpoint, parse_frame};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -132,6 +132,26 @@ fn frames_of_a_guest() {
 fn heads_of_images() {
     withstands("image_head", |bytes| {
         let _ = check_head(bytes.get(1..).unwrap_or_default());
+    });
+}
+
+/// The corpus of checkpoints begins with a byte that says what follows: a file, or a manifest.
+#[test]
+fn checkpoints_of_sessions() {
+    withstands("checkpoint", |bytes| match bytes.split_first() {
+        Some((how @ 0..2, file)) => {
+            parse_checkpoint(file, *how == 1);
+        }
+        Some((_, manifest)) => {
+            let compressed = zstd::bulk::compress(manifest, 1).unwrap();
+            let mut file = b"belljar\x1c\x01\0\0\0".to_vec();
+            for length in [manifest.len(), compressed.len()] {
+                file.extend(u32::try_from(length).unwrap().to_le_bytes());
+            }
+            file.extend(compressed);
+            parse_checkpoint(&file, false);
+        }
+        None => {}
     });
 }
 

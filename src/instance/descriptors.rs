@@ -59,6 +59,8 @@ const FOLLOW_LINKS: i32 = 1;
 const READ_AND_WRITE: i64 = (1 << 1) | (1 << 6);
 const FROM_START: i32 = 0;
 
+/// Names that are tried for a file that is to have none.
+const MOST_NAMES: u32 = 200_000;
 /// Bytes that one call moves.
 const STEP: usize = 64 << 10;
 /// Where in the scratch memory the addresses, the results and the data are.
@@ -268,8 +270,16 @@ impl State {
         rights: i64,
         flags: i32,
     ) -> Result<i32, InstanceError> {
-        let path = format!("{TEMPORARY_PATH}/.belljar-nameless");
-        let writer = self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await?;
+        // The guest may have taken any name, but only as many as it may have files.
+        let mut names = (0..MOST_NAMES).map(|n| format!("{TEMPORARY_PATH}/.belljar-nameless-{n}"));
+        let (path, writer) = loop {
+            let path = names.next().unwrap_or_else(|| TEMPORARY_PATH.into());
+            match self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await {
+                Ok(writer) => break (path, writer),
+                Err(InstanceError::Reopen { .. }) if path != TEMPORARY_PATH => {}
+                Err(error) => return Err(error),
+            }
+        };
         let mut written = 0;
         while written < content.len() {
             let part = &content[written..content.len().min(written + STEP)];

@@ -1,5 +1,7 @@
 //! CONTRACT 18: sessions are made, found, listed, bounded and deleted.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use belljar::{Request, Runtime, SessionBounds, SessionOptions, SessionStatus};
@@ -73,23 +75,31 @@ fn contract_18_runs_on_one_session_are_queued_in_order() {
     block_on(async {
         let session = super::core().await;
         out(&session, "seen = []\nimport time").await;
-        let mut runs = tokio::task::JoinSet::new();
-        for n in 0..20 {
-            let session = session.clone();
-            runs.spawn(async move {
-                session
-                    .run(Request::new(format!("seen.append({n})\ntime.sleep(0.002)")))
-                    .await
-                    .unwrap()
+        let asked = |n| {
+            let step = Request::new(format!("seen.append({n})\ntime.sleep(0.002)"));
+            let session = &session;
+            Box::pin(async move { session.run(step).await.unwrap() })
+        };
+        let mut runs: Vec<_> = (0..20).map(asked).collect();
+        let mut done = Vec::new();
+        // Each is asked for when it is first polled, and done when it is taken out.
+        poll_fn(|context| {
+            runs.retain_mut(|run| match run.as_mut().poll(context) {
+                Poll::Ready(outcome) => {
+                    done.push(outcome.session.unwrap().execution);
+                    false
+                }
+                Poll::Pending => true,
             });
-            // Each is in the queue before the next.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let executions = runs.join_all().await.into_iter().map(|o| o.session.unwrap().execution);
-        let mut executions: Vec<u64> = executions.collect();
-        executions.sort_unstable();
-        assert_eq!(executions, (2..22).collect::<Vec<_>>());
-        assert_eq!(out(&session, "sorted(seen) == list(range(20))").await, "True\n");
+            if runs.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        assert_eq!(done, (2..22).collect::<Vec<_>>());
+        assert_eq!(out(&session, "seen == list(range(20))").await, "True\n");
         session.close();
     });
 }

@@ -76,7 +76,9 @@ impl Instance {
         mut descriptors: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
-        descriptors.iter_mut().for_each(|descriptor| descriptor.share(&before.descriptors));
+        for descriptor in &mut descriptors {
+            descriptor.share(&before.descriptors);
+        }
         let memory = self.memory.data_mut(&mut self.store);
         let pages = self.tracker.capture(memory, &before.pages, store)?;
         let memory = memory.len();

@@ -76,7 +76,9 @@ impl Instance {
         mut descriptors: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
-        descriptors.iter_mut().for_each(|descriptor| descriptor.share(&before.descriptors));
+        for descriptor in &mut descriptors {
+            descriptor.share(&before.descriptors);
+        }
         let memory = self.memory.data_mut(&mut self.store);
         let pages = self.tracker.capture(memory, &before.pages, store)?;
         let memory = memory.len();
@@ -107,9 +109,11 @@ impl Instance {
         limiter.peak = memory.saturating_sub(limiter.image) as u64;
     }
 
-    /// Counts what its directories hold, which others filled.
-    pub(crate) fn measure_files(&mut self) -> std::io::Result<()> {
-        self.store.data_mut().quota.measure(0)
+    /// Counts what its directories hold, which others filled, and its files without a name.
+    pub(crate) fn measure_files(&mut self, kept: &Kept) -> std::io::Result<()> {
+        let nameless = kept.descriptors.iter().filter_map(|file| file.nameless.as_ref());
+        let orphans = nameless.map(|bytes| bytes.len() as u64).sum();
+        self.store.data_mut().quota.measure(orphans)
     }
 
     /// Bytes of memory.

@@ -251,9 +251,9 @@ impl Core {
         };
         let mut live =
             Live::start(&inner.engine.factory, terms, &workspace, Some(&state.kept)).await?;
-        if has_files {
+        if has_files || !state.kept.descriptors.is_empty() {
             let measure = Error::system("measure a session's files");
-            live.instance().measure_files().map_err(measure)?;
+            live.instance().measure_files(&state.kept).map_err(measure)?;
         }
         Ok(Awake {
             live,

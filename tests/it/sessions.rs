@@ -3,6 +3,7 @@
 mod analysis;
 mod checkpoints;
 mod damage;
+mod example;
 mod limits;
 mod recovery;
 mod registry;

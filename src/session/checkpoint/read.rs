@@ -288,13 +288,12 @@ fn state(
             return Err(bad_descriptor);
         }
         if let Some(index) = content {
-            let bytes = match nameless.get(&index) {
-                Some(bytes) => Arc::clone(bytes),
-                None => {
-                    let mut bytes = Vec::new();
-                    files.get(index).ok_or(bad_file())?.write_to(&mut bytes)?;
-                    Arc::clone(nameless.entry(index).or_insert(bytes.into()))
-                }
+            let bytes = if let Some(bytes) = nameless.get(&index) {
+                Arc::clone(bytes)
+            } else {
+                let mut bytes = Vec::new();
+                files.get(index).ok_or(bad_file())?.write_to(&mut bytes)?;
+                Arc::clone(nameless.entry(index).or_insert(bytes.into()))
             };
             descriptor.nameless = Some(bytes);
         }

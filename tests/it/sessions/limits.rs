@@ -84,6 +84,25 @@ fn memory_and_disk_of_all_runs() {
     });
 }
 
+/// Otherwise a crash now and then would leave room for one more of them each time.
+#[test]
+fn files_without_a_name_count_also_after_a_crash() {
+    block_on(async {
+        let limits = Limits {
+            workspace: Some(1 << 20),
+            ..Limits::default()
+        };
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        let another = "import tempfile, os\nf = tempfile.TemporaryFile()\n\
+                       _ = f.write(bytes(700_000)), f.flush()";
+        out(&session, &format!("kept = []\n{another}\nkept.append(f)")).await;
+        failed(&run(&session, Request::new("os._exit(1)")).await, ErrorKind::Crash);
+        let second = run(&session, Request::new(another)).await;
+        assert!(second.error.as_ref().is_some_and(|e| e.starts_with("OSError")), "{second:#?}");
+        session.close();
+    });
+}
+
 #[test]
 fn initial_code_that_fails_makes_no_session() {
     block_on(async {

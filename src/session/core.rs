@@ -143,7 +143,14 @@ impl Core {
             return Ok(outcome);
         }
         let lost = self.lost.take();
-        let reason = self.attempt(inner, &plan, watcher, &mut outcome).await?;
+        let reason = match self.attempt(inner, &plan, watcher, &mut outcome).await {
+            Ok(reason) => reason,
+            Err(error) => {
+                // The interpreter went with it, if there was one.
+                self.lost = self.lost.map(|_| "the engine failed in an earlier run").or(lost);
+                return Err(error);
+            }
+        };
         self.execution += 1;
         let mut report = self.report(inner);
         if let Some(reason) = reason.or_else(|| lost.map(str::to_owned)) {
@@ -192,13 +199,13 @@ impl Core {
     ) -> Result<Option<String>, Error> {
         let _place = inner.engine.place().await?;
         self.wreck = None;
-        let mut awake = match self.awake.take() {
+        let awake = match self.awake.take() {
             Some(awake) => awake,
             None => self.wake(inner).await?,
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
         self.lost = Some("an earlier run was cancelled before it ended");
-        let placed = awake.place(&plan.request.files)?;
+        let (mut awake, placed) = awake.place(&plan.request.files).await?;
         let seen = awake.run(inner, plan, self.entropy, placed, watcher).await?;
         self.fuel = self.fuel.saturating_add(seen.driven.fuel);
         fill(outcome, plan, &seen);
@@ -215,7 +222,8 @@ impl Core {
         if reason.is_some() {
             self.wreck = Some(awake.workspace);
         } else {
-            let state = awake.keep(inner, self.past(inner).await?, placed, files_changed).await?;
+            let before = Arc::clone(&self.past(inner).await?.state);
+            let (awake, state) = awake.keep(inner, before, placed, files_changed).await?;
             self.past(inner).await?.state = Arc::new(state);
             self.awake = Some(awake);
         }
@@ -230,8 +238,14 @@ impl Core {
         let bounds = &inner.ground.bounds;
         let has_files = !state.contents.0.is_empty();
         let files = if has_files {
-            let files = in_place(true, || state.contents.place(&workspace))?;
-            workspace.look()?;
+            let contents = Arc::clone(&state.contents);
+            let placed = aside(true, move || {
+                let files = contents.place(&workspace)?;
+                workspace.look()?;
+                Ok::<_, Error>((workspace, files))
+            });
+            let files;
+            (workspace, files) = placed.await??;
             files
         } else {
             // Until a run changes something, others can have it afterwards.
@@ -343,15 +357,20 @@ impl Core {
 }
 
 impl Awake {
-    /// Places the files of a run. Returns their bytes and number.
-    fn place(&mut self, files: &[InputFile]) -> Result<(u64, u64), Error> {
+    /// Places the files of a run. Returns also their bytes and number.
+    async fn place(mut self, files: &[InputFile]) -> Result<(Self, (u64, u64)), Error> {
         if files.is_empty() {
-            return Ok((0, 0));
+            return Ok((self, (0, 0)));
         }
         for file in files {
             self.files.forget(&file.path);
         }
-        Ok(in_place(true, || self.workspace.place_all(files))?)
+        let files = files.to_vec();
+        aside(true, move || {
+            let placed = self.workspace.place_all(&files)?;
+            Ok((self, placed))
+        })
+        .await?
     }
 
     async fn run(
@@ -370,36 +389,39 @@ impl Awake {
         self.live.run(plan, order, watcher, Instant::now()).await
     }
 
-    /// The state after a run.
+    /// Returns also the state after a run.
     async fn keep(
-        &mut self,
+        mut self,
         inner: &Inner,
-        past: &Past,
+        before: Arc<State>,
         placed: (u64, u64),
         files_changed: bool,
-    ) -> Result<State, Error> {
-        let before = &past.state;
+    ) -> Result<(Self, State), Error> {
         let instance = self.live.instance();
         let descriptors = instance.descriptors().await?;
         let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
         let is_long = files_changed || grown > LONG_CAPTURE;
-        in_place(is_long, || {
-            let kept = instance.keep(&before.kept, descriptors, &inner.keeping.pages)?;
+        let keeping = Arc::clone(&inner.keeping);
+        aside(is_long, move || {
+            let instance = self.live.instance();
+            let kept = instance.keep(&before.kept, descriptors, &keeping.pages)?;
             let contents = if files_changed {
-                let spool = &inner.keeping.spool;
-                let files = &mut self.files;
+                let (spool, files) = (&keeping.spool, &mut self.files);
                 let now = Contents::capture(&self.workspace, &before.contents, files, spool)?;
                 self.workspace.look()?;
                 Arc::new(now)
             } else {
                 Arc::clone(&before.contents)
             };
-            Ok(State {
+            let placed = (before.placed.0 + placed.0, before.placed.1 + placed.1);
+            let state = State {
                 kept,
                 contents,
-                placed: (before.placed.0 + placed.0, before.placed.1 + placed.1),
-            })
+                placed,
+            };
+            Ok((self, state))
         })
+        .await?
     }
 }
 
@@ -420,15 +442,13 @@ fn restart_reason(seen: &Seen, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Runs what may take a while without giving way; where the runtime has other threads, they take
-/// over what else this one had to do.
-fn in_place<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let others = is_long
-        && Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if others {
-        tokio::task::block_in_place(work)
-    } else {
-        work()
+/// Runs `work`, on a thread that may block if it may take a while.
+async fn aside<T: Send + 'static>(
+    is_long: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    if !is_long {
+        return Ok(work());
     }
+    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))
 }

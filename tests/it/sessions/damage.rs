@@ -196,3 +196,45 @@ fn forged_clocks_do_not_overflow() {
         }
     });
 }
+
+/// What is wrong with a manifest is told, whatever it is.
+#[test]
+fn every_impossible_manifest_is_told() {
+    type Alter = fn(&mut Value);
+    let cases: [(&str, Alter); 14] = [
+        ("was made from another core image than the one that is here", |m| {
+            m["image"]["memory"] = "00".repeat(32).into();
+        }),
+        ("there is no image \"nonesuch\"; there are ", |m| m["image"]["name"] = "nonesuch".into()),
+        ("there is no image \"../core\"; there are ", |m| m["image"]["name"] = "../core".into()),
+        ("is a session with /data mounted, which is not ", |m| m["mounts"] = json!(["/data"])),
+        ("its manifest is not valid", |m| m["more"] = 1.into()),
+        ("its manifest is not valid", |m| m["pages"] = json!("many")),
+        ("it ends too early", |m| m["pages"] = 100_000.into()),
+        ("it holds more memory than its limits allow", |m| m["pages"] = u32::MAX.into()),
+        ("it names a state that is not there", |m| m["current"] = 99.into()),
+        ("a state has more or less memory than it may", |m| m["states"][0]["memory"] = 1.into()),
+        ("a state's pages are not where they may be", |m| {
+            m["states"][0]["stretches"] = json!([[5, 2, 0], [6, 2, 0]]);
+        }),
+        ("a state has an open file that cannot be", |m| {
+            m["states"][0]["descriptors"][0][0]["number"] = (-1).into();
+        }),
+        ("a state has a file outside of its directories", |m| {
+            m["states"][0]["contents"] = json!([["workspace/../../x", "directory"]]);
+        }),
+        ("it names a file that is not there", |m| {
+            let file = json!({"file": {"file": 99, "modified": {"secs": 0, "nanos": 0}}});
+            m["states"][0]["contents"] = json!([["workspace/x", file]]);
+        }),
+    ];
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = std::fs::read(checkpoint(dir.path()).await).unwrap();
+        for (expected, alter) in cases {
+            let file = forged(&bytes, alter);
+            let (error, _) = told(runtime().restore(file.path()).await);
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+    });
+}

@@ -210,7 +210,7 @@ fn every_impossible_manifest_is_told() {
         ("is a session with /data mounted, which is not ", |m| m["mounts"] = json!(["/data"])),
         ("its manifest is not valid", |m| m["more"] = 1.into()),
         ("its manifest is not valid", |m| m["pages"] = json!("many")),
-        ("it ends too early", |m| m["pages"] = 100_000.into()),
+        ("is not a usable checkpoint: ", |m| m["pages"] = 100_000.into()),
         ("it holds more memory than its limits allow", |m| m["pages"] = u32::MAX.into()),
         ("it names a state that is not there", |m| m["current"] = 99.into()),
         ("a state has more or less memory than it may", |m| m["states"][0]["memory"] = 1.into()),

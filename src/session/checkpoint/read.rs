@@ -376,13 +376,13 @@ fn check_sum(from: &mut (impl Read + Seek)) -> Result<(), Problem> {
     let summed = size.checked_sub(SUM as u64).ok_or(Problem::Format("it ends too early"))?;
     from.rewind()?;
     let mut sum = blake3::Hasher::new();
-    let mut buffer = vec![0; 256 << 10];
+    let mut buffer = vec![0; 2 << 20];
     let mut rest = from.by_ref().take(summed);
     loop {
         match rest.read(&mut buffer)? {
             0 => break,
             n => {
-                sum.update(&buffer[..n]);
+                sum.update_rayon(&buffer[..n]);
             }
         }
     }

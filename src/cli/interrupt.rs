@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -33,10 +34,13 @@ impl Interrupt {
     pub(super) fn watch_except(handled: impl Fn() -> bool + Send + 'static) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         let shared = Arc::clone(&interrupt);
+        let (watching, is_watching) = std::sync::mpsc::channel();
         // Detached: it ends with the process.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || shared.wait_and_exit(handled));
+            .spawn(move || shared.wait_and_exit(handled, &watching));
+        // Until then a signal would end the process. Without that thread nobody says anything.
+        let _ = is_watching.recv();
         interrupt
     }
 
@@ -50,7 +54,7 @@ impl Interrupt {
         Exit::Signal(self.number.load(Ordering::Relaxed))
     }
 
-    fn wait_and_exit(&self, handled: impl Fn() -> bool) {
+    fn wait_and_exit(&self, handled: impl Fn() -> bool, watching: &Sender<()>) {
         let Ok(reactor) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
@@ -58,6 +62,7 @@ impl Interrupt {
             let Ok(mut signals) = Signals::new() else {
                 return;
             };
+            let _ = watching.send(());
             let number = loop {
                 let number = signals.next().await;
                 if number != CTRL_C || !handled() {

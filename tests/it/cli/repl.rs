@@ -228,7 +228,8 @@ fn it_is_pleasant_on_a_terminal() {
     }
     let folder = folder(&[]);
     let mut command = Command::new("script");
-    let shell = format!("{} repl --image core --timeout 60", env!("CARGO_BIN_EXE_belljar"));
+    // Without `exec`, a shell that stays in between would die of Ctrl-C.
+    let shell = format!("exec {} repl --image core --timeout 60", env!("CARGO_BIN_EXE_belljar"));
     command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm").env("HOME", folder.path());
     // The history is this test's own, the cache everybody's.
     let cache = directories::ProjectDirs::from("", "", "belljar").unwrap();

@@ -11,9 +11,10 @@ mod keep;
 mod output;
 mod quota;
 mod relay;
+mod roots;
 mod wasi;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,9 @@ pub(crate) use keep::Kept;
 pub(crate) use output::{Output, Sink};
 pub use output::{OutputWatcher, Stream};
 pub(crate) use quota::Quota;
+pub(crate) use roots::WORKSPACE_PATH;
 
+use self::roots::{MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use crate::error::Hint;
 use crate::image::{Image, InterruptAddresses};
 #[cfg(target_os = "linux")]
@@ -75,19 +78,6 @@ impl Hint for InstanceError {
         }
     }
 }
-
-// The guest's preopened directories. The C library in every image remembers them by number, so
-// their order is part of the image format.
-const FIRST_PREOPEN: i32 = 3;
-const WORKSPACE_FD: i32 = FIRST_PREOPEN + 2;
-const TEMPORARY_FD: i32 = FIRST_PREOPEN + 3;
-const ROOT_FD: i32 = FIRST_PREOPEN + 4;
-const FIRST_MOUNT_FD: i32 = FIRST_PREOPEN + 5;
-
-/// The guest's working directory.
-pub(crate) const WORKSPACE_PATH: &str = "/workspace";
-/// The guest's directory for temporary files.
-pub(crate) const TEMPORARY_PATH: &str = "/tmp";
 
 /// Makes instances; one for each runtime.
 pub(crate) struct Factory {
@@ -134,12 +124,6 @@ pub(crate) struct State {
     files: Option<wasi::Files>,
     /// The monotonic clock, unless it must be repeatable.
     running: RunningClock,
-}
-
-/// A mounted directory, found below the guest's root by its name.
-struct MountPoint {
-    prefix: String,
-    fd: i32,
 }
 
 /// A live sandbox.
@@ -211,15 +195,14 @@ impl Factory {
         // One that is kept counts from nothing every time that it is brought back.
         let there = setup.lived.map_or_else(|| setup.workspace.before(), |_| (0, 0));
         let quota = Quota::new(roots, bytes, files, there);
-        let mut mounts = Vec::new();
         let running = setup.lived.map(RunningClock::after);
-        let wasi = self.wasi(&setup, running, &mut mounts)?;
+        let wasi = self.wasi(&setup, running)?;
         let (clock, random) = setup.repeatable.unzip();
         Ok(State {
             wasi,
             limiter: Limiter::new(image_bytes, setup.memory),
             quota,
-            mounts,
+            mounts: MountPoint::of(setup.mounts.iter().map(|(_, name)| name.as_str())),
             host: setup.host,
             frames: 0,
             answer: None,
@@ -236,7 +219,6 @@ impl Factory {
         &self,
         setup: &Setup<'_>,
         running: Option<RunningClock>,
-        mounts: &mut Vec<MountPoint>,
     ) -> Result<WasiP1Ctx, InstanceError> {
         let mut builder = WasiCtxBuilder::new();
         builder
@@ -250,32 +232,27 @@ impl Factory {
         } else if let Some(clock) = running {
             builder.monotonic_clock(clock);
         }
-        let library = &PINS.abi.library_dir;
-        let fonts = format!("{library}/{}/matplotlib/mpl-data", PINS.abi.library_zip);
-        let own = [
-            (self.artifact.library(), library.as_str(), FsPerms::ReadOnly),
-            (self.artifact.font_data(), &fonts, FsPerms::ReadOnly),
-            (setup.workspace.root(), WORKSPACE_PATH, FsPerms::ReadWrite),
-            (setup.workspace.temporary(), TEMPORARY_PATH, FsPerms::ReadWrite),
-            (self.artifact.empty_root(), "/", FsPerms::ReadOnly),
-        ];
         let mut open =
-            |path: PathBuf, guest: &str, perms| match builder.preopened_dir(&path, guest, perms) {
+            |path: &Path, guest: &str, perms| match builder.preopened_dir(path, guest, perms) {
                 Ok(_) => Ok(()),
-                Err(source) => Err(InstanceError::Directory { path, source }),
+                Err(source) => Err(InstanceError::Directory {
+                    path: path.to_owned(),
+                    source,
+                }),
             };
-        for (path, guest, perms) in own {
-            open(path, guest, perms)?;
+        let own = [
+            (self.artifact.library(), FsPerms::ReadOnly),
+            (self.artifact.font_data(), FsPerms::ReadOnly),
+            (setup.workspace.root(), FsPerms::ReadWrite),
+            (setup.workspace.temporary(), FsPerms::ReadWrite),
+            (self.artifact.empty_root(), FsPerms::ReadOnly),
+        ];
+        for ((host, perms), guest) in own.into_iter().zip(roots::OWN.iter()) {
+            open(&host, guest, perms)?;
         }
-        for (index, (host, guest)) in (0..).zip(&setup.mounts) {
-            open(host.clone(), guest, FsPerms::ReadOnly)?;
-            mounts.push(MountPoint {
-                prefix: guest.clone(),
-                fd: FIRST_MOUNT_FD + index,
-            });
+        for (host, guest) in &setup.mounts {
+            open(host, guest, FsPerms::ReadOnly)?;
         }
-        // The longest name first, for one mount may lie below another.
-        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.prefix.len()));
         Ok(builder.build_p1())
     }
 }

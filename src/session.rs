@@ -5,6 +5,7 @@
 //! are the same operation: bringing a state to life.
 
 mod checkpoint;
+mod context;
 mod core;
 pub(crate) mod error;
 mod history;
@@ -13,22 +14,15 @@ mod registry;
 mod state;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Instant;
+use std::sync::Arc;
 
+use self::context::Context;
 use self::core::Core;
-use self::options::{Ground, misplaced};
-use self::registry::{Keeping, Shared};
-use crate::engine::Engine;
 use crate::error::Error;
-use crate::image::Image;
-use crate::instance::{Control, OutputWatcher, StopReason};
+use crate::instance::OutputWatcher;
 use crate::outcome::{FileEntry, Outcome};
-use crate::policy::{Bounds, Plan, Refusal, resolve};
-use crate::report::{blank, fail};
-use crate::request::{Policy, Request};
-use crate::verdict;
+use crate::policy::Bounds;
+use crate::request::Request;
 
 pub use checkpoint::parse_checkpoint;
 pub use error::SessionError;
@@ -59,35 +53,21 @@ pub struct Session {
 }
 
 struct Inner {
-    id: String,
-    client: Option<String>,
-    image: Arc<Image>,
-    ground: Ground,
-    engine: Arc<Engine>,
-    keeping: Arc<Keeping>,
-    shared: Weak<Shared>,
-    born: Instant,
-    /// `None` only while it is made.
-    core: Option<tokio::sync::Mutex<Core>>,
-    status: AtomicU8,
-    in_memory: AtomicBool,
-    closed: AtomicBool,
-    /// By what the run that is going on is told to stop.
-    running: Mutex<Option<Arc<Control>>>,
-    used: Mutex<Instant>,
+    context: Context,
+    core: tokio::sync::Mutex<Core>,
 }
 
 impl Session {
     /// The session's id.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.inner.id
+        &self.inner.context.id
     }
 
     /// What the session is, and is doing.
     #[must_use]
     pub fn info(&self) -> SessionInfo {
-        self.inner.info()
+        self.inner.context.info()
     }
 
     /// Runs a request after those that were asked for before it.
@@ -121,8 +101,7 @@ impl Session {
     /// and the session's state stays. Code that does not end then is stopped, and the session is
     /// in the state before. Returns whether there was a run.
     pub fn interrupt(&self) -> bool {
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.as_ref().inspect(|control| control.ask(StopReason::Interrupted)).is_some()
+        self.inner.context.interrupt()
     }
 
     /// What the session did, the latest last, as far back as its history goes.
@@ -131,13 +110,13 @@ impl Session {
     ///
     /// When the session is suspended and cannot be read.
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
-        let mut core = self.inner.core().lock().await;
-        Ok(core.past(&self.inner).await?.history.records())
+        let mut core = self.inner.core.lock().await;
+        Ok(core.past(&self.inner.context).await?.history.records())
     }
 
     /// How many runs the session is made of.
     pub async fn execution(&self) -> u64 {
-        self.inner.core().lock().await.execution
+        self.inner.core.lock().await.execution
     }
 
     /// Goes back to the state after run `execution`, or with 0 to the session's beginning. The runs
@@ -148,8 +127,8 @@ impl Session {
     /// [`SessionError::NoState`] when the history does not hold that state.
     pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
         let mut core = self.lock().await?;
-        core.go_back(&self.inner, execution).await?;
-        self.inner.touch();
+        core.go_back(&self.inner.context, execution).await?;
+        self.inner.context.touch();
         Ok(())
     }
 
@@ -160,12 +139,12 @@ impl Session {
     /// As for [`rewind`](Self::rewind) and [`fork`](Self::fork).
     pub async fn rewind_keeping(&self, execution: u64) -> Result<Session, Error> {
         let mut core = self.lock().await?;
-        let later = self.sessions.fork(&self.inner, &mut core).await?;
-        if let Err(error) = core.go_back(&self.inner, execution).await {
+        let later = self.sessions.fork(&self.inner.context, &mut core).await?;
+        if let Err(error) = core.go_back(&self.inner.context, execution).await {
             later.close();
             return Err(error);
         }
-        self.inner.touch();
+        self.inner.context.touch();
         Ok(later)
     }
 
@@ -186,7 +165,7 @@ impl Session {
     /// When there are too many sessions, or this one was closed.
     pub async fn fork(&self) -> Result<Session, Error> {
         let mut core = self.lock().await?;
-        self.sessions.fork(&self.inner, &mut core).await
+        self.sessions.fork(&self.inner.context, &mut core).await
     }
 
     /// Writes the session to a file, from which it can be restored in another process, or on
@@ -198,7 +177,7 @@ impl Session {
     /// When the file cannot be written.
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
         let mut core = self.lock().await?;
-        checkpoint::save(&self.inner, &mut core, path.into()).await
+        checkpoint::save(&self.inner.context, &mut core, path.into()).await
     }
 
     /// Writes the session to `writer`, in the format of [`checkpoint`](Self::checkpoint).
@@ -211,7 +190,7 @@ impl Session {
         writer: impl std::io::Write + Send + 'static,
     ) -> Result<(), Error> {
         let mut core = self.lock().await?;
-        checkpoint::stream(&self.inner, &mut core, writer).await
+        checkpoint::stream(&self.inner.context, &mut core, writer).await
     }
 
     /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
@@ -227,7 +206,7 @@ impl Session {
     ///
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        self.lock().await?.read(&self.inner, path).await
+        self.lock().await?.read(&self.inner.context, path).await
     }
 
     /// The files and links in the workspace as the last completed run left them, sorted by path;
@@ -238,14 +217,14 @@ impl Session {
     /// When the session is suspended and cannot be read.
     pub async fn files(&self) -> Result<Vec<FileEntry>, Error> {
         let mut core = self.lock().await?;
-        Ok(core.past(&self.inner).await?.state.contents.list())
+        Ok(core.past(&self.inner.context).await?.state.contents.list())
     }
 
     /// What a run of this session gets that asks for nothing else; memory, workspace and files for
     /// all of them.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
-        self.inner.ground.bounds
+        self.inner.context.ground.bounds
     }
 
     /// Checks a request as [`run`](Self::run) does, without running it.
@@ -254,17 +233,17 @@ impl Session {
     ///
     /// [`Error::Refused`] when it is not one that this session can run.
     pub fn check(&self, request: &Request) -> Result<(), Error> {
-        self.inner.plan(request.clone())?;
+        self.inner.context.plan(request.clone())?;
         Ok(())
     }
 
     /// Ends the session: what it runs is stopped, and what it holds is freed.
     pub fn close(&self) {
-        self.inner.closed.store(true, Ordering::Release);
-        self.sessions.remove(&self.inner.id);
+        self.inner.context.close();
+        self.sessions.remove(&self.inner.context.id);
         self.interrupt();
         // A run that is going on frees everything at its end.
-        if let Ok(mut core) = self.inner.core().try_lock() {
+        if let Ok(mut core) = self.inner.core.try_lock() {
             core.close();
         }
     }
@@ -274,33 +253,18 @@ impl Session {
         request: Request,
         watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Outcome, Error> {
-        let inner = &*self.inner;
         let mut core = self.lock().await?;
-        if let Some(failure) = inner.over() {
-            let mut outcome = blank(&inner.plan(request)?);
-            fail(&mut outcome, Some(failure));
-            outcome.session = Some(core.report(inner));
-            return Ok(outcome);
-        }
-        let outcome = core.run(inner, request, watcher).await;
-        inner.touch();
-        if let Ok(outcome) = &outcome {
-            inner.set_status(if Core::is_failed(outcome) {
-                SessionStatus::Failed
-            } else {
-                SessionStatus::Idle
-            });
-        }
-        if inner.closed.load(Ordering::Acquire) {
+        let outcome = core.run(&self.inner.context, request, watcher).await;
+        if self.inner.context.is_closed() {
             core.close();
         }
         outcome
     }
 
     async fn lock(&self) -> Result<tokio::sync::MutexGuard<'_, Core>, Error> {
-        let core = self.inner.core().lock().await;
-        if self.inner.closed.load(Ordering::Acquire) {
-            let id = self.inner.id.clone();
+        let core = self.inner.core.lock().await;
+        if self.inner.context.is_closed() {
+            let id = self.inner.context.id.clone();
             return Err(SessionError::NotFound { id }.into());
         }
         Ok(core)
@@ -308,150 +272,23 @@ impl Session {
 }
 
 impl Inner {
-    fn new(
-        id: String,
-        client: Option<String>,
-        image: Arc<Image>,
-        ground: Ground,
-        engine: Arc<Engine>,
-        keeping: Arc<Keeping>,
-        shared: Weak<Shared>,
-    ) -> Self {
-        Self {
-            id,
-            client,
-            image,
-            ground,
-            engine,
-            keeping,
-            shared,
-            born: Instant::now(),
-            core: None,
-            status: AtomicU8::new(SessionStatus::Idle as u8),
-            in_memory: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            running: Mutex::default(),
-            used: Mutex::new(Instant::now()),
-        }
-    }
-
-    fn with(mut self, core: Core) -> Self {
-        self.core = Some(tokio::sync::Mutex::new(core));
-        self
-    }
-
-    fn core(&self) -> &tokio::sync::Mutex<Core> {
-        self.core.as_ref().expect("a session that others see has been made")
-    }
-
-    /// Checks a request of this session.
-    fn plan(&self, mut request: Request) -> Result<Plan, Refusal> {
-        let reasons = misplaced(&request, &self.image.manifest.name);
-        if !reasons.is_empty() {
-            return Err(Refusal { reasons });
-        }
-        if request.policy == Policy::Open {
-            request.policy = self.ground.policy.clone();
-        }
-        let mut plan = resolve(request, &self.ground.bounds, &self.engine.ceilings)?;
-        plan.request.deterministic.clone_from(&self.ground.deterministic);
-        Ok(plan)
-    }
-
-    /// Why the session may not run any more, if it may not.
-    fn over(&self) -> Option<verdict::Failure> {
-        let limits = &self.ground.limits;
-        let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
-        let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
-        too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
-    }
-
-    fn info(&self) -> SessionInfo {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let status = if running {
-            SessionStatus::Running
-        } else if !self.is_in_memory() {
-            SessionStatus::Suspended
-        } else if self.status.load(Ordering::Acquire) == SessionStatus::Failed as u8 {
-            SessionStatus::Failed
-        } else {
-            SessionStatus::Idle
-        };
-        SessionInfo {
-            id: self.id.clone(),
-            status,
-            client: self.client.clone(),
-            image: self.image.manifest.name.clone(),
-            idle_seconds: if running {
-                0.0
-            } else {
-                self.used().elapsed().as_secs_f64()
-            },
-        }
-    }
-
-    fn set_status(&self, status: SessionStatus) {
-        self.status.store(status as u8, Ordering::Release);
-    }
-
-    fn is_in_memory(&self) -> bool {
-        self.in_memory.load(Ordering::Acquire)
-    }
-
-    fn noted_in_memory(&self, in_memory: bool) {
-        self.in_memory.store(in_memory, Ordering::Release);
-    }
-
-    fn used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Sees to it that this session's memory is not one too many.
-    async fn make_room(&self) {
-        let Some(shared) = self.shared.upgrade().filter(|shared| shared.is_full()) else {
-            return;
-        };
-        // Whether it could be done or not, this session goes on.
-        let _ = tokio::task::spawn_blocking(move || shared.make_room()).await;
-    }
-
     /// Puts the session on the disk, unless it is busy. It blocks.
     fn suspend(&self) -> bool {
-        let Ok(mut core) = self.core().try_lock() else {
+        let Ok(mut core) = self.core.try_lock() else {
             return false;
         };
-        match checkpoint::suspend(self, &core) {
+        match checkpoint::suspend(&self.context, &core) {
             Ok(Some(suspended)) => {
                 core.suspend(suspended);
-                self.noted_in_memory(false);
+                self.context.note_in_memory(false);
                 true
             }
             Ok(None) => true,
             Err(error) => {
                 // It stays in memory, and nothing is lost.
-                tracing::warn!(session = self.id, %error, "a session cannot be suspended");
+                tracing::warn!(session = self.context.id, %error, "a session cannot be suspended");
                 false
             }
         }
-    }
-}
-
-/// Marks a session as running, for as long as it does.
-struct Running<'a>(&'a Inner);
-
-impl<'a> Running<'a> {
-    fn begin(inner: &'a Inner, control: Arc<Control>) -> Self {
-        *inner.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
-        Self(inner)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

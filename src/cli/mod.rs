@@ -9,6 +9,7 @@ mod exit;
 mod image;
 mod interrupt;
 mod licenses;
+mod options;
 mod policy;
 mod printer;
 mod progress;

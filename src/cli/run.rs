@@ -19,7 +19,7 @@ use super::exit::{Exit, Usage, chain};
 use super::interrupt::Interrupt;
 use super::printer::Printer;
 pub(super) use live::Live;
-pub(super) use options::{Bounds, RunArgs};
+pub(super) use options::RunArgs;
 use summary::Files;
 pub(super) use summary::{cuts, failure};
 

@@ -9,12 +9,9 @@ use serde::{Deserialize, Serialize};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;
 
+use super::roots::{TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD, WORKSPACE_PATH};
 use super::wasi::{COPY_BUDGET, DIRECTORY, SUCCESS};
-use super::{
-    FIRST_PREOPEN, InstanceError, ROOT_FD, State, TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD,
-    WORKSPACE_PATH,
-};
-use crate::module::PINS;
+use super::{InstanceError, State, roots};
 
 /// One open file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,14 +95,8 @@ impl Scratch {
 impl State {
     /// The absolute path of a name below a descriptor, as the guest sees it.
     pub(super) fn guest_path(&self, number: i32, name: &str) -> String {
-        let base = match self.quota.path(number) {
-            Some(path) => path.to_owned(),
-            None => self
-                .preopens()
-                .into_iter()
-                .find(|(_, fd)| *fd == number)
-                .map_or_else(|| String::from("/"), |(path, _)| path),
-        };
+        let given = || roots::path_of(number, &self.mounts);
+        let base = self.quota.path(number).or_else(given).unwrap_or("/");
         format!("{}/{name}", base.trim_end_matches('/'))
     }
 
@@ -171,7 +162,7 @@ impl State {
 
     /// The number of the file at a path, as the system interface gives it.
     async fn number_of(&mut self, path: &str) -> Option<u64> {
-        let (fd, name) = self.place(path);
+        let (fd, name) = roots::place(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).ok()?;
         let found = p1::path_filestat_get(
@@ -294,7 +285,7 @@ impl State {
         let opened = self.open(&path, 0, rights, flags).await?;
         let closed = p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), writer).await;
         done("close a file", closed)?;
-        let (fd, name) = self.place(&path);
+        let (fd, name) = roots::place(&path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).unwrap_or(i32::MAX);
         let removed =
@@ -310,7 +301,7 @@ impl State {
         rights: i64,
         flags: i32,
     ) -> Result<i32, InstanceError> {
-        let (fd, name) = self.place(path);
+        let (fd, name) = roots::place(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let opened = p1::path_open(
             &mut self.wasi,
@@ -331,43 +322,6 @@ impl State {
             Ok(_) => Err(InstanceError::Reopen { path: path.into() }),
             Err(error) => Err(InstanceError::Start(error)),
         }
-    }
-
-    /// The preopened directory that an absolute path lies in, and the path below it.
-    fn place(&self, path: &str) -> (i32, String) {
-        let inside = |(root, fd): (String, i32)| {
-            let rest = path.strip_prefix(root.trim_end_matches('/'))?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| {
-                let rest = rest.trim_start_matches('/');
-                (
-                    fd,
-                    if rest.is_empty() {
-                        ".".to_owned()
-                    } else {
-                        rest.to_owned()
-                    },
-                )
-            })
-        };
-        let longest = |root: &(String, i32)| std::cmp::Reverse(root.0.len());
-        let mut roots = self.preopens();
-        roots.sort_by_key(longest);
-        roots.into_iter().find_map(inside).unwrap_or_else(|| (ROOT_FD, ".".into()))
-    }
-
-    /// The directories that every guest is given, by their absolute paths.
-    fn preopens(&self) -> Vec<(String, i32)> {
-        let library = &PINS.abi.library_dir;
-        let fonts = format!("{library}/{}/matplotlib/mpl-data", PINS.abi.library_zip);
-        let own = [
-            (library.clone(), FIRST_PREOPEN),
-            (fonts, FIRST_PREOPEN + 1),
-            (WORKSPACE_PATH.into(), WORKSPACE_FD),
-            (TEMPORARY_PATH.into(), TEMPORARY_FD),
-            ("/".into(), ROOT_FD),
-        ];
-        let mounts = self.mounts.iter().map(|mount| (format!("/{}", mount.prefix), mount.fd));
-        own.into_iter().chain(mounts).collect()
     }
 }
 

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::read::Opened;
+use super::SessionError;
+use super::context::Context;
 use super::core::{Core, Past};
 use super::options::Ground;
 use super::registry::Keeping;
-use super::{Inner, SessionError};
 use crate::cache::create_atomically;
 use crate::error::Error;
 use crate::image::Image;
@@ -34,23 +35,23 @@ impl Drop for Suspended {
 
 impl Suspended {
     /// Reads it back.
-    pub(super) async fn read(&self, inner: &Inner) -> Result<Past, Error> {
+    pub(super) async fn read(&self, context: &Context) -> Result<Past, Error> {
         let opened = open(&self.path).await?;
-        let keeping = Arc::clone(&inner.keeping);
-        let (image, mounts) = (Arc::clone(&inner.image), inner.ground.mounts.clone());
+        let keeping = Arc::clone(&context.keeping);
+        let (image, mounts) = (Arc::clone(&context.image), context.ground.mounts.clone());
         // What this process wrote may be as large as it is.
-        let bounds = (inner.engine.ceilings, u64::MAX);
+        let bounds = (context.engine.ceilings, u64::MAX);
         Ok(opened.read(image, mounts, keeping, bounds).await?.past)
     }
 }
 
 /// Writes a session to the runtime's own directory; `None` when it is there already. It blocks.
-pub(super) fn suspend(inner: &Inner, core: &Core) -> Result<Option<Suspended>, Error> {
-    let Some(frozen) = write::Frozen::of(inner, core) else {
+pub(super) fn suspend(context: &Context, core: &Core) -> Result<Option<Suspended>, Error> {
+    let Some(frozen) = write::Frozen::of(context, core) else {
         return Ok(None);
     };
     let suspended = Suspended {
-        path: inner.keeping.spool.path(),
+        path: context.keeping.spool.path(),
     };
     let failed = io("write", &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
@@ -63,8 +64,8 @@ pub(super) fn suspend(inner: &Inner, core: &Core) -> Result<Option<Suspended>, E
 }
 
 /// Writes a session to `path`, all at once.
-pub(super) async fn save(inner: &Inner, core: &mut Core, path: PathBuf) -> Result<(), Error> {
-    let frozen = frozen(inner, core).await?;
+pub(super) async fn save(context: &Context, core: &mut Core, path: PathBuf) -> Result<(), Error> {
+    let frozen = frozen(context, core).await?;
     let path = std::path::absolute(&path).unwrap_or(path);
     blocking(move || {
         let written = create_atomically(&path, |file| {
@@ -79,11 +80,11 @@ pub(super) async fn save(inner: &Inner, core: &mut Core, path: PathBuf) -> Resul
 
 /// Writes a session to `writer`.
 pub(super) async fn stream(
-    inner: &Inner,
+    context: &Context,
     core: &mut Core,
     mut writer: impl Write + Send + 'static,
 ) -> Result<(), Error> {
-    let frozen = frozen(inner, core).await?;
+    let frozen = frozen(context, core).await?;
     blocking(move || {
         let written = frozen.write(&mut writer).and_then(|()| writer.flush());
         Ok(written.map_err(io("write", Path::new("(a writer)")))?)
@@ -136,9 +137,9 @@ impl Checkpoint {
     }
 }
 
-async fn frozen(inner: &Inner, core: &mut Core) -> Result<write::Frozen, Error> {
-    core.past(inner).await?;
-    Ok(write::Frozen::of(inner, core).expect("its states have just been read"))
+async fn frozen(context: &Context, core: &mut Core) -> Result<write::Frozen, Error> {
+    core.past(context).await?;
+    Ok(write::Frozen::of(context, core).expect("its states have just been read"))
 }
 
 /// Runs `work` on a thread that may block.

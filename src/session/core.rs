@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::SessionError;
 use super::checkpoint::Suspended;
+use super::context::Context;
 use super::history::{History, HistoryEntry};
 use super::options::Beginning;
 use super::state::State;
-use super::{Inner, Running, SessionError};
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::instance::{Ended, Kept, OutputWatcher};
@@ -65,16 +66,16 @@ const LONG_CAPTURE: usize = 4 << 20;
 
 impl Core {
     /// A session that has yet to run its initial code.
-    pub(super) fn new(inner: &Inner, entropy: [u8; 32]) -> Self {
+    pub(super) fn new(context: &Context, entropy: [u8; 32]) -> Self {
         let origin = Arc::new(State {
-            kept: Kept::fresh(&inner.image),
+            kept: Kept::fresh(&context.image),
             contents: Arc::default(),
             placed: (0, 0),
         });
         let past = Past {
             state: Arc::clone(&origin),
             origin,
-            history: History::new(inner.ground.history),
+            history: History::new(context.ground.history),
         };
         Self::of(past, 0, entropy, 0)
     }
@@ -93,7 +94,7 @@ impl Core {
     }
 
     /// Runs what comes before the first run.
-    pub(super) async fn begin(&mut self, inner: &Inner, start: Beginning) -> Result<(), Error> {
+    pub(super) async fn begin(&mut self, context: &Context, start: Beginning) -> Result<(), Error> {
         let Beginning { files, request } = start;
         if request.code.is_empty() && request.env.is_empty() && files.is_empty() {
             return Ok(());
@@ -103,18 +104,18 @@ impl Core {
         } else {
             &request.code
         };
-        let plan = inner.plan(Request {
+        let plan = context.plan(Request {
             code: code.to_owned(),
             files,
             ..request
         })?;
         let mut outcome = blank(&plan);
-        self.attempt(inner, &plan, None, &mut outcome).await?;
+        self.attempt(context, &plan, None, &mut outcome).await?;
         if let Some(error) = outcome.error {
             let stderr = outcome.stderr;
             return Err(SessionError::InitCode { error, stderr }.into());
         }
-        let past = self.past(inner).await?;
+        let past = self.past(context).await?;
         past.origin = Arc::clone(&past.state);
         Ok(())
     }
@@ -122,28 +123,31 @@ impl Core {
     /// One run of the session.
     pub(super) async fn run(
         &mut self,
-        inner: &Inner,
+        context: &Context,
         request: Request,
         watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Outcome, Error> {
-        let mut plan = inner.plan(request)?;
+        let mut plan = context.plan(request)?;
         let mut outcome = blank(&plan);
-        if let Some(total) = inner.ground.limits.fuel {
-            let left = total.saturating_sub(self.fuel);
-            if left == 0 {
-                fail(&mut outcome, Some(verdict::session_fuel(total)));
-                outcome.session = Some(self.report(inner));
-                return Ok(outcome);
-            }
-            plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
-        }
-        if plan.request.code.trim().is_empty() {
-            fail(&mut outcome, Some(verdict::no_code()));
-            outcome.session = Some(self.report(inner));
+        let fuel = context.ground.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
+        let hindrance = match fuel {
+            _ if let Some(failure) = context.over() => Some(failure),
+            Some((total, 0)) => Some(verdict::session_fuel(total)),
+            _ if plan.request.code.trim().is_empty() => Some(verdict::no_code()),
+            _ => None,
+        };
+        if hindrance.is_some() {
+            fail(&mut outcome, hindrance);
+            outcome.session = Some(self.report(context));
             return Ok(outcome);
         }
+        if let Some((_, left)) = fuel {
+            plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
+        }
         let lost = self.lost.take();
-        let reason = match self.attempt(inner, &plan, watcher, &mut outcome).await {
+        let ran = self.attempt(context, &plan, watcher, &mut outcome).await;
+        context.touch();
+        let reason = match ran {
             Ok(reason) => reason,
             Err(error) => {
                 // The interpreter went with it, if there was one.
@@ -152,37 +156,33 @@ impl Core {
             }
         };
         self.execution += 1;
-        let mut report = self.report(inner);
+        let mut report = self.report(context);
         if let Some(reason) = reason.or_else(|| lost.map(str::to_owned)) {
             report.interpreter_restarted = true;
             report.restart_reason = Some(reason);
         }
         if self.awake.is_none() {
             // Lost in this run: the next one finds it ready, or this one says that it is not.
-            match self.wake(inner).await {
+            match self.wake(context).await {
                 Ok(awake) => self.awake = Some(awake),
                 Err(error) => {
-                    tracing::warn!(session = inner.id, %error, "the interpreter is not restored");
+                    tracing::warn!(session = context.id, %error, "the interpreter is not restored");
                     report.interpreter_crashed = true;
                 }
             }
         }
+        context.note_failed(report.interpreter_crashed);
         outcome.session = Some(report);
         let record = HistoryEntry::of(&outcome, self.execution);
-        let past = self.past(inner).await?;
+        let past = self.past(context).await?;
         let state = Arc::clone(&past.state);
         past.history.push(record, state);
         Ok(outcome)
     }
 
-    /// Whether the last attempt to bring the interpreter back failed.
-    pub(super) fn is_failed(outcome: &Outcome) -> bool {
-        outcome.session.as_ref().is_some_and(|report| report.interpreter_crashed)
-    }
-
-    pub(super) fn report(&self, inner: &Inner) -> SessionReport {
+    pub(super) fn report(&self, context: &Context) -> SessionReport {
         SessionReport {
-            interpreter_id: inner.id.clone(),
+            interpreter_id: context.id.clone(),
             execution: self.execution,
             ..SessionReport::default()
         }
@@ -192,21 +192,21 @@ impl Core {
     /// kept, and the reason returned.
     async fn attempt(
         &mut self,
-        inner: &Inner,
+        context: &Context,
         plan: &Plan,
         watcher: Option<Arc<dyn OutputWatcher>>,
         outcome: &mut Outcome,
     ) -> Result<Option<String>, Error> {
-        let _place = inner.engine.place().await?;
+        let _place = context.engine.place().await?;
         self.wreck = None;
         let awake = match self.awake.take() {
             Some(awake) => awake,
-            None => self.wake(inner).await?,
+            None => self.wake(context).await?,
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
         self.lost = Some("an earlier run was cancelled before it ended");
         let (mut awake, placed) = awake.place(&plan.request.files).await?;
-        let seen = awake.run(inner, plan, self.entropy, placed, watcher).await?;
+        let seen = awake.run(context, plan, self.entropy, placed, watcher).await?;
         self.fuel = self.fuel.saturating_add(seen.driven.fuel);
         fill(outcome, plan, &seen);
         let files_changed = seen.touched || placed.1 > 0;
@@ -222,9 +222,9 @@ impl Core {
         if reason.is_some() {
             self.wreck = Some(awake.workspace);
         } else {
-            let before = Arc::clone(&self.past(inner).await?.state);
-            let (awake, state) = awake.keep(inner, before, placed, files_changed).await?;
-            self.past(inner).await?.state = Arc::new(state);
+            let before = Arc::clone(&self.past(context).await?.state);
+            let (awake, state) = awake.keep(context, before, placed, files_changed).await?;
+            self.past(context).await?.state = Arc::new(state);
             self.awake = Some(awake);
         }
         self.lost = None;
@@ -232,39 +232,37 @@ impl Core {
     }
 
     /// Brings the last state to life.
-    async fn wake(&mut self, inner: &Inner) -> Result<Awake, Error> {
-        let state = Arc::clone(&self.past(inner).await?.state);
-        let mut workspace = inner.engine.workspaces.create(&[])?;
-        let bounds = &inner.ground.bounds;
+    async fn wake(&mut self, context: &Context) -> Result<Awake, Error> {
+        let state = Arc::clone(&self.past(context).await?.state);
+        let mut workspace = context.engine.workspaces.create(&[])?;
         let has_files = !state.contents.0.is_empty();
-        let files = if has_files {
+        let (workspace, files) = if has_files {
             let contents = Arc::clone(&state.contents);
-            let placed = aside(true, move || {
+            aside(true, move || {
                 let files = contents.place(&workspace)?;
                 workspace.look()?;
                 Ok::<_, Error>((workspace, files))
-            });
-            let files;
-            (workspace, files) = placed.await??;
-            files
+            })
+            .await??
         } else {
             // Until a run changes something, others can have it afterwards.
             workspace.declare_unused();
-            Identities::default()
+            (workspace, Identities::default())
         };
+        let bounds = &context.ground.bounds;
         let terms = Terms {
-            image: &inner.image,
-            package_dir: inner.engine.images.package_dir(&inner.image),
-            mounts: &inner.ground.mounts,
+            image: &context.image,
+            package_dir: context.engine.images.package_dir(&context.image),
+            mounts: &context.ground.mounts,
             memory: bounds.memory,
             quota: (
                 bounds.workspace.saturating_add(state.placed.0),
                 bounds.files.saturating_add(state.placed.1),
             ),
-            deterministic: inner.ground.deterministic.as_ref(),
+            deterministic: context.ground.deterministic.as_ref(),
         };
         let mut live =
-            Live::start(&inner.engine.factory, terms, &workspace, Some(&state.kept)).await?;
+            Live::start(&context.engine.factory, terms, &workspace, Some(&state.kept)).await?;
         if has_files || !state.kept.descriptors.is_empty() {
             let measure = Error::system("measure a session's files");
             live.instance().measure_files(&state.kept).map_err(measure)?;
@@ -277,12 +275,12 @@ impl Core {
     }
 
     /// The states, read from the disk if they are there.
-    pub(super) async fn past(&mut self, inner: &Inner) -> Result<&mut Past, Error> {
+    pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
         if let Place::Disk(suspended) = &self.place {
-            inner.make_room().await;
-            let past = suspended.read(inner).await?;
+            context.make_room().await;
+            let past = suspended.read(context).await?;
             self.place = Place::Memory(past);
-            inner.noted_in_memory(true);
+            context.note_in_memory(true);
         }
         match &mut self.place {
             Place::Memory(past) => Ok(past),
@@ -315,9 +313,9 @@ impl Core {
     }
 
     /// Goes back to a state; the runs after `execution` did not happen.
-    pub(super) async fn go_back(&mut self, inner: &Inner, execution: u64) -> Result<(), Error> {
-        let id = inner.id.clone();
-        let past = self.past(inner).await?;
+    pub(super) async fn go_back(&mut self, context: &Context, execution: u64) -> Result<(), Error> {
+        let id = context.id.clone();
+        let past = self.past(context).await?;
         let state = match execution {
             0 => Some(&past.origin),
             _ => past.history.state(execution),
@@ -345,13 +343,13 @@ impl Core {
     }
 
     /// The bytes of a file that the last run left.
-    pub(super) async fn read(&mut self, inner: &Inner, path: &str) -> Result<Vec<u8>, Error> {
+    pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
         let missing = |_| Error::NoSuchFile { path: path.into() };
         let awake = self.awake.as_ref().map(|awake| &awake.workspace);
         if let Some(workspace) = self.wreck.as_ref().or(awake) {
             return crate::workspace::read(workspace, path, u64::MAX).map_err(missing);
         }
-        let past = self.past(inner).await?;
+        let past = self.past(context).await?;
         past.state.contents.read(path).map_err(missing)
     }
 }
@@ -375,7 +373,7 @@ impl Awake {
 
     async fn run(
         &mut self,
-        inner: &Inner,
+        context: &Context,
         plan: &Plan,
         entropy: [u8; 32],
         placed: (u64, u64),
@@ -384,7 +382,7 @@ impl Awake {
         self.live.instance().begin(placed);
         let control = self.live.control();
         control.clear();
-        let _running = Running::begin(inner, Arc::clone(control));
+        let _running = context.run(Arc::clone(control));
         let order = RunOrder::new(plan, entropy, true);
         self.live.run(plan, order, watcher, Instant::now()).await
     }
@@ -392,7 +390,7 @@ impl Awake {
     /// Returns also the state after a run.
     async fn keep(
         mut self,
-        inner: &Inner,
+        context: &Context,
         before: Arc<State>,
         placed: (u64, u64),
         files_changed: bool,
@@ -401,7 +399,7 @@ impl Awake {
         let descriptors = instance.descriptors().await?;
         let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
         let is_long = files_changed || grown > LONG_CAPTURE;
-        let keeping = Arc::clone(&inner.keeping);
+        let keeping = Arc::clone(&context.keeping);
         aside(is_long, move || {
             let instance = self.live.instance();
             let kept = instance.keep(&before.kept, descriptors, &keeping.pages)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::context::{Context, Signs};
 use super::core::Core;
 use super::options::{Beginning, Ground, SessionBounds, SessionOptions};
 use super::{Inner, Session, SessionError, checkpoint};
@@ -28,7 +29,6 @@ pub struct Sessions {
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[repr(u8)]
 pub enum SessionStatus {
     /// It waits for its next run, in memory.
     Idle,
@@ -128,8 +128,8 @@ impl Sessions {
     #[must_use]
     pub fn list(&self) -> Vec<SessionInfo> {
         let mut all: Vec<Arc<Inner>> = self.shared.lock().sessions.values().cloned().collect();
-        all.sort_by_key(|inner| (inner.born, inner.id.clone()));
-        all.iter().map(|inner| inner.info()).collect()
+        all.sort_by(|one, other| one.context.age().cmp(&other.context.age()));
+        all.iter().map(|inner| inner.context.info()).collect()
     }
 
     /// Closes a session: what it runs is stopped, what it holds is freed.
@@ -177,10 +177,10 @@ impl Sessions {
             history: history.within(&engine.ceilings),
         };
         let entropy = entropy(ground.deterministic.as_ref())?;
-        let inner = self.inner(image, ground, client)?;
-        let mut core = Core::new(&inner, entropy);
-        core.begin(&inner, Beginning { files, request }).await?;
-        Ok(self.register(inner, core, coming).await)
+        let context = self.context(image, ground, client)?;
+        let mut core = Core::new(&context, entropy);
+        core.begin(&context, Beginning { files, request }).await?;
+        Ok(self.register(context, core, coming).await)
     }
 
     pub(crate) async fn restore(&self, path: &Path, mounts: Vec<Mount>) -> Result<Session, Error> {
@@ -192,49 +192,59 @@ impl Sessions {
         let bounds = (engine.ceilings, self.shared.bounds.restored);
         let read = opened.read(Arc::clone(&image), mounts, keeping, bounds).await?;
         let entropy = entropy(read.ground.deterministic.as_ref())?;
-        let inner = self.inner(image, read.ground, None)?;
+        let context = self.context(image, read.ground, None)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);
-        Ok(self.register(inner, core, coming).await)
+        Ok(self.register(context, core, coming).await)
     }
 
     /// A session with the state that another has; they share what neither changes.
-    pub(super) async fn fork(&self, parent: &Inner, core: &mut Core) -> Result<Session, Error> {
+    pub(super) async fn fork(&self, parent: &Context, core: &mut Core) -> Result<Session, Error> {
         let coming = self.shared.admit()?;
         let past = core.past(parent).await?.clone();
         let ground = parent.ground.clone();
         let entropy = entropy(ground.deterministic.as_ref())?;
-        let inner = self.inner(Arc::clone(&parent.image), ground, None)?;
+        let context = self.context(Arc::clone(&parent.image), ground, None)?;
         let core = Core::of(past, core.execution, entropy, core.fuel);
-        Ok(self.register(inner, core, coming).await)
+        Ok(self.register(context, core, coming).await)
     }
 
-    fn inner(
+    fn context(
         &self,
         image: Arc<Image>,
         ground: Ground,
         client: Option<String>,
-    ) -> Result<Inner, Error> {
-        let keeping = self.shared.keeping()?;
-        let engine = Arc::clone(&self.shared.engine);
-        let shared = Arc::downgrade(&self.shared);
-        Ok(Inner::new(new_id()?, client, image, ground, engine, keeping, shared))
+    ) -> Result<Context, Error> {
+        Ok(Context {
+            id: new_id()?,
+            client,
+            image,
+            ground,
+            engine: Arc::clone(&self.shared.engine),
+            keeping: self.shared.keeping()?,
+            shared: Arc::downgrade(&self.shared),
+            born: Instant::now(),
+            signs: Signs::new(),
+        })
     }
 
-    async fn register(&self, inner: Inner, core: Core, coming: Coming<'_>) -> Session {
-        let inner = Arc::new(inner.with(core));
-        inner.make_room().await;
+    async fn register(&self, context: Context, core: Core, coming: Coming<'_>) -> Session {
+        context.make_room().await;
+        let inner = Arc::new(Inner {
+            context,
+            core: core.into(),
+        });
         let mut all = self.shared.lock();
-        all.sessions.insert(inner.id.clone(), Arc::clone(&inner));
+        all.sessions.insert(inner.context.id.clone(), Arc::clone(&inner));
         drop(all);
-        inner.noted_in_memory(true);
+        inner.context.note_in_memory(true);
         drop(coming);
         self.handle(inner)
     }
 
     fn of_client(&self, client: &str) -> Option<Session> {
         let all = self.shared.lock();
-        let theirs = all.sessions.values().filter(|s| s.client.as_deref() == Some(client));
-        let first = theirs.min_by_key(|inner| (inner.born, inner.id.clone()))?;
+        let theirs = all.sessions.values().filter(|s| s.context.client.as_deref() == Some(client));
+        let first = theirs.min_by_key(|inner| inner.context.age())?;
         Some(self.handle(Arc::clone(first)))
     }
 
@@ -296,10 +306,9 @@ impl Shared {
 
     /// Suspends the sessions used longest ago until there is room for another in memory. It blocks.
     pub(super) fn make_room(&self) {
-        let mut idle: Vec<Arc<Inner>> =
-            self.lock().sessions.values().filter(|s| s.is_in_memory()).cloned().collect();
+        let mut idle = self.in_memory();
         let surplus = (idle.len() + 1).saturating_sub(self.bounds.most_awake.max(1));
-        idle.sort_by_key(|inner| inner.used());
+        idle.sort_by_key(|inner| inner.context.used());
         let mut suspended = 0;
         for inner in idle {
             if suspended == surplus {
@@ -311,9 +320,12 @@ impl Shared {
 
     /// Whether another session in memory would be too many.
     pub(super) fn is_full(&self) -> bool {
+        self.in_memory().len() >= self.bounds.most_awake.max(1)
+    }
+
+    fn in_memory(&self) -> Vec<Arc<Inner>> {
         let all = self.lock();
-        let awake = all.sessions.values().filter(|inner| inner.is_in_memory()).count();
-        awake >= self.bounds.most_awake.max(1)
+        all.sessions.values().filter(|inner| inner.context.is_in_memory()).cloned().collect()
     }
 }
 
@@ -325,10 +337,8 @@ fn suspend_idle(shared: &Weak<Shared>, after: Duration) {
             return;
         };
         let now = Instant::now();
-        let awake: Vec<Arc<Inner>> =
-            shared.lock().sessions.values().filter(|s| s.is_in_memory()).cloned().collect();
-        for inner in awake {
-            if now.saturating_duration_since(inner.used()) >= after {
+        for inner in shared.in_memory() {
+            if now.saturating_duration_since(inner.context.used()) >= after {
                 inner.suspend();
             }
         }

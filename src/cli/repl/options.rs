@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use belljar::{
-    Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Mount, Request,
-};
+use belljar::{Capture, Echo, Request};
 use clap::{Args, ValueHint};
 
 use crate::cli::exit::Usage;
-use crate::cli::run::Bounds;
-use crate::cli::source;
+use crate::cli::options::{Bounds, Given, deterministic, figure_format, image};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReplArgs {
@@ -34,17 +31,8 @@ pub(in crate::cli) struct ReplArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What the code sees")]
 struct Input {
-    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
-    /// given several times
-    #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
-    files: Vec<String>,
-    /// Show a host directory to the code, read-only, at an absolute path such as `./data:/data`;
-    /// may be given several times
-    #[arg(long = "mount", value_name = "HOST:GUEST", value_parser = source::mount)]
-    mounts: Vec<(PathBuf, String)>,
-    /// Set an environment variable; none is passed on by itself; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
-    env: Vec<(String, String)>,
+    #[command(flatten)]
+    given: Given,
     /// Start from this image [default: data]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
@@ -58,38 +46,18 @@ struct Input {
 impl ReplArgs {
     /// What every line asks for besides its code, and a new session for itself.
     pub(super) fn request(&self) -> Result<Request, Usage> {
-        let files = source::files(&self.input.files)?.into_iter();
-        let mounts = self.input.mounts.iter().cloned();
         Ok(Request {
-            image: match self.input.image.as_deref() {
-                None | Some("auto") => ImageChoice::Auto,
-                Some(name) => ImageChoice::Named(name.to_owned()),
-            },
-            files: files
-                .map(|(path, host)| InputFile {
-                    path,
-                    content: Content::Host(host),
-                })
-                .collect(),
-            mounts: mounts.map(|(host, guest)| Mount { host, guest }).collect(),
-            env: self.input.env.iter().cloned().collect(),
+            image: image(self.input.image.as_deref()),
             limits: self.bounds.limits(),
             // As Python's own prompt does.
             echo: Some(Echo::Last),
-            deterministic: self.input.deterministic.map(|seed| Deterministic {
-                seed,
-                ..Deterministic::default()
-            }),
+            deterministic: deterministic(self.input.deterministic),
             capture: Capture {
-                figure_format: if self.svg {
-                    FigureFormat::Svg
-                } else {
-                    FigureFormat::Png
-                },
+                figure_format: figure_format(self.svg),
                 dataframes: false,
                 ..Capture::default()
             },
-            ..Request::default()
+            ..self.input.given.request()?
         })
     }
 }

@@ -1,16 +1,13 @@
 //! The options of `belljar run`, and the request that they make.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use belljar::{
-    Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
-    Request,
-};
+use belljar::{Capture, Echo, Request};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::cli::args::{PolicyChoice, SourceArgs};
 use crate::cli::exit::Usage;
+use crate::cli::options::{Bounds, Given, deterministic, figure_format, image};
 use crate::cli::policy::policy;
 use crate::cli::source;
 
@@ -46,48 +43,15 @@ pub(in crate::cli) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What the code sees")]
 struct Input {
-    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
-    /// given several times
-    #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
-    files: Vec<String>,
-    /// Show a host directory to the code, read-only, at an absolute path such as `./data:/data`;
-    /// may be given several times
-    #[arg(long = "mount", value_name = "HOST:GUEST", value_parser = source::mount)]
-    mounts: Vec<(PathBuf, String)>,
+    #[command(flatten)]
+    given: Given,
     /// Give the code this file as its standard input; - passes on this command's [default: nothing]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
-    /// Set an environment variable; none is passed on by itself; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
-    env: Vec<(String, String)>,
     /// Start from this image; auto takes the smallest that has imported what the code names
     /// [default: auto; for a session data]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-pub(in crate::cli) struct Bounds {
-    /// Wall clock time in seconds, sleep included [default: 5]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
-    timeout: Option<Duration>,
-    /// Memory above the image, in MiB [default: 256]
-    #[arg(long, value_name = "MIB")]
-    memory: Option<u64>,
-    /// Fuel, a measure of work that is the same on every machine [default: as much as the time
-    /// allows]
-    #[arg(long, value_name = "N")]
-    fuel: Option<u64>,
-    /// Bytes kept of each of stdout and stderr [default: 1048576]
-    #[arg(long, value_name = "BYTES")]
-    output_limit: Option<u64>,
-    /// What the code's files may take together, in MiB [default: 64]
-    #[arg(long, value_name = "MIB")]
-    workspace_limit: Option<u64>,
-    /// Files and directories that the code may create [default: 1000]
-    #[arg(long, value_name = "N")]
-    file_limit: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -146,26 +110,13 @@ impl RunArgs {
             return Err(Usage::new("code and --stdin cannot both come from standard input"));
         }
         let policy = policy(self.behaviour.policy, &self.behaviour.allow_import)?;
-        let files = source::files(&self.input.files)?;
+        let given = self.input.given.request()?;
         let code = source::code(self.source)?;
         let stdin = self.input.stdin.as_deref().map(source::read).transpose()?;
-        let mounts = self.input.mounts.into_iter().map(|(host, guest)| Mount { host, guest });
         Ok(Request {
             code,
-            image: match self.input.image.as_deref() {
-                None | Some("auto") => ImageChoice::Auto,
-                Some(name) => ImageChoice::Named(name.to_owned()),
-            },
-            files: files
-                .into_iter()
-                .map(|(path, host)| InputFile {
-                    path,
-                    content: Content::Host(host),
-                })
-                .collect(),
-            mounts: mounts.collect(),
+            image: image(self.input.image.as_deref()),
             stdin: stdin.unwrap_or_default(),
-            env: self.input.env.into_iter().collect(),
             args: self.args,
             limits: self.bounds.limits(),
             policy,
@@ -175,37 +126,17 @@ impl RunArgs {
                 EchoChoice::Last => Echo::Last,
             }),
             result_var: self.behaviour.result_var,
-            deterministic: self.behaviour.deterministic.map(|seed| Deterministic {
-                seed,
-                ..Deterministic::default()
-            }),
+            deterministic: deterministic(self.behaviour.deterministic),
             capture: self.detail.capture(),
+            ..given
         })
-    }
-}
-
-impl Bounds {
-    pub(in crate::cli) fn limits(&self) -> Limits {
-        let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
-        Limits {
-            timeout: self.timeout,
-            memory: bytes(self.memory),
-            fuel: self.fuel,
-            output: self.output_limit,
-            workspace: bytes(self.workspace_limit),
-            files: self.file_limit,
-        }
     }
 }
 
 impl Detail {
     fn capture(&self) -> Capture {
         Capture {
-            figure_format: if self.svg {
-                FigureFormat::Svg
-            } else {
-                FigureFormat::Png
-            },
+            figure_format: figure_format(self.svg),
             inline_images: self.inline_images,
             table_rows: self.tables,
             file_hashes: self.hashes,
@@ -213,9 +144,4 @@ impl Detail {
             ..Capture::default()
         }
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
 }

@@ -11,8 +11,8 @@ use super::repeatable::NewTimes;
 use super::{
     ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter,
 };
-use crate::instance::ROOT_FD;
 use crate::instance::quota::Depth;
+use crate::instance::roots::ROOT_FD;
 
 // Flags of `path_open`.
 const OFLAG_CREATE: i32 = 1;
@@ -460,24 +460,18 @@ impl State {
         } else {
             &[]
         };
-        for mount in mounts {
-            let Some(rest) = text.strip_prefix(mount.prefix.as_str()) else {
-                continue;
-            };
-            let inner = rest.trim_start_matches('/');
+        let found = mounts.iter().find_map(|mount| Some((mount.fd, mount.inside(&text)?)));
+        if let Some((fd, inner)) = found {
+            resolved.fd = fd;
+            resolved.is_mounted = true;
             if inner.is_empty() {
                 resolved.is_mount = true;
                 resolved.length = 1;
-            } else if inner.len() < rest.len() {
+            } else {
                 let skipped = i32::try_from(text.len() - inner.len()).ok()?;
                 resolved.path += skipped;
                 resolved.length -= skipped;
-            } else {
-                continue;
             }
-            resolved.fd = mount.fd;
-            resolved.is_mounted = true;
-            break;
         }
         Some(resolved)
     }

@@ -10,7 +10,7 @@ use super::format::{
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
-use crate::session::Inner;
+use crate::session::context::Context;
 use crate::session::core::{Core, Past};
 use crate::session::options::Ground;
 use crate::session::state::State;
@@ -32,10 +32,10 @@ pub(super) struct Frozen {
 
 impl Frozen {
     /// `None` for a session that is on the disk.
-    pub(super) fn of(inner: &Inner, core: &Core) -> Option<Self> {
+    pub(super) fn of(context: &Context, core: &Core) -> Option<Self> {
         Some(Self {
-            image: Arc::clone(&inner.image),
-            ground: inner.ground.clone(),
+            image: Arc::clone(&context.image),
+            ground: context.ground.clone(),
             past: core.past_in_memory()?.clone(),
             execution: core.execution,
             fuel: core.fuel,

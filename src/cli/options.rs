@@ -1,0 +1,113 @@
+//! Options that several commands have, and what they mean in a request.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar::{
+    Content, Deterministic, FigureFormat, ImageChoice, InputFile, Limits, Mount, Request,
+};
+use clap::{Args, ValueHint};
+
+use super::exit::Usage;
+use super::source;
+
+/// What the user gives the code to see.
+#[derive(Debug, Args)]
+pub(super) struct Given {
+    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
+    /// given several times
+    #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
+    files: Vec<String>,
+    /// Show a host directory to the code, read-only, at an absolute path such as `./data:/data`;
+    /// may be given several times
+    #[arg(long = "mount", value_name = "HOST:GUEST", value_parser = source::mount)]
+    mounts: Vec<(PathBuf, String)>,
+    /// Set an environment variable; none is passed on by itself; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
+    env: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct Bounds {
+    /// Wall clock time in seconds, sleep included [default: 5]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    timeout: Option<Duration>,
+    /// Memory above the image, in MiB [default: 256]
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
+    /// Fuel, a measure of work that is the same on every machine [default: as much as the time
+    /// allows]
+    #[arg(long, value_name = "N")]
+    fuel: Option<u64>,
+    /// Bytes kept of each of stdout and stderr [default: 1048576]
+    #[arg(long, value_name = "BYTES")]
+    output_limit: Option<u64>,
+    /// What the code's files may take together, in MiB [default: 64]
+    #[arg(long, value_name = "MIB")]
+    workspace_limit: Option<u64>,
+    /// Files and directories that the code may create [default: 1000]
+    #[arg(long, value_name = "N")]
+    file_limit: Option<u64>,
+}
+
+impl Given {
+    /// A request for these, without code.
+    pub(super) fn request(&self) -> Result<Request, Usage> {
+        let files = source::files(&self.files)?.into_iter().map(|(path, host)| InputFile {
+            path,
+            content: Content::Host(host),
+        });
+        let mounts = self.mounts.iter().cloned().map(|(host, guest)| Mount { host, guest });
+        Ok(Request {
+            files: files.collect(),
+            mounts: mounts.collect(),
+            env: self.env.iter().cloned().collect(),
+            ..Request::default()
+        })
+    }
+}
+
+impl Bounds {
+    pub(super) fn limits(&self) -> Limits {
+        let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
+        Limits {
+            timeout: self.timeout,
+            memory: bytes(self.memory),
+            fuel: self.fuel,
+            output: self.output_limit,
+            workspace: bytes(self.workspace_limit),
+            files: self.file_limit,
+        }
+    }
+}
+
+/// The image that `--image` names.
+pub(super) fn image(name: Option<&str>) -> ImageChoice {
+    match name {
+        None | Some("auto") => ImageChoice::Auto,
+        Some(name) => ImageChoice::Named(name.to_owned()),
+    }
+}
+
+/// What `--deterministic` asks for.
+pub(super) fn deterministic(seed: Option<u64>) -> Option<Deterministic> {
+    seed.map(|seed| Deterministic {
+        seed,
+        ..Deterministic::default()
+    })
+}
+
+/// What `--svg` asks for.
+pub(super) fn figure_format(svg: bool) -> FigureFormat {
+    if svg {
+        FigureFormat::Svg
+    } else {
+        FigureFormat::Png
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
+}

@@ -1,0 +1,166 @@
+//! What a session works with, and what others can see of it without waiting for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use super::options::{Ground, misplaced};
+use super::registry::{Keeping, SessionInfo, SessionStatus, Shared};
+use crate::engine::Engine;
+use crate::image::Image;
+use crate::instance::{Control, StopReason};
+use crate::policy::{Plan, Refusal, resolve};
+use crate::request::{Policy, Request};
+use crate::verdict::{self, Failure};
+
+pub(super) struct Context {
+    pub id: String,
+    pub client: Option<String>,
+    pub image: Arc<Image>,
+    pub ground: Ground,
+    pub engine: Arc<Engine>,
+    pub keeping: Arc<Keeping>,
+    pub shared: Weak<Shared>,
+    pub born: Instant,
+    pub signs: Signs,
+}
+
+/// What is seen of a session from outside.
+pub(super) struct Signs {
+    in_memory: AtomicBool,
+    /// The interpreter was lost and could not be brought back.
+    failed: AtomicBool,
+    closed: AtomicBool,
+    /// By what the run that is going on is told to stop.
+    running: Mutex<Option<Arc<Control>>>,
+    /// When the last run ended.
+    used: Mutex<Instant>,
+}
+
+impl Signs {
+    pub(super) fn new() -> Self {
+        Self {
+            in_memory: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            running: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+impl Context {
+    /// Checks a request of this session.
+    pub(super) fn plan(&self, mut request: Request) -> Result<Plan, Refusal> {
+        let reasons = misplaced(&request, &self.image.manifest.name);
+        if !reasons.is_empty() {
+            return Err(Refusal { reasons });
+        }
+        if request.policy == Policy::Open {
+            request.policy = self.ground.policy.clone();
+        }
+        let mut plan = resolve(request, &self.ground.bounds, &self.engine.ceilings)?;
+        plan.request.deterministic.clone_from(&self.ground.deterministic);
+        Ok(plan)
+    }
+
+    /// Why the session may not run any more, if it may not.
+    pub(super) fn over(&self) -> Option<Failure> {
+        let limits = &self.ground.limits;
+        let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
+        let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
+        too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
+    }
+
+    /// What sorts the oldest first.
+    pub(super) fn age(&self) -> (Instant, &str) {
+        (self.born, &self.id)
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let running = self.running().is_some();
+        let status = if running {
+            SessionStatus::Running
+        } else if !self.is_in_memory() {
+            SessionStatus::Suspended
+        } else if self.signs.failed.load(Ordering::Acquire) {
+            SessionStatus::Failed
+        } else {
+            SessionStatus::Idle
+        };
+        SessionInfo {
+            id: self.id.clone(),
+            status,
+            client: self.client.clone(),
+            image: self.image.manifest.name.clone(),
+            idle_seconds: if running {
+                0.0
+            } else {
+                self.used().elapsed().as_secs_f64()
+            },
+        }
+    }
+
+    /// Marks the session as running, until what is returned is dropped.
+    pub(super) fn run(&self, control: Arc<Control>) -> Running<'_> {
+        *self.running() = Some(control);
+        Running(self)
+    }
+
+    /// Interrupts the run that is going on, if there is one.
+    pub(super) fn interrupt(&self) -> bool {
+        self.running().as_ref().inspect(|control| control.ask(StopReason::Interrupted)).is_some()
+    }
+
+    /// Notes whether the interpreter could be brought back when it was last tried.
+    pub(super) fn note_failed(&self, failed: bool) {
+        self.signs.failed.store(failed, Ordering::Release);
+    }
+
+    pub(super) fn note_in_memory(&self, in_memory: bool) {
+        self.signs.in_memory.store(in_memory, Ordering::Release);
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.signs.in_memory.load(Ordering::Acquire)
+    }
+
+    pub(super) fn close(&self) {
+        self.signs.closed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.signs.closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn used(&self) -> Instant {
+        *self.signs.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session was used just now.
+    pub(super) fn touch(&self) {
+        *self.signs.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Sees to it that this session's memory is not one too many.
+    pub(super) async fn make_room(&self) {
+        let Some(shared) = self.shared.upgrade().filter(|shared| shared.is_full()) else {
+            return;
+        };
+        // Whether it could be done or not, this session goes on.
+        let _ = tokio::task::spawn_blocking(move || shared.make_room()).await;
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Arc<Control>>> {
+        self.signs.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks a session as running.
+pub(super) struct Running<'a>(&'a Context);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *self.0.running() = None;
+    }
+}

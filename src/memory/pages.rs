@@ -50,7 +50,7 @@ pub(crate) struct Pages {
     runs: Vec<Run>,
 }
 
-/// Pages that came in together, and are counted by nobody yet.
+/// Pages that came in together; dropped, it gives up those that no state holds.
 #[derive(Debug)]
 pub(crate) struct Imported(Arc<Block>);
 
@@ -93,8 +93,10 @@ impl PageStore {
             holders: (0..total).map(|_| AtomicU32::new(0)).collect(),
         });
         let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
-        write_all_at(&self.file, start * PAGE as u64, &slices)
-            .map_err(MemoryError::new("set aside pages"))?;
+        if let Err(error) = write_all_at(&self.file, start * PAGE as u64, &slices) {
+            self.release(start..start + total as u64);
+            return Err(MemoryError::new("set aside pages")(error));
+        }
         let mut offset = 0;
         let runs = ranges.iter().map(|range| {
             // A guest's memory has fewer than 2^32 bytes.
@@ -320,23 +322,37 @@ impl Run {
     }
 }
 
+impl Block {
+    /// Gives back the pages among those from `offset` on for which `is_free` says so, as far as
+    /// they follow each other at once.
+    fn release(&self, offset: u32, holders: &[AtomicU32], is_free: impl Fn(&AtomicU32) -> bool) {
+        let mut free = 0..0;
+        for (index, holders) in (self.start + u64::from(offset)..).zip(holders) {
+            if is_free(holders) {
+                if free.end != index {
+                    self.store.release(free);
+                    free = index..index;
+                }
+                free.end = index + 1;
+            }
+        }
+        self.store.release(free);
+    }
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         for run in &self.runs {
-            // Pages that nobody holds any more, as far as they follow each other.
-            let mut free = 0..0;
-            let start = run.block.start + u64::from(run.offset);
-            for (index, holders) in (start..).zip(run.holders()) {
-                if holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    if free.end != index {
-                        run.block.store.release(free);
-                        free = index..index;
-                    }
-                    free.end = index + 1;
-                }
-            }
-            run.block.store.release(free);
+            let is_last = |holders: &AtomicU32| holders.fetch_sub(1, Ordering::AcqRel) == 1;
+            run.block.release(run.offset, run.holders(), is_last);
         }
+    }
+}
+
+impl Drop for Imported {
+    fn drop(&mut self) {
+        let is_unheld = |holders: &AtomicU32| holders.load(Ordering::Acquire) == 0;
+        self.0.release(0, &self.0.holders, is_unheld);
     }
 }
 
@@ -502,6 +518,29 @@ mod tests {
         drop(one);
         assert_eq!(taken(), 100);
         drop(two);
+        assert_eq!(taken(), 0);
+
+        let imported = store.import::<MemoryError>(50, |piece| {
+            piece.fill(7);
+            Ok(())
+        });
+        let imported = imported.unwrap();
+        let held = Pages::from_imported(&imported, [(3, 20, 10)]).unwrap();
+        drop(imported);
+        assert_eq!(taken(), 20);
+        drop(held);
+        assert_eq!(taken(), 0);
+        // One that is cut short.
+        let mut pieces = 0;
+        let cut = store.import(600, |piece| {
+            pieces += 1;
+            piece.fill(7);
+            if pieces == 3 {
+                return Err(MemoryError::new("read")(io::ErrorKind::UnexpectedEof.into()));
+            }
+            Ok(())
+        });
+        assert!(cut.is_err());
         assert_eq!(taken(), 0);
     }
 }

@@ -2,19 +2,22 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use belljar::{Error, Request, Runtime};
 
 use crate::support::{chain, paths, program, run_on, runtime, succeeded};
 
 /// A runtime on a cache of its own for the images of these tests, with code and built-in images
-/// taken from the shared one.
-fn own() -> &'static (Runtime, tempfile::TempDir) {
-    static OWN: OnceLock<(Runtime, tempfile::TempDir)> = OnceLock::new();
-    OWN.get_or_init(|| {
+/// taken from the shared one. Tests that run at the same time share it; the last removes it.
+fn own() -> Arc<(Runtime, tempfile::TempDir)> {
+    static OWN: Mutex<Weak<(Runtime, tempfile::TempDir)>> = Mutex::new(Weak::new());
+    let mut shared = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
         let dir = crate::cache::copy_of_the_shared_one();
-        (Runtime::builder().cache(dir.path()).build().unwrap(), dir)
+        let own = Arc::new((Runtime::builder().cache(dir.path()).build().unwrap(), dir));
+        *shared = Arc::downgrade(&own);
+        own
     })
 }
 
@@ -25,14 +28,15 @@ fn recipe(text: &str) -> tempfile::NamedTempFile {
 }
 
 #[track_caller]
-fn refused(text: &str) -> String {
-    let error = own().0.build_image(recipe(text).path()).unwrap_err();
+fn refused(runtime: &Runtime, text: &str) -> String {
+    let error = runtime.build_image(recipe(text).path()).unwrap_err();
     chain(&error)
 }
 
 #[test]
 fn plotly_is_added_as_a_package() {
-    let (runtime, _) = own();
+    let own = own();
+    let (runtime, _) = &*own;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/plotly.toml");
     let copy = tempfile::tempdir().unwrap();
     let recipe = copy.path().join("plotly.toml");
@@ -76,7 +80,8 @@ fn plotly_is_added_as_a_package() {
 
 #[test]
 fn an_image_keeps_what_its_code_did_to_modules() {
-    let (runtime, dir) = own();
+    let own = own();
+    let (runtime, dir) = &*own;
     let text = "name = \"mine\"\nbase = \"core\"\nimports = [\"csv\"]\ninit = '''\nimport csv\n\
                 csv.marker = 5\nvariable = 1\nopen('left.txt', 'w').write('x')\n'''\n";
     let info = runtime.build_image(recipe(text).path()).unwrap();
@@ -97,6 +102,8 @@ fn an_image_keeps_what_its_code_did_to_modules() {
 
 #[test]
 fn recipes_that_cannot_be_used() {
+    let own = own();
+    let (runtime, _) = &*own;
     for (text, reason) in [
         ("name = ", "not a recipe"),
         ("name = \"x\"\nunknown = 1", "unknown"),
@@ -108,10 +115,10 @@ fn recipes_that_cannot_be_used() {
         ("name = \"x\"\nbase = \"core\"\ninit = \"1 / 0\"", "ZeroDivisionError"),
         ("name = \"x\"\nbase = \"core\"\nwarm_up = \"x = 1 +\"", "SyntaxError"),
     ] {
-        let error = refused(text);
+        let error = refused(runtime, text);
         assert!(error.contains(reason), "{text}: {error}");
     }
-    let error = own().0.build_image(Path::new("/nowhere/at/all.toml")).unwrap_err();
+    let error = runtime.build_image(Path::new("/nowhere/at/all.toml")).unwrap_err();
     assert!(chain(&error).contains("/nowhere/at/all.toml"));
 }
 
@@ -119,7 +126,8 @@ fn recipes_that_cannot_be_used() {
 fn a_recipe_that_leaves_a_file_open_is_refused_or_healed() {
     let text = "name = \"leaky\"\nbase = \"core\"\ninit = '''\nimport builtins\n\
                 builtins.held = open('held.txt', 'w')\n'''\n";
-    let (runtime, _) = own();
+    let own = own();
+    let (runtime, _) = &*own;
     if let Err(error) = runtime.build_image(recipe(text).path()) {
         assert!(chain(&error).contains("open"), "{}", chain(&error));
         return;

@@ -144,23 +144,13 @@ impl Core {
         if let Some((_, left)) = fuel {
             plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
         }
-        let lost = self.lost.take();
         let ran = self.attempt(context, &plan, watcher, &mut outcome).await;
         context.touch();
-        let reason = match ran {
-            Ok(reason) => reason,
-            Err(error) => {
-                // The interpreter went with it, if there was one.
-                self.lost = self.lost.map(|_| "the engine failed in an earlier run").or(lost);
-                return Err(error);
-            }
-        };
+        let restart_reason = ran?;
         self.execution += 1;
         let mut report = self.report(context);
-        if let Some(reason) = reason.or_else(|| lost.map(str::to_owned)) {
-            report.interpreter_restarted = true;
-            report.restart_reason = Some(reason);
-        }
+        report.interpreter_restarted = restart_reason.is_some();
+        report.restart_reason = restart_reason;
         if self.awake.is_none() {
             // Lost in this run: the next one finds it ready, or this one says that it is not.
             match self.wake(context).await {
@@ -188,8 +178,7 @@ impl Core {
         }
     }
 
-    /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
-    /// kept, and the reason returned.
+    /// Runs a plan. Returns why the interpreter was lost, in this run or before it.
     async fn attempt(
         &mut self,
         context: &Context,
@@ -204,7 +193,22 @@ impl Core {
             None => self.wake(context).await?,
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
-        self.lost = Some("an earlier run was cancelled before it ended");
+        let lost = self.lost.replace("an earlier run was cancelled before it ended");
+        let ran = self.run_in(awake, context, plan, watcher, outcome).await;
+        self.lost = ran.is_err().then_some("the engine failed in an earlier run");
+        Ok(ran?.or_else(|| lost.map(str::to_owned)))
+    }
+
+    /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
+    /// kept, and the reason returned.
+    async fn run_in(
+        &mut self,
+        awake: Awake,
+        context: &Context,
+        plan: &Plan,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+        outcome: &mut Outcome,
+    ) -> Result<Option<String>, Error> {
         let (mut awake, placed) = awake.place(&plan.request.files).await?;
         let seen = awake.run(context, plan, self.entropy, placed, watcher).await?;
         self.fuel = self.fuel.saturating_add(seen.driven.fuel);
@@ -227,7 +231,6 @@ impl Core {
             self.past(context).await?.state = Arc::new(state);
             self.awake = Some(awake);
         }
-        self.lost = None;
         Ok(reason)
     }
 

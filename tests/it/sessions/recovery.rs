@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request, Session, SessionOptions, SessionStatus};
+use belljar::{ErrorKind, Request, Runtime, Session, SessionOptions, SessionStatus};
 
 use super::{block_on, core, interrupted, out, report, restarted, run, session_on, told};
 use crate::support::{failed, program, runtime};
@@ -12,6 +12,8 @@ const BEFORE: &str = "x = 1\nopen('a.txt', 'w').write('one')\nf = open('a.txt')"
 /// What it must still have afterwards.
 const LOOK: &str = "print(x, f.read(), open('a.txt').read()); f.seek(0)";
 const SPOIL: &str = "x = 2\nopen('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('b')\n";
+
+const CANCELLED: &str = "an earlier run was cancelled before it ended";
 
 async fn prepared() -> Session {
     let session = core().await;
@@ -175,12 +177,29 @@ fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
         let report = report(&outcome);
         assert_eq!(report.execution, 2);
         assert!(report.interpreter_restarted);
-        assert_eq!(
-            report.restart_reason.as_deref(),
-            Some("an earlier run was cancelled before it ended")
-        );
+        assert_eq!(report.restart_reason.as_deref(), Some(CANCELLED));
         assert_eq!(out(&session, "x").await, "1\n");
         session.close();
+    });
+}
+
+#[test]
+fn a_loss_is_told_by_the_next_run_that_comes_to_its_turn() {
+    block_on(async {
+        let runtime = Runtime::builder().concurrency(1).build().unwrap();
+        let session = session_on(&runtime, SessionOptions::new().image("core")).await;
+        let other = session_on(&runtime, SessionOptions::new().image("core")).await;
+        let dropped = async |code: &str, after: u64| {
+            let running = session.run(Request::new(code));
+            tokio::time::timeout(Duration::from_millis(after), running).await.unwrap_err();
+        };
+        dropped("while True: pass", 200).await;
+        let slow = Request::new("import time\ntime.sleep(1)");
+        let (slow, ()) = tokio::join!(other.run(slow), dropped("never = 1", 100));
+        crate::support::succeeded(&slow.unwrap());
+        let outcome = run(&session, Request::new("'never' in globals()")).await;
+        assert_eq!(outcome.stdout, "False\n");
+        assert_eq!(report(&outcome).restart_reason.as_deref(), Some(CANCELLED));
     });
 }
 

@@ -185,6 +185,11 @@ impl Quota {
         self.open.get(&fd).map(|open| open.depth).unwrap_or_default()
     }
 
+    /// Whether a descriptor is one of the standard streams that the guest was given.
+    pub(super) fn is_stream(&self, fd: i32) -> bool {
+        fd <= 2 && self.is_preopen(fd)
+    }
+
     /// Whether a descriptor is one that the guest was given.
     pub(super) fn is_preopen(&self, fd: i32) -> bool {
         !self.open.contains_key(&fd)

@@ -194,7 +194,9 @@ fn is_full(error: &str) {
 
 #[test]
 fn bytes_are_counted_as_they_are_written() {
-    for name in ["files_bytes", "files_temporary", "files_unlinked", "files_replaced"] {
+    let names =
+        ["files_bytes", "files_temporary", "files_unlinked", "files_replaced", "files_as_streams"];
+    for name in names {
         let dir = tempfile::tempdir().unwrap();
         let run = fill(name, &[], dir.path());
         let (error, written) = stopped_at(&run.outcome);

@@ -155,6 +155,13 @@ pub(crate) struct Entry {
 /// Tells a rewritten file from an untouched one: inode, and times of modification and change.
 type FileIdentity = (u64, Option<SystemTime>, i128);
 
+impl Entry {
+    /// By what a file is known whatever its name; `None` where the system does not tell.
+    pub(crate) fn number(&self) -> Option<u64> {
+        Some(self.identity.0).filter(|number| *number != 0)
+    }
+}
+
 impl Workspace {
     /// Declares that nothing was placed in it and no guest wrote to it.
     pub(crate) fn declare_unused(&mut self) {

@@ -15,7 +15,7 @@ use crate::instance::{Ended, Kept, OutputWatcher};
 use crate::live::{Live, Seen, Terms};
 use crate::outcome::{ErrorKind, Outcome, SessionReport};
 use crate::policy::Plan;
-use crate::report::{artifacts, blank, fail, fill};
+use crate::report::{Artifacts, blank, fail, fill};
 use crate::request::{InputFile, Request};
 use crate::verdict;
 use crate::workspace::{Contents, Identities, Workspace};
@@ -218,9 +218,14 @@ impl Core {
             awake.workspace.declare_used();
         }
         if seen.touched {
-            let changes = awake.workspace.changes()?;
-            let capture = &plan.request.capture;
-            artifacts(outcome, &awake.workspace, &changes, &seen.transcript, capture);
+            let (named, capture) = (seen.transcript.plots.clone(), plan.request.capture.clone());
+            let artifacts;
+            (awake, artifacts) = aside(true, move || {
+                let artifacts = Artifacts::of(&awake.workspace, &named, &capture);
+                (awake, artifacts)
+            })
+            .await?;
+            artifacts?.put_into(outcome);
         }
         let reason = restart_reason(&seen, outcome);
         if reason.is_some() {

@@ -60,8 +60,8 @@ struct Awake {
     files: Identities,
 }
 
-/// Bytes of memory by which a run may grow without its capture being long enough to be in the way
-/// of others on the same thread.
+/// Bytes of memory by which a run may grow, or that are put back, without that being long enough to
+/// be in the way of others on the same thread.
 const LONG_CAPTURE: usize = 4 << 20;
 
 impl Core {
@@ -271,9 +271,21 @@ impl Core {
         };
         let mut live =
             Live::start(&context.engine.factory, terms, &workspace, Some(&state.kept)).await?;
-        if has_files || !state.kept.descriptors.is_empty() {
-            let measure = Error::system("measure a session's files");
-            live.instance().measure_files(&state.kept).map_err(measure)?;
+        let has_files = has_files || !state.kept.descriptors.is_empty();
+        let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
+        if has_files || pages > LONG_CAPTURE {
+            let here = tokio::runtime::Handle::current();
+            live = aside(true, move || {
+                here.block_on(live.instance().resume(&state.kept))?;
+                if has_files {
+                    let measure = Error::system("measure a session's files");
+                    live.instance().measure_files(&state.kept).map_err(measure)?;
+                }
+                Ok::<_, Error>(live)
+            })
+            .await??;
+        } else {
+            live.instance().resume(&state.kept).await?;
         }
         Ok(Awake {
             live,
@@ -404,12 +416,18 @@ impl Awake {
         files_changed: bool,
     ) -> Result<(Self, State), Error> {
         let instance = self.live.instance();
-        let descriptors = instance.descriptors().await?;
+        let has_open_files = instance.has_open_files();
         let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
-        let is_long = files_changed || grown > LONG_CAPTURE;
+        let is_long = files_changed || has_open_files || grown > LONG_CAPTURE;
         let keeping = Arc::clone(&context.keeping);
+        let here = tokio::runtime::Handle::current();
         aside(is_long, move || {
             let instance = self.live.instance();
+            let descriptors = if has_open_files {
+                here.block_on(instance.descriptors())?
+            } else {
+                Vec::new()
+            };
             let kept = instance.keep(&before.kept, descriptors, &keeping.pages)?;
             let contents = if files_changed {
                 let (spool, files) = (&keeping.spool, &mut self.files);

@@ -24,7 +24,8 @@ use crate::workspace::{Contents, Node, Spool, StoredFile};
 // Bounds on what a file can make us do.
 const MOST_NODES: usize = 500_000;
 const MOST_DESCRIPTORS: usize = 256;
-const MOST_DESCRIPTOR_NUMBER: i32 = 4096;
+/// Numbers that are in use beside those of open files: streams, own directories, and each mount.
+const GIVEN_DESCRIPTORS: usize = 16;
 const MOST_PATH: usize = 4096;
 /// Chunks that are taken apart at the same time.
 const BATCH: usize = 8;
@@ -121,6 +122,7 @@ impl<R: Read + Seek> Opened<R> {
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
+            mounts: ground.mounts.len(),
             most,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
@@ -178,6 +180,8 @@ struct Room {
     /// Bytes of the image's memory.
     image: u64,
     bounds: Bounds,
+    /// Directories of the host that are seen.
+    mounts: usize,
     /// Bytes of everything together.
     most: u64,
 }
@@ -276,10 +280,12 @@ fn state(
     if descriptors.len() > MOST_DESCRIPTORS {
         return Err(bad_descriptor);
     }
+    // The lowest number that is free is given: no guest gets beyond what it may have open.
+    let most_number = MOST_DESCRIPTORS + GIVEN_DESCRIPTORS + room.mounts;
     let mut open = Vec::new();
     for (mut descriptor, content) in descriptors {
         let number = descriptor.number;
-        let is_sound = (0..MOST_DESCRIPTOR_NUMBER).contains(&number)
+        let is_sound = usize::try_from(number).is_ok_and(|number| number < most_number)
             && numbers.insert(number)
             && descriptor.path.starts_with('/')
             && descriptor.path.len() <= MOST_PATH
@@ -538,6 +544,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let room = Room {
         image: 0,
         bounds,
+        mounts: 0,
         most: u64::MAX,
     };
     // Larger ones are as good, and slow.

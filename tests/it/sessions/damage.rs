@@ -201,7 +201,7 @@ fn forged_clocks_do_not_overflow() {
 #[test]
 fn every_impossible_manifest_is_told() {
     type Alter = fn(&mut Value);
-    let cases: [(&str, Alter); 14] = [
+    let cases: [(&str, Alter); 15] = [
         ("was made from another core image than the one that is here", |m| {
             m["image"]["memory"] = "00".repeat(32).into();
         }),
@@ -219,6 +219,9 @@ fn every_impossible_manifest_is_told() {
         }),
         ("a state has an open file that cannot be", |m| {
             m["states"][0]["descriptors"][0][0]["number"] = (-1).into();
+        }),
+        ("a state has an open file that cannot be", |m| {
+            m["states"][0]["descriptors"][0][0]["number"] = 1000.into();
         }),
         ("a state has a file outside of its directories", |m| {
             m["states"][0]["contents"] = json!([["workspace/../../x", "directory"]]);

@@ -317,6 +317,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         |mut caller, (fd, path, length): (i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                state.quota.touch();
                 let removed = state.last_name(name(&memory, path, length), fd).await?;
                 let result =
                     p1::path_remove_directory(&mut state.wasi, &mut memory, fd, path, length)

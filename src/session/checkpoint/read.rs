@@ -355,7 +355,8 @@ fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Cont
     for path in nodes.keys() {
         let mut parts = path.split('/');
         let inside = matches!(parts.next(), Some("workspace" | "tmp"));
-        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
+        let separates = |c: char| c == '\0' || std::path::is_separator(c);
+        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(separates);
         let is_sound =
             inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);

@@ -27,6 +27,8 @@ const MOST_DESCRIPTORS: usize = 256;
 /// Numbers that are in use beside those of open files: streams, own directories, and each mount.
 const GIVEN_DESCRIPTORS: usize = 16;
 const MOST_PATH: usize = 4096;
+/// A guest makes no deeper trees than 64 names, but its host may.
+const MOST_DEPTH: usize = 256;
 /// Chunks that are taken apart at the same time.
 const BATCH: usize = 8;
 
@@ -247,7 +249,7 @@ fn ground(
         policy: manifest.policy.clone(),
         deterministic: manifest.deterministic.clone(),
         limits: manifest.limits,
-        history: manifest.history_bounds,
+        history: manifest.history_bounds.within(ceilings),
     };
     Ok((ground, plan.bounds))
 }
@@ -307,7 +309,7 @@ fn state(
     }
     open.sort_by_key(|descriptor| descriptor.number);
     let contents = tree(contents, files)?;
-    // What was placed widens the bounds: never by more than what is there.
+    // What was placed widens the bounds: never by more than what is there, each file taken once.
     let (bytes, nodes) = contents.size();
     Ok(State {
         kept: Kept {
@@ -352,13 +354,16 @@ fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Cont
         };
         nodes.insert(path, node);
     }
+    let depth = 1..=MOST_DEPTH;
     for path in nodes.keys() {
         let mut parts = path.split('/');
         let inside = matches!(parts.next(), Some("workspace" | "tmp"));
         let separates = |c: char| c == '\0' || std::path::is_separator(c);
         let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(separates);
-        let is_sound =
-            inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
+        let is_sound = inside
+            && path.len() <= MOST_PATH
+            && depth.contains(&parts.clone().count())
+            && parts.all(plain);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let has_parent = matches!(parent, "workspace" | "tmp")
             || matches!(nodes.get(parent), Some(Node::Directory));

@@ -274,7 +274,7 @@ impl State {
             )
             .await;
             done("number an open file", moved)?;
-            let depth = super::quota::Depth::of(&file.path);
+            let depth = self.opened_depth(super::quota::Depth::of(&file.path), &file.path);
             self.quota.opened(file.number, depth, file.path.clone());
         }
         for fd in held {

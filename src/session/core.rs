@@ -276,11 +276,12 @@ impl Core {
         if has_files || pages > LONG_CAPTURE {
             let here = tokio::runtime::Handle::current();
             live = aside(true, move || {
-                here.block_on(live.instance().resume(&state.kept))?;
                 if has_files {
+                    // Before files are opened: by then it is known whether there are links.
                     let measure = Error::system("measure a session's files");
                     live.instance().measure_files(&state.kept).map_err(measure)?;
                 }
+                here.block_on(live.instance().resume(&state.kept))?;
                 Ok::<_, Error>(live)
             })
             .await??;

@@ -291,6 +291,33 @@ fn deep_directories_end_somewhere() {
 }
 
 #[test]
+fn links_and_descriptors_lead_no_deeper() {
+    let host = tempfile::tempdir().unwrap();
+    let output = host::run("hogs/deep_links", host.path(), &[]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed.matches("worked").count(), 4, "{printed}");
+    let dir = tempfile::tempdir().unwrap();
+    let mut request = hog("deep_links", &[]).image("core");
+    request.limits.files = Some(5_000);
+    let run = run_on(&runtime_in(dir.path()), request);
+    succeeded(&run.outcome);
+    let deepest = |dir: &Path| {
+        let mut waiting = vec![(dir.to_owned(), 0)];
+        let mut deepest = 0;
+        while let Some((dir, depth)) = waiting.pop() {
+            deepest = deepest.max(depth);
+            let below = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+            let below = below.filter(|entry| entry.file_type().unwrap().is_dir());
+            waiting.extend(below.map(|entry| (entry.path(), depth + 1)));
+        }
+        deepest
+    };
+    // Those of the host lie around it.
+    assert!(deepest(dir.path()) <= 64 + 2, "{}", run.outcome.stdout);
+    assert!(!run.outcome.stdout.contains("worked"), "{}", run.outcome.stdout);
+}
+
+#[test]
 fn odd_names_are_files_like_others() {
     let run = run(hog("long_names", &[]));
     succeeded(&run.outcome);

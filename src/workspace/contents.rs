@@ -308,6 +308,11 @@ impl Contents {
         (files.into_values().fold(0, u64::saturating_add), self.0.len() as u64)
     }
 
+    /// Bytes that the names take.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        self.0.keys().map(|path| (path.len() + size_of::<(String, Node)>()) as u64).sum()
+    }
+
     /// Bytes of files that `other` does not share.
     pub(crate) fn beyond(&self, other: &Self) -> u64 {
         let own = self.0.iter().filter_map(|(path, node)| match (node, other.0.get(path)) {

@@ -153,3 +153,20 @@ fn open_files_are_found_again_in_bounded_time() {
         session.close();
     });
 }
+
+#[test]
+fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
+    block_on(async {
+        let options = core().history(1_000, 4 << 20);
+        let session = session_on(runtime(), options).await;
+        let make = "import os\nfor n in range(900): open(f'{n}'.ljust(200, 'x'), 'w').close()\n\
+                    b = bytearray(16 << 20)\nfor n in range(0, len(b), 8192): b[n] = 1";
+        out(&session, make).await;
+        for n in 0..40 {
+            out(&session, &format!("_ = open('x', 'w').write('{n}')")).await;
+        }
+        let entries = session.history().await.unwrap().len();
+        assert!((2..=20).contains(&entries), "{entries}");
+        session.close();
+    });
+}

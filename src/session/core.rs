@@ -60,8 +60,8 @@ struct Awake {
     files: Identities,
 }
 
-/// Bytes of memory by which a run may grow, or that are put back, without that being long enough to
-/// be in the way of others on the same thread.
+/// Bytes of memory that a run may have above its image, or that are put back, without that being long
+/// enough to be in the way of others on the same thread.
 const LONG_CAPTURE: usize = 4 << 20;
 
 impl Core {
@@ -187,7 +187,7 @@ impl Core {
         outcome: &mut Outcome,
     ) -> Result<Option<String>, Error> {
         let _place = context.engine.place().await?;
-        self.wreck = None;
+        self.discard(None).await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
             None => self.wake(context).await?,
@@ -356,11 +356,17 @@ impl Core {
         } else {
             past.history.cut_after(execution);
         }
-        self.awake = None;
-        self.wreck = None;
         self.lost = None;
         self.execution = execution;
-        Ok(())
+        let awake = self.awake.take();
+        self.discard(awake).await
+    }
+
+    /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
+    async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
+        let discarded = (self.wreck.take(), awake);
+        let is_long = discarded.0.is_some() || discarded.1.is_some();
+        aside(is_long, move || drop(discarded)).await
     }
 
     /// The bytes of a file that the last run left.
@@ -418,8 +424,9 @@ impl Awake {
     ) -> Result<(Self, State), Error> {
         let instance = self.live.instance();
         let has_open_files = instance.has_open_files();
-        let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
-        let is_long = files_changed || has_open_files || grown > LONG_CAPTURE;
+        // All that lies above the image can have been written, also what was there before.
+        let above = instance.memory_bytes().saturating_sub(context.image.memory.len());
+        let is_long = files_changed || has_open_files || above > LONG_CAPTURE;
         let keeping = Arc::clone(&context.keeping);
         let here = tokio::runtime::Handle::current();
         aside(is_long, move || {

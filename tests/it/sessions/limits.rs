@@ -170,3 +170,33 @@ fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
         session.close();
     });
 }
+
+#[test]
+fn what_is_written_again_is_set_aside_on_another_thread() {
+    // One thread for all: whoever blocks it is in the way of the timer.
+    crate::support::tokio(1).block_on(async {
+        let limits = Limits {
+            memory: Some(600 << 20),
+            timeout: Some(Duration::from_secs(30)),
+            ..Limits::default()
+        };
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        out(&session, "b = bytearray(500 << 20)").await;
+        let timer = tokio::spawn(async {
+            let mut latest = Duration::ZERO;
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(3) {
+                let now = Instant::now();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                latest = latest.max(now.elapsed());
+            }
+            latest
+        });
+        let write = "for n in range(0, len(b), 8192): b[n] = 1";
+        let running = session.clone();
+        tokio::spawn(async move { out(&running, write).await }).await.unwrap();
+        let latest = timer.await.unwrap();
+        assert!(latest < Duration::from_millis(500), "{latest:?}");
+        session.close();
+    });
+}

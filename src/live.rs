@@ -47,7 +47,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Starts one that writes to `workspace`; one that is to be kept between runs, from `kept`.
+    /// Starts one that writes to `workspace`; one that is to be kept between runs has yet to resume
+    /// from `kept`.
     pub(crate) async fn start(
         factory: &Factory,
         terms: Terms<'_>,
@@ -85,10 +86,7 @@ impl Live {
             repeatable,
             lived: kept.map(|kept| kept.lived),
         };
-        let mut instance = factory.start(terms.image, setup).await?;
-        if let Some(kept) = kept {
-            instance.resume(kept).await?;
-        }
+        let instance = factory.start(terms.image, setup).await?;
         Ok(Self {
             instance,
             host,

@@ -1,13 +1,12 @@
 //! Makes an outcome of what a run left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
-use crate::guest::Transcript;
 use crate::hex;
 use crate::instance::WORKSPACE_PATH;
 use crate::live::Seen;
@@ -15,10 +14,12 @@ use crate::outcome::{FileEntry, Outcome, PlotEntry, Truncated, Usage};
 use crate::policy::Plan;
 use crate::request::Capture;
 use crate::verdict::Failure;
-use crate::workspace::{self, Snapshot, Workspace};
+use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
 
 /// Figures larger than this are not given inline, in bytes.
 const MOST_INLINE: u64 = 16 << 20;
+/// The most bytes of all of a run's figures that are given inline.
+const MOST_INLINE_TOGETHER: u64 = 64 << 20;
 
 /// The outcome of a run that has not begun.
 pub(crate) fn blank(plan: &Plan) -> Outcome {
@@ -81,39 +82,83 @@ pub(crate) fn fill(outcome: &mut Outcome, plan: &Plan, seen: &Seen) {
     outcome.result = transcript.value.clone().unwrap_or_default();
 }
 
-/// Lists the files and figures that the run left.
-pub(crate) fn artifacts(
-    outcome: &mut Outcome,
-    workspace: &Workspace,
-    changes: &Snapshot,
-    transcript: &Transcript,
-    capture: &Capture,
-) {
-    for (path, entry) in changes {
-        let hashed = capture.file_hashes && entry.link.is_none();
-        outcome.files.push(FileEntry {
+/// The files and figures that a run left.
+pub(crate) struct Artifacts {
+    files: Vec<FileEntry>,
+    plots: Vec<PlotEntry>,
+    /// Bytes of all files.
+    bytes: u64,
+}
+
+impl Artifacts {
+    /// Lists what is new in `workspace`; `named` are the paths that the guest calls figures. It
+    /// blocks: a guest can leave many files, and large ones.
+    pub(crate) fn of(
+        workspace: &Workspace,
+        named: &[String],
+        capture: &Capture,
+    ) -> Result<Self, WorkspaceError> {
+        let changes = workspace.changes()?;
+        Ok(Self {
+            files: files(workspace, &changes, capture),
+            plots: plots(workspace, &changes, named, capture),
+            bytes: changes.values().map(|e| e.size).sum(),
+        })
+    }
+
+    pub(crate) fn put_into(self, outcome: &mut Outcome) {
+        outcome.files = self.files;
+        outcome.plots = self.plots;
+        outcome.usage.workspace_bytes = self.bytes;
+    }
+}
+
+fn files(workspace: &Workspace, changes: &Snapshot, capture: &Capture) -> Vec<FileEntry> {
+    // A guest may give one file a thousand names.
+    let mut hashes: HashMap<_, Option<String>> = HashMap::new();
+    let entries = changes.iter().map(|(path, entry)| {
+        let is_hashed = capture.file_hashes && entry.link.is_none();
+        let take = || match entry.number() {
+            Some(number) => hashes.entry(number).or_insert_with(|| hash(workspace, path)).clone(),
+            None => hash(workspace, path),
+        };
+        FileEntry {
             path: path.clone(),
             size: entry.size,
             symlink: entry.link.clone(),
-            sha256: hashed.then(|| hash(workspace, path)).flatten(),
+            sha256: is_hashed.then(take).flatten(),
             media_type: capture.media_types.then(|| media_type(path)).flatten(),
-        });
-    }
-    outcome.usage.workspace_bytes = changes.values().map(|e| e.size).sum();
-    let mut named = HashSet::new();
-    for path in &transcript.plots {
+        }
+    });
+    entries.collect()
+}
+
+fn plots(
+    workspace: &Workspace,
+    changes: &Snapshot,
+    named: &[String],
+    capture: &Capture,
+) -> Vec<PlotEntry> {
+    let mut plots = Vec::new();
+    let mut seen = HashSet::new();
+    let mut room = MOST_INLINE_TOGETHER;
+    for path in named {
         let path = relative(path);
         let Some(entry) = changes.get(path).filter(|e| e.link.is_none()) else {
             continue;
         };
-        if named.insert(path) {
-            outcome.plots.push(PlotEntry {
+        if seen.insert(path) {
+            let inline = capture.inline_images && entry.size <= room.min(MOST_INLINE);
+            let base64_uri = inline.then(|| data_uri(workspace, path)).flatten();
+            room -= base64_uri.as_ref().map_or(0, |_| entry.size);
+            plots.push(PlotEntry {
                 path: path.to_owned(),
                 size: entry.size,
-                base64_uri: capture.inline_images.then(|| data_uri(workspace, path)).flatten(),
+                base64_uri,
             });
         }
     }
+    plots
 }
 
 /// A guest's path as the outcome names it.

@@ -12,7 +12,7 @@ use crate::instance::{Factory, OutputWatcher};
 use crate::live::{Live, Seen, Terms, entropy};
 use crate::outcome::{Outcome, Violation};
 use crate::policy::Plan;
-use crate::report::{artifacts, blank, fail, fill};
+use crate::report::{Artifacts, blank, fail, fill};
 use crate::verdict;
 use crate::workspace::{self, Workspace, WorkspaceError, Workspaces};
 
@@ -89,6 +89,8 @@ pub struct CheckReport {
     pub missing_imports: Vec<String>,
 }
 
+const BLOCKING: &str = "use a thread that may block";
+
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
     let mut workspace = tools.workspaces.create(&plan.request.files)?;
@@ -101,8 +103,14 @@ pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
     let seen = execute(&tools, &plan, order, &workspace).await?;
     fill(&mut outcome, &plan, &seen);
     if seen.touched {
-        let changes = workspace.changes()?;
-        artifacts(&mut outcome, &workspace, &changes, &seen.transcript, &plan.request.capture);
+        let (named, capture) = (seen.transcript.plots, plan.request.capture);
+        let listing = tokio::task::spawn_blocking(move || {
+            let artifacts = Artifacts::of(&workspace, &named, &capture);
+            (workspace, artifacts)
+        });
+        let artifacts;
+        (workspace, artifacts) = listing.await.map_err(Error::system(BLOCKING))?;
+        artifacts?.put_into(&mut outcome);
     } else {
         workspace.declare_unused();
     }

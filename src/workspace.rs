@@ -155,6 +155,13 @@ pub(crate) struct Entry {
 /// Tells a rewritten file from an untouched one: inode, and times of modification and change.
 type FileIdentity = (u64, Option<SystemTime>, i128);
 
+impl Entry {
+    /// By what a file is known whatever its name; `None` where the system does not tell.
+    pub(crate) fn number(&self) -> Option<u64> {
+        Some(self.identity.0).filter(|number| *number != 0)
+    }
+}
+
 impl Workspace {
     /// Declares that nothing was placed in it and no guest wrote to it.
     pub(crate) fn declare_unused(&mut self) {
@@ -332,14 +339,24 @@ impl Tree {
         Self(root)
     }
 
-    /// Bytes and files, directories included, below the root.
-    pub(crate) fn measure(&self) -> io::Result<(u64, u64)> {
-        let (mut bytes, mut files) = (0, 0);
+    /// Bytes and files, directories included, below the root, and whether there are links.
+    pub(crate) fn measure(&self) -> io::Result<(u64, u64, bool)> {
+        let (mut bytes, mut files, mut has_links) = (0, 0, false);
         self.walk(Path::new("."), |_, meta| {
             files += 1;
             bytes += if meta.is_dir() { 0 } else { meta.len() };
+            has_links |= meta.is_symlink();
         })?;
-        Ok((bytes, files))
+        Ok((bytes, files, has_links))
+    }
+
+    /// A path without the links that lead to it, if there is something.
+    pub(crate) fn real(&self, path: &str) -> Option<String> {
+        self.open().ok()?.canonicalize(path).ok()?.into_os_string().into_string().ok()
+    }
+
+    pub(crate) fn is_directory(&self, path: &str) -> bool {
+        self.open().and_then(|root| root.symlink_metadata(path)).is_ok_and(|meta| meta.is_dir())
     }
 
     /// How many names and bytes of names the deepest path below `path` has.

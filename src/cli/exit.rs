@@ -4,6 +4,7 @@ use belljar::image::{BakeError, ImageError};
 use belljar::{Error, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
+use super::text::plain_lines;
 
 /// The exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +71,10 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     } else {
         (Exit::Engine, None)
     };
-    printer.error(&chain(error));
+    // An error may name what a guest, or the author of a checkpoint, has chosen.
+    printer.error(&plain_lines(&chain(error)));
     if let Some(hint) = hint {
-        printer.hint(&hint);
+        printer.hint(&plain_lines(&hint));
     }
     exit
 }

@@ -51,6 +51,11 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
+/// The same with its lines apart.
+pub(super) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
 /// The beginning of a text that is longer than `most` characters.
 pub(super) fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -95,6 +100,7 @@ mod tests {
     #[test]
     fn a_name_cannot_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\n\u{202e}é"), "a\\u{1b}[2Jb\\n\\u{202e}é");
+        assert_eq!(plain_lines("a\u{9b}2J\nb"), "a\\u{9b}2J\nb");
     }
 
     #[test]

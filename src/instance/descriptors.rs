@@ -3,6 +3,7 @@
 //! The guest knows its files by number only. What stands behind a number is the host's, and is
 //! found again by name; a file without a name is kept with what is in it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use wiggle::GuestMemory;
 use super::roots::{TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD, WORKSPACE_PATH};
 use super::wasi::{COPY_BUDGET, DIRECTORY, SUCCESS};
 use super::{InstanceError, State, roots};
+use crate::hex;
 
 /// One open file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,10 +35,22 @@ pub(crate) struct Descriptor {
 
 impl Descriptor {
     /// Keeps once what `before` holds as well.
-    pub(super) fn share(&mut self, before: &[Self]) {
-        let same = before.iter().find(|other| other.number == self.number);
-        if let Some(same) = same.filter(|other| other.nameless == self.nameless) {
-            self.nameless.clone_from(&same.nameless);
+    pub(super) fn share(all: &mut [Self], before: &[Self]) {
+        // By where it is: it is compared once, however often it is open.
+        let mut kept: HashMap<usize, Arc<[u8]>> = HashMap::new();
+        for Self {
+            number, nameless, ..
+        } in all
+        {
+            let Some(own) = nameless else {
+                continue;
+            };
+            let shared = kept.entry(own.as_ptr().addr()).or_insert_with(|| {
+                let same = before.iter().find(|other| other.number == *number);
+                let theirs = same.and_then(|other| other.nameless.as_ref());
+                Arc::clone(theirs.filter(|theirs| *theirs == own).unwrap_or(own))
+            });
+            *own = Arc::clone(shared);
         }
     }
 
@@ -56,8 +70,6 @@ const FOLLOW_LINKS: i32 = 1;
 const READ_AND_WRITE: i64 = (1 << 1) | (1 << 6);
 const FROM_START: i32 = 0;
 
-/// Names that are tried for a file that is to have none.
-const MOST_NAMES: u32 = 200_000;
 /// Bytes that one call moves.
 const STEP: usize = 64 << 10;
 /// Where in the scratch memory the addresses, the results and the data are.
@@ -92,6 +104,15 @@ impl Scratch {
     }
 }
 
+/// What is found once for all open files: a guest may open one two hundred times.
+#[derive(Default)]
+struct Known {
+    /// A name of each file, by its number, once one had to be looked for.
+    names: Option<HashMap<u64, String>>,
+    /// What is in the files without a name.
+    contents: HashMap<u64, Arc<[u8]>>,
+}
+
 impl State {
     /// The absolute path of a name below a descriptor, as the guest sees it.
     pub(super) fn guest_path(&self, number: i32, name: &str) -> String {
@@ -100,17 +121,22 @@ impl State {
         format!("{}/{name}", base.trim_end_matches('/'))
     }
 
-    /// Writes down every open file.
+    /// Writes down every open file. It blocks.
     pub(super) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
-        self.wasi.set_hostcall_fuel(COPY_BUDGET);
+        let mut known = Known::default();
         let mut found = Vec::new();
         for number in self.quota.open_descriptors() {
-            found.push(self.describe(number).await?);
+            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            found.push(self.describe(number, &mut known).await?);
         }
         Ok(found)
     }
 
-    async fn describe(&mut self, number: i32) -> Result<Descriptor, InstanceError> {
+    async fn describe(
+        &mut self,
+        number: i32,
+        known: &mut Known,
+    ) -> Result<Descriptor, InstanceError> {
         let mut scratch = Scratch::new(&[]);
         let status = p1::fd_fdstat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
         done("look at an open file", status)?;
@@ -126,12 +152,23 @@ impl State {
         let status =
             p1::fd_filestat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
         done("look at an open file", status)?;
-        let (file, size) = (scratch.word(8), scratch.word(32));
+        let (file, names, size) = (scratch.word(8), scratch.word(24), scratch.word(32));
         let opened_as = self.quota.path(number).unwrap_or("/").to_owned();
-        let (path, nameless) = match self.name_of(&opened_as, file).await {
+        let name = match names {
+            0 => None,
+            _ => self.name_of(&opened_as, file, known).await,
+        };
+        let (path, nameless) = match name {
             Some(path) => (path, None),
             None if is_directory => (TEMPORARY_PATH.into(), None),
-            None => (TEMPORARY_PATH.into(), Some(self.content(number, size).await?.into())),
+            None => {
+                let content = match known.contents.get(&file) {
+                    Some(content) => Arc::clone(content),
+                    None => self.content(number, size).await?.into(),
+                };
+                known.contents.insert(file, Arc::clone(&content));
+                (TEMPORARY_PATH.into(), Some(content))
+            }
         };
         Ok(Descriptor {
             number,
@@ -145,19 +182,30 @@ impl State {
     }
 
     /// A name of the file with that number: the one it was opened by, if it still is one.
-    async fn name_of(&mut self, opened_as: &str, file: u64) -> Option<String> {
+    async fn name_of(&mut self, opened_as: &str, file: u64, known: &mut Known) -> Option<String> {
         if self.number_of(opened_as).await == Some(file) {
             return Some(opened_as.to_owned());
         }
+        if known.names.is_none() {
+            known.names = Some(self.names().await);
+        }
+        known.names.as_ref()?.get(&file).cloned()
+    }
+
+    /// A name of each file in the guest's directories, by the file's number.
+    async fn names(&mut self) -> HashMap<u64, String> {
+        let mut names = HashMap::new();
         for (fd, root) in [(WORKSPACE_FD, WORKSPACE_PATH), (TEMPORARY_FD, TEMPORARY_PATH)] {
-            for name in self.quota.root(fd)?.paths().ok()? {
+            let tree = self.quota.root(fd);
+            for name in tree.and_then(|tree| tree.paths().ok()).unwrap_or_default() {
                 let path = format!("{root}/{name}");
-                if self.number_of(&path).await == Some(file) {
-                    return Some(path);
+                self.wasi.set_hostcall_fuel(COPY_BUDGET);
+                if let Some(file) = self.number_of(&path).await {
+                    names.entry(file).or_insert(path);
                 }
             }
         }
-        None
+        names
     }
 
     /// The number of the file at a path, as the system interface gives it.
@@ -182,6 +230,7 @@ impl State {
         let mut content = Vec::new();
         while (content.len() as u64) < size {
             let mut scratch = Scratch::new(&vec![0; STEP]);
+            self.wasi.set_hostcall_fuel(COPY_BUDGET);
             let at = content.len().cast_signed() as i64;
             let read =
                 p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
@@ -194,7 +243,7 @@ impl State {
         Ok(content)
     }
 
-    /// Opens files again, under their numbers.
+    /// Opens files again, under their numbers. It blocks.
     pub(super) async fn reopen(&mut self, files: &[Descriptor]) -> Result<(), InstanceError> {
         let Some(last) = files.iter().map(|file| file.number).max() else {
             return Ok(());
@@ -205,9 +254,18 @@ impl State {
         while held.last().is_none_or(|fd| *fd < last) {
             held.push(self.open("/", OPEN_DIRECTORY, 0, 0).await?);
         }
-        // A guest may have closed a directory that it was given: the lowest numbers come last.
-        for file in files.iter().rev() {
-            let opened = self.reopen_one(file).await?;
+        // All are opened before one gets its number: a guest may have closed a directory that it
+        // was given, and have a file in its place.
+        let mut named = HashMap::new();
+        let mut opened = Vec::new();
+        for file in files {
+            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            opened.push(self.reopen_one(file, &mut named).await?);
+        }
+        for path in named.values() {
+            self.remove(path).await?;
+        }
+        for (file, opened) in files.iter().zip(opened) {
             let moved = p1::fd_renumber(
                 &mut self.wasi,
                 &mut Scratch::new(&[]).memory(),
@@ -216,7 +274,7 @@ impl State {
             )
             .await;
             done("number an open file", moved)?;
-            let depth = super::quota::Depth::of(&file.path);
+            let depth = self.opened_depth(super::quota::Depth::of(&file.path), &file.path);
             self.quota.opened(file.number, depth, file.path.clone());
         }
         for fd in held {
@@ -229,11 +287,23 @@ impl State {
         Ok(())
     }
 
-    async fn reopen_one(&mut self, file: &Descriptor) -> Result<i32, InstanceError> {
+    /// Opens one file; `named` are the names, for now, of files that are to have none, by what is
+    /// in them.
+    async fn reopen_one(
+        &mut self,
+        file: &Descriptor,
+        named: &mut HashMap<usize, String>,
+    ) -> Result<i32, InstanceError> {
         let rights = file.rights.cast_signed();
         let flags = i32::from(file.flags);
         let opened = if let Some(content) = &file.nameless {
-            self.create_nameless(content, rights, flags).await?
+            let key = content.as_ptr().addr();
+            let path = match named.get(&key) {
+                Some(path) => path.clone(),
+                None => self.create(content).await?,
+            };
+            named.insert(key, path.clone());
+            self.open(&path, 0, rights, flags).await?
         } else {
             let how = if file.is_directory { OPEN_DIRECTORY } else { 0 };
             self.open(&file.path, how, rights, flags).await?
@@ -255,26 +325,17 @@ impl State {
         Ok(opened)
     }
 
-    async fn create_nameless(
-        &mut self,
-        content: &[u8],
-        rights: i64,
-        flags: i32,
-    ) -> Result<i32, InstanceError> {
-        // The guest may have taken any name, but only as many as it may have files.
-        let mut names = (0..MOST_NAMES).map(|n| format!("{TEMPORARY_PATH}/.belljar-nameless-{n}"));
-        let (path, writer) = loop {
-            let path = names.next().unwrap_or_else(|| TEMPORARY_PATH.into());
-            match self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await {
-                Ok(writer) => break (path, writer),
-                Err(InstanceError::Reopen { .. }) if path != TEMPORARY_PATH => {}
-                Err(error) => return Err(error),
-            }
-        };
+    /// Makes a file with this content, under a name that no guest can have taken.
+    async fn create(&mut self, content: &[u8]) -> Result<String, InstanceError> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|e| InstanceError::Start(e.into()))?;
+        let path = format!("{TEMPORARY_PATH}/.belljar-{}", hex::encode(&random));
+        let writer = self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await?;
         let mut written = 0;
         while written < content.len() {
             let part = &content[written..content.len().min(written + STEP)];
             let mut scratch = Scratch::new(part);
+            self.wasi.set_hostcall_fuel(COPY_BUDGET);
             let at = written.cast_signed() as i64;
             let wrote =
                 p1::fd_pwrite(&mut self.wasi, &mut scratch.memory(), writer, 0, 1, at, RESULT)
@@ -282,16 +343,19 @@ impl State {
             done("fill a file", wrote)?;
             written += (scratch.word(0) & 0xffff_ffff) as usize;
         }
-        let opened = self.open(&path, 0, rights, flags).await?;
         let closed = p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), writer).await;
         done("close a file", closed)?;
-        let (fd, name) = roots::place(&path, &self.mounts);
+        Ok(path)
+    }
+
+    /// Takes a file's name away.
+    async fn remove(&mut self, path: &str) -> Result<(), InstanceError> {
+        let (fd, name) = roots::place(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).unwrap_or(i32::MAX);
         let removed =
             p1::path_unlink_file(&mut self.wasi, &mut scratch.memory(), fd, DATA, length).await;
-        done("take a file's name", removed)?;
-        Ok(opened)
+        done("take a file's name", removed)
     }
 
     async fn open(

@@ -1,5 +1,6 @@
 //! What an interpreter is between two runs: written down, and brought back to life.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ impl Kept {
 }
 
 impl Instance {
-    /// Brings what was kept back to life in an instance that has just been made from its image.
+    /// Brings what was kept back to life in an instance that has just been made from its image. It
+    /// blocks, for as long as there are open files and pages of memory.
     pub(crate) async fn resume(&mut self, kept: &Kept) -> Result<(), InstanceError> {
         let more = kept.memory.saturating_sub(self.memory.data_size(&self.store)) / PAGE;
         if more > 0 {
@@ -63,7 +65,12 @@ impl Instance {
         state.reopen(&kept.descriptors).await
     }
 
-    /// The files that it has open.
+    /// Whether it has files open, beyond those it was given.
+    pub(crate) fn has_open_files(&self) -> bool {
+        !self.state().quota.open_descriptors().is_empty()
+    }
+
+    /// The files that it has open. It blocks.
     pub(crate) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
         self.store.data_mut().descriptors().await
     }
@@ -76,9 +83,7 @@ impl Instance {
         mut descriptors: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
-        for descriptor in &mut descriptors {
-            descriptor.share(&before.descriptors);
-        }
+        Descriptor::share(&mut descriptors, &before.descriptors);
         let memory = self.memory.data_mut(&mut self.store);
         let pages = self.tracker.capture(memory, &before.pages, store)?;
         let memory = memory.len();
@@ -112,7 +117,8 @@ impl Instance {
     /// Counts what its directories hold, which others filled, and its files without a name.
     pub(crate) fn measure_files(&mut self, kept: &Kept) -> std::io::Result<()> {
         let nameless = kept.descriptors.iter().filter_map(|file| file.nameless.as_ref());
-        let orphans = nameless.map(|bytes| bytes.len() as u64).sum();
+        let once: HashMap<_, _> = nameless.map(|bytes| (bytes.as_ptr(), bytes.len())).collect();
+        let orphans = once.values().map(|length| *length as u64).sum();
         self.store.data_mut().quota.measure(orphans)
     }
 

@@ -4,7 +4,7 @@
 //! growth is added as it happens, while what is deleted, truncated or overwritten is found by
 //! measuring the directories again, when the bound seems reached.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use crate::workspace::Tree;
@@ -27,6 +27,10 @@ pub(crate) struct Quota {
     bytes: u64,
     files: u64,
     open: HashMap<i32, Opened>,
+    /// Numbers that directories which the guest was given have, other than their own.
+    moved: HashSet<i32>,
+    /// Whether there may be links, by which names lie deeper than they look.
+    has_links: bool,
     touched: bool,
 }
 
@@ -46,6 +50,12 @@ pub(super) struct Depth {
 }
 
 impl Depth {
+    /// Of a name of which nobody knows where it lies.
+    pub(super) const UNKNOWN: Self = Self {
+        parts: 1 << 30,
+        bytes: 1 << 30,
+    };
+
     /// Of a relative path; `.` and `..` do not count, so this is an upper bound.
     pub(super) fn of(path: &str) -> Self {
         let parts = path.split('/').filter(|p| !matches!(*p, "" | "." | ".."));
@@ -57,8 +67,28 @@ impl Depth {
         })
     }
 
+    /// The deeper of two.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            parts: self.parts.max(other.parts),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
+
     pub(super) fn is_allowed(self) -> bool {
         self.parts <= MOST_DEPTH.parts && self.bytes <= MOST_DEPTH.bytes
+    }
+}
+
+impl std::ops::Sub for Depth {
+    type Output = Self;
+
+    /// By how much it is deeper, if it is.
+    fn sub(self, other: Self) -> Self {
+        Self {
+            parts: self.parts.saturating_sub(other.parts),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 }
 
@@ -83,6 +113,8 @@ impl Quota {
             bytes: there.0,
             files: there.1,
             open: HashMap::new(),
+            moved: HashSet::new(),
+            has_links: false,
             touched: false,
         }
     }
@@ -136,9 +168,10 @@ impl Quota {
     pub(super) fn measure(&mut self, orphans: u64) -> io::Result<()> {
         (self.bytes, self.files) = (orphans, 0);
         for (_, tree) in &self.roots {
-            let (bytes, files) = tree.measure()?;
+            let (bytes, files, has_links) = tree.measure()?;
             self.bytes += bytes;
             self.files += files;
+            self.has_links |= has_links;
         }
         Ok(())
     }
@@ -164,13 +197,33 @@ impl Quota {
 
     pub(super) fn closed(&mut self, fd: i32) {
         self.open.remove(&fd);
+        self.moved.remove(&fd);
     }
 
     pub(super) fn renumbered(&mut self, from: i32, to: i32) {
-        match self.open.remove(&from) {
-            Some(opened) => self.open.insert(to, opened),
-            None => self.open.remove(&to),
-        };
+        self.closed(to);
+        self.moved.remove(&from);
+        if let Some(opened) = self.open.remove(&from) {
+            self.open.insert(to, opened);
+        } else {
+            self.moved.insert(to);
+        }
+    }
+
+    /// Notes that a directory has moved down by so much: any descriptor may lie in it.
+    pub(super) fn moved_down(&mut self, by: Depth) {
+        for opened in self.open.values_mut() {
+            opened.depth = opened.depth + by;
+        }
+    }
+
+    /// Notes that there are links.
+    pub(super) fn linked(&mut self) {
+        self.has_links = true;
+    }
+
+    pub(super) fn has_links(&self) -> bool {
+        self.has_links
     }
 
     /// The descriptors that the guest has open, beyond those it was given.
@@ -182,7 +235,15 @@ impl Quota {
 
     /// How deep a descriptor lies: 0 for a preopened directory.
     pub(super) fn depth(&self, fd: i32) -> Depth {
+        if self.moved.contains(&fd) {
+            return Depth::UNKNOWN;
+        }
         self.open.get(&fd).map(|open| open.depth).unwrap_or_default()
+    }
+
+    /// Whether a descriptor is one of the standard streams that the guest was given.
+    pub(super) fn is_stream(&self, fd: i32) -> bool {
+        fd <= 2 && self.is_preopen(fd)
     }
 
     /// Whether a descriptor is one that the guest was given.

@@ -260,6 +260,11 @@ impl Pages {
         self.runs.iter().map(|run| run.count as usize).sum()
     }
 
+    /// Bytes that the list of them takes.
+    pub(crate) fn list_bytes(&self) -> usize {
+        self.runs.len() * size_of::<Run>()
+    }
+
     /// Everything that is there, by address.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
         self.runs.iter().map(|run| Stretch {

@@ -21,6 +21,9 @@ pub(crate) struct Tracker {
     watched: usize,
     #[cfg(target_os = "linux")]
     busy: Busy,
+    /// What is mapped over the image, of which no range covers another.
+    #[cfg(target_os = "linux")]
+    mapped: Vec<Range<usize>>,
 }
 
 /// Pages in a row from which on a capture leaves them to the file alone: until the guest writes to
@@ -43,6 +46,8 @@ impl Tracker {
             watched: 0,
             #[cfg(target_os = "linux")]
             busy: Busy::default(),
+            #[cfg(target_os = "linux")]
+            mapped: Vec::new(),
         }
     }
 
@@ -59,12 +64,14 @@ impl Tracker {
         #[cfg(target_os = "linux")]
         if matches!(self.image, Source::Mapped(_)) {
             let long = |range: &&Range<usize>| range.len() >= SHARED_AFTER_CAPTURE * PAGE;
-            for range in changed.iter().filter(long).take(MOST_MAPPED) {
+            for range in changed.iter().filter(long) {
                 for stretch in pages.within(range.clone()) {
-                    map(&stretch, &mut memory[stretch.range()])?;
+                    if self.may_map(&stretch.range()) {
+                        map(&stretch, &mut memory[stretch.range()])?;
+                        // A new mapping is not watched.
+                        self.watched = 0;
+                    }
                 }
-                // A new mapping is not watched.
-                self.watched = 0;
             }
         }
         Ok(pages)
@@ -74,12 +81,10 @@ impl Tracker {
     pub(crate) fn restore(&mut self, memory: &mut [u8], pages: &Pages) -> Result<(), MemoryError> {
         #[cfg(target_os = "linux")]
         if matches!(self.image, Source::Mapped(_)) {
-            let mut mapped = 0;
             for stretch in pages.stretches() {
                 let target = &mut memory[stretch.range()];
-                if stretch.count >= MAPPED_ON_RESTORE && mapped < MOST_MAPPED {
+                if stretch.count >= MAPPED_ON_RESTORE && self.may_map(&stretch.range()) {
                     map(&stretch, target)?;
-                    mapped += 1;
                 } else {
                     stretch.read(target)?;
                 }
@@ -93,6 +98,18 @@ impl Tracker {
             stretch.read(&mut memory[stretch.range()])?;
         }
         Ok(())
+    }
+
+    /// Whether `range` may be mapped, which is then noted. A guest chooses what it writes in every
+    /// run: what counts is all that is mapped.
+    #[cfg(target_os = "linux")]
+    fn may_map(&mut self, range: &Range<usize>) -> bool {
+        self.mapped.retain(|old| old.start < range.start || range.end < old.end);
+        let fits = self.mapped.len() < MOST_MAPPED;
+        if fits {
+            self.mapped.push(range.clone());
+        }
+        fits
     }
 
     /// The ranges of `memory` that differ from `before`.
@@ -358,6 +375,32 @@ mod tests {
     #[test]
     fn states_are_independent_when_copied() {
         states_are_independent(Strategy::Copy);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn mappings_do_not_add_up_from_capture_to_capture() {
+        const APART: usize = SHARED_AFTER_CAPTURE + 2;
+        let image = image(Strategy::Map);
+        let store = PageStore::new().unwrap();
+        let mut live = Live::new(&image);
+        live.grow(PAGES + 400 * APART);
+        let mut tracker = Tracker::new(&image);
+        let mut pages = Pages::default();
+        for turn in 0..10 {
+            for number in turn * 40..turn * 40 + 40 {
+                let start = (PAGES + number * APART) * PAGE;
+                live.bytes()[start..start + SHARED_AFTER_CAPTURE * PAGE].fill(turn as u8 + 1);
+            }
+            pages = tracker.capture(live.bytes(), &pages, &store).unwrap();
+        }
+        let memory = live.bytes().as_ptr_range();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let starts =
+            maps.lines().filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
+        let inside =
+            starts.filter(|start| (memory.start as usize..memory.end as usize).contains(start));
+        assert!(inside.count() <= 2 * MOST_MAPPED + 3);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::instance::{Ended, Kept, OutputWatcher};
 use crate::live::{Live, Seen, Terms};
 use crate::outcome::{ErrorKind, Outcome, SessionReport};
 use crate::policy::Plan;
-use crate::report::{artifacts, blank, fail, fill};
+use crate::report::{Artifacts, blank, fail, fill};
 use crate::request::{InputFile, Request};
 use crate::verdict;
 use crate::workspace::{Contents, Identities, Workspace};
@@ -60,8 +60,8 @@ struct Awake {
     files: Identities,
 }
 
-/// Bytes of memory by which a run may grow without its capture being long enough to be in the way
-/// of others on the same thread.
+/// Bytes of memory that a run may have above its image, or that are put back, without that being long
+/// enough to be in the way of others on the same thread.
 const LONG_CAPTURE: usize = 4 << 20;
 
 impl Core {
@@ -187,7 +187,7 @@ impl Core {
         outcome: &mut Outcome,
     ) -> Result<Option<String>, Error> {
         let _place = context.engine.place().await?;
-        self.wreck = None;
+        self.discard(None).await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
             None => self.wake(context).await?,
@@ -218,9 +218,14 @@ impl Core {
             awake.workspace.declare_used();
         }
         if seen.touched {
-            let changes = awake.workspace.changes()?;
-            let capture = &plan.request.capture;
-            artifacts(outcome, &awake.workspace, &changes, &seen.transcript, capture);
+            let (named, capture) = (seen.transcript.plots.clone(), plan.request.capture.clone());
+            let artifacts;
+            (awake, artifacts) = aside(true, move || {
+                let artifacts = Artifacts::of(&awake.workspace, &named, &capture);
+                (awake, artifacts)
+            })
+            .await?;
+            artifacts?.put_into(outcome);
         }
         let reason = restart_reason(&seen, outcome);
         if reason.is_some() {
@@ -266,9 +271,22 @@ impl Core {
         };
         let mut live =
             Live::start(&context.engine.factory, terms, &workspace, Some(&state.kept)).await?;
-        if has_files || !state.kept.descriptors.is_empty() {
-            let measure = Error::system("measure a session's files");
-            live.instance().measure_files(&state.kept).map_err(measure)?;
+        let has_files = has_files || !state.kept.descriptors.is_empty();
+        let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
+        if has_files || pages > LONG_CAPTURE {
+            let here = tokio::runtime::Handle::current();
+            live = aside(true, move || {
+                if has_files {
+                    // Before files are opened: by then it is known whether there are links.
+                    let measure = Error::system("measure a session's files");
+                    live.instance().measure_files(&state.kept).map_err(measure)?;
+                }
+                here.block_on(live.instance().resume(&state.kept))?;
+                Ok::<_, Error>(live)
+            })
+            .await??;
+        } else {
+            live.instance().resume(&state.kept).await?;
         }
         Ok(Awake {
             live,
@@ -338,11 +356,17 @@ impl Core {
         } else {
             past.history.cut_after(execution);
         }
-        self.awake = None;
-        self.wreck = None;
         self.lost = None;
         self.execution = execution;
-        Ok(())
+        let awake = self.awake.take();
+        self.discard(awake).await
+    }
+
+    /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
+    async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
+        let discarded = (self.wreck.take(), awake);
+        let is_long = discarded.0.is_some() || discarded.1.is_some();
+        aside(is_long, move || drop(discarded)).await
     }
 
     /// The bytes of a file that the last run left.
@@ -399,12 +423,19 @@ impl Awake {
         files_changed: bool,
     ) -> Result<(Self, State), Error> {
         let instance = self.live.instance();
-        let descriptors = instance.descriptors().await?;
-        let grown = instance.memory_bytes().saturating_sub(before.kept.memory);
-        let is_long = files_changed || grown > LONG_CAPTURE;
+        let has_open_files = instance.has_open_files();
+        // All that lies above the image can have been written, also what was there before.
+        let above = instance.memory_bytes().saturating_sub(context.image.memory.len());
+        let is_long = files_changed || has_open_files || above > LONG_CAPTURE;
         let keeping = Arc::clone(&context.keeping);
+        let here = tokio::runtime::Handle::current();
         aside(is_long, move || {
             let instance = self.live.instance();
+            let descriptors = if has_open_files {
+                here.block_on(instance.descriptors())?
+            } else {
+                Vec::new()
+            };
             let kept = instance.keep(&before.kept, descriptors, &keeping.pages)?;
             let contents = if files_changed {
                 let (spool, files) = (&keeping.spool, &mut self.files);

@@ -15,11 +15,17 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Bytes of memory and files that `other` does not hold.
+    /// Bytes of memory and files that `other` does not hold, and of the lists of both.
     pub(super) fn beyond(&self, other: &Self) -> u64 {
         let pages = self.kept.pages.beyond(&other.kept.pages);
         let theirs = &other.kept.descriptors;
         let nameless: u64 = self.kept.descriptors.iter().map(|own| own.beyond(theirs)).sum();
-        (pages * crate::memory::HOST_PAGE) as u64 + self.contents.beyond(&other.contents) + nameless
+        // A guest may have its memory in as many pieces, and as many names, as it likes.
+        let mut lists = self.kept.pages.list_bytes() as u64;
+        if !Arc::ptr_eq(&self.contents, &other.contents) {
+            lists += self.contents.list_bytes();
+        }
+        let pages = (pages * crate::memory::HOST_PAGE) as u64;
+        pages + self.contents.beyond(&other.contents) + nameless + lists
     }
 }

@@ -298,13 +298,19 @@ impl Contents {
         listed.collect()
     }
 
-    /// Bytes, and how many files and directories.
+    /// Bytes of files, each of which counts once whatever names it has, and how many names there are.
     pub(crate) fn size(&self) -> (u64, u64) {
-        let sizes = self.0.values().map(|node| match node {
-            Node::File(stored) => stored.size,
-            Node::Directory | Node::Link(_) => 0,
+        let files = self.0.values().filter_map(|node| match node {
+            Node::File(stored) => Some((stored.place(), stored.size)),
+            Node::Directory | Node::Link(_) => None,
         });
-        (sizes.fold(0, u64::saturating_add), self.0.len() as u64)
+        let files: HashMap<usize, u64> = files.collect();
+        (files.into_values().fold(0, u64::saturating_add), self.0.len() as u64)
+    }
+
+    /// Bytes that the names take.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        self.0.keys().map(|path| (path.len() + size_of::<(String, Node)>()) as u64).sum()
     }
 
     /// Bytes of files that `other` does not share.

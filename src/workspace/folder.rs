@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
-use tempfile::TempDir;
 
 use super::{WorkspaceError, failed};
 
@@ -21,8 +20,72 @@ const UNLOCKED: &str = "unlocked";
 /// ends, in whatever way. `tmp` is made only once it is.
 #[derive(Debug)]
 pub(super) struct Folder {
-    outer: TempDir,
+    outer: Outer,
     dir: Dir,
+}
+
+/// The directory around them, removed when dropped.
+#[derive(Debug)]
+struct Outer(PathBuf);
+
+impl Outer {
+    fn keep(mut self) -> PathBuf {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        if !self.0.as_os_str().is_empty() {
+            // At worst it stays until a later process sweeps.
+            let _ = remove(&self.0);
+        }
+    }
+}
+
+/// Removes a directory in which a guest may have made trees of any depth.
+fn remove(outer: &Path) -> io::Result<()> {
+    for name in [ROOT, TEMPORARY] {
+        match flatten(&outer.join(name)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    fs::remove_dir_all(outer)
+}
+
+/// Removes everything in a directory. A tree is taken apart from its top, so that this needs neither
+/// stack nor descriptors for each of its levels, as `fs::remove_dir_all` does. Links are not
+/// followed.
+fn flatten(root: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(root)?.is_dir() {
+        return Ok(());
+    }
+    let mut waiting = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            waiting.push(entry.path());
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    let mut names = (0u64..).map(|number| root.join(format!("{number}.removed")));
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                fs::remove_file(entry.path())?;
+            } else if fs::remove_dir(entry.path()).is_err() {
+                let is_free = |name: &PathBuf| fs::symlink_metadata(name).is_err();
+                let to = names.find(is_free).unwrap_or_default();
+                fs::rename(entry.path(), &to)?;
+                waiting.push(to);
+            }
+        }
+        fs::remove_dir(&folder)?;
+    }
+    Ok(())
 }
 
 impl Folder {
@@ -39,6 +102,7 @@ impl Folder {
         make(ROOT)?;
         let dir = open(&outer.path().join(ROOT), || make(UNLOCKED))?;
         make(TEMPORARY)?;
+        let outer = Outer(outer.keep());
         Ok(Self { outer, dir })
     }
 
@@ -49,12 +113,12 @@ impl Folder {
 
     /// The directory that the guest sees as `/workspace`.
     pub(super) fn root(&self) -> PathBuf {
-        self.outer.path().join(ROOT)
+        self.outer.0.join(ROOT)
     }
 
     /// The directory that the guest sees as `/tmp`.
     pub(super) fn temporary(&self) -> PathBuf {
-        self.outer.path().join(TEMPORARY)
+        self.outer.0.join(TEMPORARY)
     }
 
     /// Gives `workspace` to the caller. Without `tmp` beside it nobody takes it for abandoned.
@@ -63,7 +127,8 @@ impl Folder {
         let scraps = outer.join("scraps");
         // In one step, since removing can end half-way.
         if fs::rename(outer.join(TEMPORARY), &scraps).is_ok() {
-            let _ = fs::remove_dir_all(&scraps);
+            let _ = flatten(&scraps);
+            let _ = fs::remove_dir(&scraps);
         }
         outer.join(ROOT)
     }
@@ -111,7 +176,7 @@ pub(super) fn sweep(parent: &Path, own: &Folder) {
 /// Removes `outer` if no process holds it any more; whether it did.
 fn remove_abandoned(outer: &Path, own: &Folder) -> io::Result<bool> {
     let found = fs::symlink_metadata(outer)?;
-    if !found.is_dir() || !same_user(&found, &fs::symlink_metadata(own.outer.path())?) {
+    if !found.is_dir() || !same_user(&found, &fs::symlink_metadata(&own.outer.0)?) {
         return Ok(false);
     }
     let root = File::open(outer.join(ROOT))?;
@@ -127,7 +192,7 @@ fn remove_abandoned(outer: &Path, own: &Folder) -> io::Result<bool> {
     if names != [TEMPORARY, ROOT] {
         return Ok(false);
     }
-    fs::remove_dir_all(outer)?;
+    remove(outer)?;
     Ok(true)
 }
 
@@ -181,6 +246,25 @@ mod tests {
 
         drop(other);
         assert!(own.root().exists() && own.temporary().exists());
+    }
+
+    #[test]
+    fn a_tree_of_any_depth_is_removed() {
+        use cap_std::fs::Dir;
+        let parent = tempfile::tempdir().unwrap();
+        let deep = |root: &Path| {
+            let mut dir = Dir::open_ambient_dir(root, cap_std::ambient_authority()).unwrap();
+            for _ in 0..30_000 {
+                dir.create_dir("d").unwrap();
+                dir.write("0.removed", "").unwrap();
+                dir = dir.open_dir("d").unwrap();
+            }
+        };
+        let folder = Folder::create(parent.path()).unwrap();
+        deep(&folder.root());
+        deep(&folder.temporary());
+        drop(folder);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]

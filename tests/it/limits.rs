@@ -194,7 +194,9 @@ fn is_full(error: &str) {
 
 #[test]
 fn bytes_are_counted_as_they_are_written() {
-    for name in ["files_bytes", "files_temporary", "files_unlinked", "files_replaced"] {
+    let names =
+        ["files_bytes", "files_temporary", "files_unlinked", "files_replaced", "files_as_streams"];
+    for name in names {
         let dir = tempfile::tempdir().unwrap();
         let run = fill(name, &[], dir.path());
         let (error, written) = stopped_at(&run.outcome);
@@ -286,6 +288,33 @@ fn deep_directories_end_somewhere() {
     assert!(deep <= 100, "{deep}");
     drop(run);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "it could not be removed");
+}
+
+#[test]
+fn links_and_descriptors_lead_no_deeper() {
+    let host = tempfile::tempdir().unwrap();
+    let output = host::run("hogs/deep_links", host.path(), &[]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed.matches("worked").count(), 4, "{printed}");
+    let dir = tempfile::tempdir().unwrap();
+    let mut request = hog("deep_links", &[]).image("core");
+    request.limits.files = Some(5_000);
+    let run = run_on(&runtime_in(dir.path()), request);
+    succeeded(&run.outcome);
+    let deepest = |dir: &Path| {
+        let mut waiting = vec![(dir.to_owned(), 0)];
+        let mut deepest = 0;
+        while let Some((dir, depth)) = waiting.pop() {
+            deepest = deepest.max(depth);
+            let below = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+            let below = below.filter(|entry| entry.file_type().unwrap().is_dir());
+            waiting.extend(below.map(|entry| (entry.path(), depth + 1)));
+        }
+        deepest
+    };
+    // Those of the host lie around it.
+    assert!(deepest(dir.path()) <= 64 + 2, "{}", run.outcome.stdout);
+    assert!(!run.outcome.stdout.contains("worked"), "{}", run.outcome.stdout);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{
     ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter,
 };
 use crate::instance::quota::Depth;
-use crate::instance::roots::ROOT_FD;
+use crate::instance::roots::{self, ROOT_FD};
 
 // Flags of `path_open`.
 const OFLAG_CREATE: i32 = 1;
@@ -45,6 +45,10 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 let Some(at) = state.resolve(&memory, fd, path, length) else {
                     return Ok(FAULT);
                 };
+                // What is opened is counted, so its number has to be read again.
+                if read_u32(&memory, out).is_none() {
+                    return Ok(FAULT);
+                }
                 if oflags & OFLAG_CREATE != 0 && !at.depth.is_allowed() {
                     return Ok(NAMETOOLONG);
                 }
@@ -84,7 +88,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     let Some(fd) = read_u32(&memory, out) else {
                         return Ok(FAULT);
                     };
-                    state.quota.opened(fd.cast_signed(), at.depth, name);
+                    let depth = state.opened_depth(at.depth, &name);
+                    state.quota.opened(fd.cast_signed(), depth, name);
                     if oflags & OFLAG_CREATE != 0 {
                         state.names_changed(result);
                     }
@@ -138,6 +143,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 if !may_create(state)? {
                     return Ok(NOSPC);
                 }
+                state.quota.linked();
                 let result = p1::path_symlink(
                     &mut state.wasi,
                     &mut memory,
@@ -211,17 +217,20 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     return Ok(FAULT);
                 };
                 state.quota.touch();
-                // A tree that moves down takes its descriptors along, which would not know how
-                // deep they lie from then on: only names below a preopened directory may.
-                if to.depth.parts > from.depth.parts {
+                // A tree that moves down takes its descriptors along. Only names below a preopened
+                // directory may, for which it can be told how far down the tree reaches.
+                let down = to.depth - from.depth;
+                let moves_down = down.parts > 0 || !from.depth.is_allowed();
+                if moves_down {
                     if !(state.quota.is_preopen(fd) && state.quota.is_preopen(to_fd)) {
                         return Ok(NOTCAPABLE);
                     }
-                    let height = state.height(&memory, &from).unwrap_or_default();
+                    let height = state.height(&memory, &from).unwrap_or(Depth::UNKNOWN);
                     if !(to.depth + height).is_allowed() {
                         return Ok(NAMETOOLONG);
                     }
                 }
+                let moves_down = moves_down && state.is_directory(&memory, &from);
                 let replaced = name(&memory, to.path, to.length);
                 let replaced = state.last_name(replaced, to.fd).await?;
                 let result = p1::path_rename(
@@ -235,6 +244,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     to.length,
                 )
                 .await?;
+                if moves_down && result == SUCCESS {
+                    state.quota.moved_down(down);
+                }
                 state.lost(replaced, result);
                 state.names_changed(result);
                 Ok(result)
@@ -317,6 +329,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         |mut caller, (fd, path, length): (i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                state.quota.touch();
                 let removed = state.last_name(name(&memory, path, length), fd).await?;
                 let result =
                     p1::path_remove_directory(&mut state.wasi, &mut memory, fd, path, length)
@@ -451,7 +464,7 @@ impl State {
             fd,
             path,
             length,
-            depth: self.quota.depth(fd) + Depth::of(&text),
+            depth: self.depth(fd, &text),
             is_mounted: false,
             is_mount: false,
         };
@@ -495,6 +508,46 @@ impl State {
         let look =
             p1::path_filestat_get(&mut self.wasi, &mut bytes, at.fd, look, ROOM, length, 0).await;
         !matches!(look, Ok(SUCCESS)) || matches!(scratch[16], DIRECTORY | REGULAR | SYMLINK)
+    }
+
+    /// How deep a name below a descriptor lies, wherever links lead on the way to it.
+    fn depth(&self, fd: i32, text: &str) -> Depth {
+        let told = self.quota.depth(fd) + Depth::of(text);
+        let inner = text.trim_end_matches('/');
+        if !self.quota.has_links() || !inner.contains('/') {
+            return told;
+        }
+        let path = self.guest_path(fd, inner);
+        let (parent, last) = path.rsplit_once('/').unwrap_or_default();
+        match self.real_depth(parent) {
+            Some(parent) => (parent + Depth::of(last)).max(told),
+            // Then there is nothing; or a directory was moved after it had been opened.
+            None if self.quota.is_preopen(fd) => told,
+            None => Depth::UNKNOWN,
+        }
+    }
+
+    /// How deep something lies that was opened by an absolute path, which looked as deep as `told`.
+    pub(in crate::instance) fn opened_depth(&self, told: Depth, path: &str) -> Depth {
+        if !self.quota.has_links() {
+            return told;
+        }
+        self.real_depth(path).map_or(told, |real| real.max(told))
+    }
+
+    /// How deep something lies in a directory that can be written, by its absolute path.
+    fn real_depth(&self, path: &str) -> Option<Depth> {
+        let (root, inner) = roots::place(path, &self.mounts);
+        match self.quota.root(root) {
+            Some(tree) => Some(Depth::of(&tree.real(inner)?)),
+            // Nothing is made there.
+            None => Some(Depth::default()),
+        }
+    }
+
+    fn is_directory(&self, memory: &GuestMemory<'_>, at: &Resolved) -> bool {
+        let path = read_text(memory, at.path, at.length);
+        path.zip(self.quota.root(at.fd)).is_some_and(|(path, tree)| tree.is_directory(&path))
     }
 
     /// How far down the tree at a path below a preopened directory reaches.

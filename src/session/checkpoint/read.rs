@@ -24,8 +24,11 @@ use crate::workspace::{Contents, Node, Spool, StoredFile};
 // Bounds on what a file can make us do.
 const MOST_NODES: usize = 500_000;
 const MOST_DESCRIPTORS: usize = 256;
-const MOST_DESCRIPTOR_NUMBER: i32 = 4096;
+/// Numbers that are in use beside those of open files: streams, own directories, and each mount.
+const GIVEN_DESCRIPTORS: usize = 16;
 const MOST_PATH: usize = 4096;
+/// A guest makes no deeper trees than 64 names, but its host may.
+const MOST_DEPTH: usize = 256;
 /// Chunks that are taken apart at the same time.
 const BATCH: usize = 8;
 
@@ -121,6 +124,7 @@ impl<R: Read + Seek> Opened<R> {
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
+            mounts: ground.mounts.len(),
             most,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
@@ -178,6 +182,8 @@ struct Room {
     /// Bytes of the image's memory.
     image: u64,
     bounds: Bounds,
+    /// Directories of the host that are seen.
+    mounts: usize,
     /// Bytes of everything together.
     most: u64,
 }
@@ -243,7 +249,7 @@ fn ground(
         policy: manifest.policy.clone(),
         deterministic: manifest.deterministic.clone(),
         limits: manifest.limits,
-        history: manifest.history_bounds,
+        history: manifest.history_bounds.within(ceilings),
     };
     Ok((ground, plan.bounds))
 }
@@ -276,10 +282,12 @@ fn state(
     if descriptors.len() > MOST_DESCRIPTORS {
         return Err(bad_descriptor);
     }
+    // The lowest number that is free is given: no guest gets beyond what it may have open.
+    let most_number = MOST_DESCRIPTORS + GIVEN_DESCRIPTORS + room.mounts;
     let mut open = Vec::new();
     for (mut descriptor, content) in descriptors {
         let number = descriptor.number;
-        let is_sound = (0..MOST_DESCRIPTOR_NUMBER).contains(&number)
+        let is_sound = usize::try_from(number).is_ok_and(|number| number < most_number)
             && numbers.insert(number)
             && descriptor.path.starts_with('/')
             && descriptor.path.len() <= MOST_PATH
@@ -301,7 +309,7 @@ fn state(
     }
     open.sort_by_key(|descriptor| descriptor.number);
     let contents = tree(contents, files)?;
-    // What was placed widens the bounds: never by more than what is there.
+    // What was placed widens the bounds: never by more than what is there, each file taken once.
     let (bytes, nodes) = contents.size();
     Ok(State {
         kept: Kept {
@@ -346,12 +354,16 @@ fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Cont
         };
         nodes.insert(path, node);
     }
+    let depth = 1..=MOST_DEPTH;
     for path in nodes.keys() {
         let mut parts = path.split('/');
         let inside = matches!(parts.next(), Some("workspace" | "tmp"));
-        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
-        let is_sound =
-            inside && path.len() <= MOST_PATH && parts.clone().count() > 0 && parts.all(plain);
+        let separates = |c: char| c == '\0' || std::path::is_separator(c);
+        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(separates);
+        let is_sound = inside
+            && path.len() <= MOST_PATH
+            && depth.contains(&parts.clone().count())
+            && parts.all(plain);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let has_parent = matches!(parent, "workspace" | "tmp")
             || matches!(nodes.get(parent), Some(Node::Directory));
@@ -538,6 +550,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let room = Room {
         image: 0,
         bounds,
+        mounts: 0,
         most: u64::MAX,
     };
     // Larger ones are as good, and slow.

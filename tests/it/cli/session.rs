@@ -106,6 +106,14 @@ fn mistakes_with_a_session_are_explained() {
 }
 
 #[test]
+fn what_a_file_says_cannot_steer_the_terminal() {
+    let folder = folder(&[]);
+    on(&folder, &["--image", "core", "--mount", ".:/\u{1b}[2Jdata", "-c", "1"]).exits(0);
+    let ran = on(&folder, &["-c", "1"]).exits(2);
+    assert!(ran.stderr.contains("/\\u{1b}[2Jdata mounted"), "{:?}", ran.stderr);
+}
+
+#[test]
 fn what_a_session_was_made_with_holds() {
     let folder = folder(&[("in.txt", "given")]);
     let made_with =

@@ -1,6 +1,7 @@
 //! Items 5, 6, 11 and the options of what is brought back.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use belljar::{Capture, Error, FigureFormat, Request};
 
@@ -101,6 +102,39 @@ fn contract_11_hashes_and_media_types_on_request() {
     let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(csv.sha256.as_deref(), Some(abc));
     assert_eq!(unknown.sha256.as_deref(), Some(nothing));
+}
+
+#[test]
+fn contract_11_a_file_with_many_names_is_hashed_once() {
+    let capture = Capture {
+        file_hashes: true,
+        ..Capture::default()
+    };
+    let code = "import os\nopen('0', 'wb').write(bytes(48 << 20))\n\
+                for n in range(1, 900): os.link('0', str(n))";
+    let started = Instant::now();
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    succeeded(&outcome);
+    assert!(outcome.files.len() == 900 && outcome.files[0].sha256.is_some(), "{outcome:#?}");
+    assert!(outcome.files.iter().all(|file| file.sha256 == outcome.files[0].sha256));
+    // For each name it would be over 20.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+#[test]
+fn contract_05_what_is_given_inline_is_bounded() {
+    let capture = Capture {
+        inline_images: true,
+        ..Capture::default()
+    };
+    let code = "import os, _host\nopen('0.png', 'wb').write(bytes(15 << 20))\n\
+                for n in range(1, 20):\n    os.link('0.png', f'{n}.png')\n    \
+                _host.call(b'p{\"path\":\"%d.png\"}' % n)";
+    let outcome = run(Request::new(code).capture(capture)).outcome;
+    succeeded(&outcome);
+    assert_eq!(outcome.plots.len(), 19);
+    let inline = outcome.plots.iter().filter(|plot| plot.base64_uri.is_some());
+    assert_eq!(inline.count(), 4);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Files that are not checkpoints, or not any more: refused with a clear error, and of no harm.
 
 use std::path::Path;
+use std::time::Duration;
 
 use belljar::{
     Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
@@ -152,6 +153,40 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         failed(&more, belljar::ErrorKind::Exception);
         restored.close();
 
+        // A thousand names of one file are not a thousand files.
+        let file = forged(&bytes, |manifest| {
+            for state in manifest["states"].as_array_mut().unwrap() {
+                state["placed"] = json!([u64::MAX, 0]);
+                let Some(entry) = state["contents"].get(0).map(|node| node[1].clone()) else {
+                    continue;
+                };
+                let names = (0..100_000).map(|n| json!([format!("workspace/{n}"), entry]));
+                state["contents"] = names.collect();
+            }
+        });
+        let restored = runtime().restore(file.path()).await.unwrap();
+        let write = "import os\nfor n in range(100_000): os.unlink(str(n))\n\
+                     print(open('b', 'wb').write(bytes((1 << 20) + 50_000)))";
+        let more = run(&restored, Request::new(write).timeout(Duration::from_mins(1))).await;
+        assert!(more.error.as_ref().is_some_and(|e| e.starts_with("OSError")), "{more:#?}");
+        restored.close();
+
+        let file = forged(&bytes, |manifest| {
+            manifest["history_bounds"] = json!({"runs": u64::MAX, "bytes": u64::MAX});
+        });
+        let ceilings = Bounds {
+            memory: 256 << 20,
+            ..Bounds::CEILINGS
+        };
+        let strict = Runtime::builder().ceilings(ceilings).build().unwrap();
+        let restored = strict.restore(file.path()).await.unwrap();
+        for n in 0..8 {
+            run(&restored, Request::new(format!("x = bytes([{n} + 1]) * (80 << 20)"))).await;
+        }
+        let kept = restored.history().await.unwrap().len();
+        assert!(kept < 6, "{kept} states of 80 MiB each are kept");
+        restored.close();
+
         let file = forged(&bytes, |manifest| manifest["execution"] = u64::MAX.into());
         let (error, _) = told(runtime().restore(file.path()).await);
         assert!(error.ends_with("its history is too long"), "{error}");
@@ -201,7 +236,7 @@ fn forged_clocks_do_not_overflow() {
 #[test]
 fn every_impossible_manifest_is_told() {
     type Alter = fn(&mut Value);
-    let cases: [(&str, Alter); 14] = [
+    let cases: [(&str, Alter); 16] = [
         ("was made from another core image than the one that is here", |m| {
             m["image"]["memory"] = "00".repeat(32).into();
         }),
@@ -220,8 +255,15 @@ fn every_impossible_manifest_is_told() {
         ("a state has an open file that cannot be", |m| {
             m["states"][0]["descriptors"][0][0]["number"] = (-1).into();
         }),
+        ("a state has an open file that cannot be", |m| {
+            m["states"][0]["descriptors"][0][0]["number"] = 1000.into();
+        }),
         ("a state has a file outside of its directories", |m| {
             m["states"][0]["contents"] = json!([["workspace/../../x", "directory"]]);
+        }),
+        ("a state has a file outside of its directories", |m| {
+            let deep = (1..1000).map(|n| json!([format!("tmp{}", "/d".repeat(n)), "directory"]));
+            m["states"][0]["contents"] = deep.collect();
         }),
         ("it names a file that is not there", |m| {
             let file = json!({"file": {"file": 99, "modified": {"secs": 0, "nanos": 0}}});

@@ -1,10 +1,10 @@
 //! What a session may use altogether: a clear outcome at every limit.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use belljar::{ErrorKind, Limits, Request, SessionOptions};
 
-use super::{block_on, out, run, session_on, told};
+use super::{block_on, out, restarted, run, session_on, told};
 use crate::support::{failed, runtime};
 
 fn core() -> SessionOptions {
@@ -109,5 +109,94 @@ fn initial_code_that_fails_makes_no_session() {
         let (error, hint) = told(runtime().session(core().init_code("1/0")).await);
         assert_eq!(error, "the session's initial code failed: ZeroDivisionError: division by zero");
         assert!(hint.is_some());
+    });
+}
+
+#[test]
+fn a_file_that_is_open_many_times_is_kept_once() {
+    block_on(async {
+        let session = session_on(runtime(), core()).await;
+        let open = "import os\n\
+                    with open('/tmp/x', 'wb') as f: _ = f.write(bytes(40 << 20))\n\
+                    held = [open('/tmp/x', 'r+b', buffering=0) for _ in range(200)]\n\
+                    os.unlink('/tmp/x')";
+        out(&session, open).await;
+        let lost = run(&session, Request::new("os._exit(1)")).await;
+        restarted(&lost, ErrorKind::Crash, "ProcessExit");
+        // It is one file still.
+        let look = "held[0].write(b'one')\nprint(held[199].read(3), os.listdir('/tmp'))";
+        assert_eq!(out(&session, look).await, "3\nb'one' []\n");
+        session.close();
+    });
+}
+
+#[test]
+fn open_files_are_found_again_in_bounded_time() {
+    block_on(async {
+        let limits = Limits {
+            files: Some(5_000),
+            ..Limits::default()
+        };
+        let options = SessionOptions::new().image("core").run_limits(limits);
+        let session = session_on(runtime(), options).await;
+        let open = "import os\nheld = []\n\
+                    for n in range(4_700): open(f'/tmp/.belljar-nameless-{n}', 'w').close()\n\
+                    for n in range(240):\n    held.append(open('x', 'wb'))\n    \
+                    os.rename('x', f'x{n}') if n % 2 else os.unlink('x')";
+        out(&session, open).await;
+        let started = Instant::now();
+        out(&session, "1").await;
+        let lost = run(&session, Request::new("os._exit(1)")).await;
+        restarted(&lost, ErrorKind::Crash, "ProcessExit");
+        out(&session, "[f.write(b'x') for f in held]").await;
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        session.close();
+    });
+}
+
+#[test]
+fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
+    block_on(async {
+        let options = core().history(1_000, 4 << 20);
+        let session = session_on(runtime(), options).await;
+        let make = "import os\nfor n in range(900): open(f'{n}'.ljust(200, 'x'), 'w').close()\n\
+                    b = bytearray(16 << 20)\nfor n in range(0, len(b), 8192): b[n] = 1";
+        out(&session, make).await;
+        for n in 0..40 {
+            out(&session, &format!("_ = open('x', 'w').write('{n}')")).await;
+        }
+        let entries = session.history().await.unwrap().len();
+        assert!((2..=20).contains(&entries), "{entries}");
+        session.close();
+    });
+}
+
+#[test]
+fn what_is_written_again_is_set_aside_on_another_thread() {
+    // One thread for all: whoever blocks it is in the way of the timer.
+    crate::support::tokio(1).block_on(async {
+        let limits = Limits {
+            memory: Some(600 << 20),
+            timeout: Some(Duration::from_secs(30)),
+            ..Limits::default()
+        };
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        out(&session, "b = bytearray(500 << 20)").await;
+        let timer = tokio::spawn(async {
+            let mut latest = Duration::ZERO;
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(3) {
+                let now = Instant::now();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                latest = latest.max(now.elapsed());
+            }
+            latest
+        });
+        let write = "for n in range(0, len(b), 8192): b[n] = 1";
+        let running = session.clone();
+        tokio::spawn(async move { out(&running, write).await }).await.unwrap();
+        let latest = timer.await.unwrap();
+        assert!(latest < Duration::from_millis(500), "{latest:?}");
+        session.close();
     });
 }

@@ -311,6 +311,30 @@ fn hard_links_stay_and_are_kept_once() {
 }
 
 #[test]
+fn a_directory_that_was_removed_does_not_come_back() {
+    block_on(async {
+        let session = core().await;
+        out(&session, "import os\nos.mkdir('d')").await;
+        out(&session, "os.rmdir('d')").await;
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, "os.listdir()").await, "[]\n");
+        session.close();
+    });
+}
+
+#[test]
+#[cfg(unix)]
+fn a_backslash_in_a_name_is_a_character_like_others() {
+    block_on(async {
+        let session = core().await;
+        out(&session, r"_ = open('C:\\data.csv', 'w').write('a')").await;
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, r"print(open('C:\\data.csv').read())").await, "a\n");
+        session.close();
+    });
+}
+
+#[test]
 fn a_file_without_a_name_is_kept_once() {
     block_on(async {
         let limits = belljar::Limits {

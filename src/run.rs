@@ -1,6 +1,5 @@
 //! One run, from plan to outcome.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +13,7 @@ use crate::outcome::{Outcome, Violation};
 use crate::policy::Plan;
 use crate::report::{Artifacts, blank, fail, fill};
 use crate::verdict;
-use crate::workspace::{self, Workspace, WorkspaceError, Workspaces};
+use crate::workspace::{self, Copies, Workspace, Workspaces};
 
 /// A finished run: its outcome, and its workspace, which is removed when this is dropped.
 #[derive(Debug)]
@@ -36,32 +35,17 @@ impl Run {
             .map_err(|_| Error::NoSuchFile { path: path.into() })
     }
 
-    /// Copies every regular file of the outcome into `dir`, and returns where they are.
+    /// Copies every regular file of the outcome into `dir`, which is made if missing, and returns
+    /// where they are. The guest has chosen their names: what has one of them in `dir` is replaced,
+    /// a link included, and nothing outside of `dir` is written to.
     ///
     /// # Errors
     ///
-    /// When a file or directory cannot be written.
+    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) when some cannot be copied; the others are.
     pub fn copy_to(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
-        let mut copied = Vec::new();
-        for file in self.outcome.files.iter().filter(|f| f.symlink.is_none()) {
-            let Ok(from) = self.workspace.open(&file.path) else {
-                continue;
-            };
-            let to = dir.join(&file.path);
-            let failed = |source| WorkspaceError::Io {
-                action: "copy a file to",
-                path: to.clone(),
-                source,
-            };
-            if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent).map_err(failed)?;
-            }
-            std::fs::File::create(&to)
-                .and_then(|mut target| io::copy(&mut from.into_std(), &mut target))
-                .map_err(failed)?;
-            copied.push(to);
-        }
-        Ok(copied)
+        let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
+        let names = regular.map(|file| &file.path);
+        Ok(Copies::make(dir.to_owned(), names, |copies, name| copies.add(&self.workspace, name))?)
     }
 
     /// Keeps the workspace's directory, which then belongs to the caller.

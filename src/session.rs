@@ -13,7 +13,7 @@ mod options;
 mod registry;
 mod state;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::context::Context;
@@ -207,6 +207,19 @@ impl Session {
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.lock().await?.read(&self.inner.context, path).await
+    }
+
+    /// Copies the regular files among `files`, which an outcome lists, to `dir`, which is made if
+    /// missing, as [`Run::copy_to`](crate::Run::copy_to) does. Returns the paths of the copies.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) when some cannot be copied; the
+    /// others are.
+    pub async fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
+        let regular = files.iter().filter(|file| file.symlink.is_none());
+        let names = regular.map(|file| file.path.clone()).collect();
+        self.lock().await?.copy(&self.inner.context, names, dir.to_owned()).await
     }
 
     /// The files and links in the workspace as the last completed run left them, sorted by path;

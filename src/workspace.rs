@@ -3,6 +3,7 @@
 //! The host looks at a workspace through a [`Dir`] handle, which never follows a link out.
 
 mod contents;
+mod copies;
 mod folder;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
 pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
+pub(crate) use self::copies::Copies;
 use self::folder::Folder;
 use crate::error::Hint;
 use crate::request::{Content, InputFile};
@@ -41,6 +43,16 @@ pub enum WorkspaceError {
         /// Why it failed.
         source: io::Error,
     },
+    /// Some of the files that a run left cannot be copied; the others were.
+    #[error("{}", copies::describe(to, copied.len(), failures))]
+    Copies {
+        /// The directory to which they were to be copied.
+        to: PathBuf,
+        /// The copies that were made.
+        copied: Vec<PathBuf>,
+        /// Those that were not, and why.
+        failures: Vec<(PathBuf, io::Error)>,
+    },
 }
 
 impl Hint for WorkspaceError {
@@ -50,6 +62,7 @@ impl Hint for WorkspaceError {
                 Some("free some space, or set the directory with RuntimeBuilder::temp_dir".into())
             }
             Self::Io { .. } => None,
+            Self::Copies { .. } => Some("copy to a directory that has nothing else in it".into()),
             Self::Input { .. } => {
                 Some("a file must exist and be readable; mount directories".into())
             }

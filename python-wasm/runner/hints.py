@@ -55,7 +55,12 @@ _NO_THREAD = (
 _FULL = frozenset(
     getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)
 )
-_BARRED = frozenset((errno.EPERM, errno.EACCES, errno.EROFS))
+_BARRED = frozenset(
+    getattr(errno, name)
+    for name in ("EPERM", "EACCES", "EROFS", "ENOTCAPABLE")
+    if hasattr(errno, name)
+)
+_TEMPORARY = "/tmp"  # noqa: S108 (the guest's own, gone with it)
 
 
 def hint(error, cwd):
@@ -126,9 +131,11 @@ def _os_error(error, cwd):
     number = error.errno
     if number in _FULL:
         return (
-            "The workspace is full: delete what is not needed, write less, or ask for a larger "
-            "workspace limit."
+            "The workspace is full, in bytes or in files: delete what is not needed, write less, "
+            "or ask for a larger limit of the workspace or of its files."
         )
+    if number == errno.EMFILE or number == errno.ENFILE:
+        return "Too many files are open at the same time: close them, best with a `with` statement."
     message = _message(error)
     if "does not support processes" in message:
         return _NO_PROCESS
@@ -145,20 +152,20 @@ def _path(error, number, cwd):
         path = path.decode("utf-8", "replace")
     if type(path) is not str:
         return None
-    outside = path.startswith("/") and not (path + "/").startswith(cwd.rstrip("/") + "/")
-    if outside or ".." in path.split("/"):
+    if number != errno.ENOENT and number not in _BARRED:
+        return None
+    own = any((path + "/").startswith(root.rstrip("/") + "/") for root in (cwd, _TEMPORARY))
+    if (path.startswith("/") and not own) or ".." in path.split("/"):
         return (
-            f"Only {cwd} and what was mounted for this run are there, and only {cwd} can be "
-            "written: use a relative path."
+            f"Only {cwd}, {_TEMPORARY} and what was mounted for this run are there, and only the "
+            "first two can be written: use a relative path."
         )
     if number == errno.ENOENT:
         return (
-            "The file is not in the working directory; `os.listdir()` shows what is. Files of "
-            "the host have to be passed to the run."
+            "There is no such file; `os.listdir()` shows what is in the working directory. Files "
+            "of the host have to be passed to the run."
         )
-    if number in _BARRED:
-        return f"This path cannot be written; {cwd} can."
-    return None
+    return f"This path cannot be written; {cwd} can."
 
 
 def _raised_in(error, filename):

@@ -58,6 +58,9 @@ fn check_with(path: &Path, fully: bool) -> Result<(), CacheError> {
     })?;
     let seal: Seal =
         serde_json::from_slice(&text).map_err(|_| tampered("its seal cannot be read"))?;
+    if fs::symlink_metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+        return Err(tampered("it is gone, and only its seal is there"));
+    }
     let identity = Identity::of(path)?;
     if identity == seal.identity && !fully {
         return Ok(());

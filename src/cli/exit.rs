@@ -1,5 +1,7 @@
 //! How the command ends: its exit status, and what it says about a failure.
 
+use std::io;
+
 use belljar::image::{BakeError, ImageError};
 use belljar::{Error, SessionError, WorkspaceError};
 
@@ -86,6 +88,10 @@ fn status(error: &Error) -> Exit {
         | Error::Workspace(WorkspaceError::Input { .. })
         | Error::NoSuchFile { .. }
         | Error::Bake(BakeError::Recipe(_)) => true,
+        // A guest has chosen the names, and the user the directory.
+        Error::Workspace(WorkspaceError::Copies { failures, .. }) => {
+            failures.iter().all(|(_, error)| error.kind() != io::ErrorKind::StorageFull)
+        }
         Error::Session(session) => match session {
             SessionError::Io { action, .. } => *action != "write",
             _ => true,

@@ -71,10 +71,7 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
         ControlFlow::Break(exit) => return Ok(exit),
     };
     let copied = out.map(|dir| run.copy_to(dir)).transpose();
-    let files = match out {
-        Some(dir) if copied.is_ok() => Files::Copied(dir),
-        _ => Files::ThrownAway,
-    };
+    let files = Files::of(out, &copied).unwrap_or(Files::ThrownAway);
     report(printer, &run.outcome, json, files)?;
     let success = run.outcome.success;
     drop(run);

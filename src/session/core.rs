@@ -1,5 +1,6 @@
 //! What a session consists of, and one run of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::policy::Plan;
 use crate::report::{Artifacts, blank, fail, fill};
 use crate::request::{InputFile, Request};
 use crate::verdict;
-use crate::workspace::{Contents, Identities, Workspace};
+use crate::workspace::{Contents, Copies, Identities, Workspace};
 
 /// A session's changing parts; one run at a time has them.
 pub(super) struct Core {
@@ -378,6 +379,29 @@ impl Core {
         }
         let past = self.past(context).await?;
         past.state.contents.read(path).map_err(missing)
+    }
+
+    /// Copies files that the last run left, and returns the paths of the copies.
+    pub(super) async fn copy(
+        &mut self,
+        context: &Context,
+        names: Vec<String>,
+        to: PathBuf,
+    ) -> Result<Vec<PathBuf>, Error> {
+        if let Some(wreck) = self.wreck.take() {
+            let copying = aside(true, move || {
+                let copied = Copies::make(to, &names, |copies, name| copies.add(&wreck, name));
+                (wreck, copied)
+            });
+            let (wreck, copied) = copying.await?;
+            self.wreck = Some(wreck);
+            return Ok(copied?);
+        }
+        let contents = Arc::clone(&self.past(context).await?.state.contents);
+        let copying = aside(true, move || {
+            Copies::make(to, &names, |copies, name| copies.add_kept(&contents, name))
+        });
+        Ok(copying.await??)
     }
 }
 

@@ -268,13 +268,17 @@ impl Contents {
 
     /// The bytes of a regular file of the workspace.
     pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        match self.0.get(&format!("{WORKSPACE}/{path}")) {
-            Some(Node::File(stored)) => {
-                let mut bytes = Vec::new();
-                stored.write_to(&mut bytes)?;
-                Ok(bytes)
-            }
-            _ => Err(io::ErrorKind::NotFound.into()),
+        let stored = self.file(path).ok_or(io::ErrorKind::NotFound)?;
+        let mut bytes = Vec::new();
+        stored.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A regular file of the workspace.
+    pub(super) fn file(&self, path: &str) -> Option<&StoredFile> {
+        match self.0.get(&format!("{WORKSPACE}/{path}"))? {
+            Node::File(stored) => Some(stored),
+            Node::Directory | Node::Link(_) => None,
         }
     }
 
@@ -351,13 +355,13 @@ fn symlink(dir: &Dir, target: &str, path: &Path) -> io::Result<()> {
 
 /// The number of a file that has more names than one.
 #[cfg(unix)]
-fn number_if_linked(meta: &cap_std::fs::Metadata) -> Option<u64> {
+pub(super) fn number_if_linked(meta: &cap_std::fs::Metadata) -> Option<u64> {
     use cap_std::fs::MetadataExt;
     (meta.nlink() > 1).then(|| meta.ino())
 }
 
 #[cfg(not(unix))]
-fn number_if_linked(_: &cap_std::fs::Metadata) -> Option<u64> {
+pub(super) fn number_if_linked(_: &cap_std::fs::Metadata) -> Option<u64> {
     None
 }
 

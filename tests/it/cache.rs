@@ -128,7 +128,8 @@ type Spoil = fn(&Path);
 
 #[test]
 fn an_image_that_is_not_the_one_written_is_made_again() {
-    let ways: [(&str, Spoil); 8] = [
+    let ways: [(&str, Spoil); 9] = [
+        ("removed", |path| fs::remove_file(path).unwrap()),
         ("truncated", halve),
         ("emptied", |path| fs::write(path, "").unwrap()),
         ("changed", flip),

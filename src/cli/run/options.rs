@@ -29,8 +29,8 @@ pub(in crate::cli) struct RunArgs {
     bounds: Bounds,
     #[command(flatten)]
     behaviour: Behaviour,
-    /// Copy the files that the code made into this directory, which is made if missing
-    /// [default: they are listed and thrown away]
+    /// Copy the files that the code made into this directory, which is made if missing; files of
+    /// the same names are replaced [default: they are listed and thrown away]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(super) out: Option<PathBuf>,
     /// Print the outcome as JSON, and nothing else on stdout

@@ -1,12 +1,11 @@
 //! A run in a session that is kept in a file.
 
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Error, Outcome, Session};
+use belljar::Outcome;
 
 use super::summary::Files;
 use super::{Task, report, shown, watch};
@@ -41,18 +40,15 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
     let (saved, copied) = engine::reactor()?.block_on(async {
         let saved = file.save(&session).await;
         let copied = match out {
-            Some(dir) => copy_to(dir, &session, &outcome).await,
-            None => Ok(()),
+            Some(dir) => session.copy_to(&outcome.files, dir).await.map(Some),
+            None => Ok(None),
         };
         (saved, copied)
     });
     session.close();
     // What the session took goes with them.
     drop((file, session, runtime));
-    let files = match out {
-        Some(dir) if copied.is_ok() => Files::Copied(dir),
-        _ => Files::Kept(path),
-    };
+    let files = Files::of(out, &copied).unwrap_or(Files::Kept(path));
     report(printer, &outcome, json, files)?;
     if !json {
         restarted(&outcome, path, printer);
@@ -72,21 +68,6 @@ async fn claim(path: &Path, printer: &Arc<Printer>) -> anyhow::Result<SessionFil
     let (path, printer) = (path.to_owned(), Arc::clone(printer));
     let claiming = tokio::task::spawn_blocking(move || SessionFile::wait_for(&path, &printer));
     Ok(claiming.await.context("cannot wait on a thread")??)
-}
-
-/// Copies every regular file of the outcome.
-async fn copy_to(dir: &Path, session: &Session, outcome: &Outcome) -> anyhow::Result<()> {
-    for file in outcome.files.iter().filter(|file| file.symlink.is_none()) {
-        let bytes = match session.read(&file.path).await {
-            Err(Error::NoSuchFile { .. }) => continue,
-            read => read?,
-        };
-        let to = dir.join(&file.path);
-        let parent = to.parent().map_or(Ok(()), fs::create_dir_all);
-        let written = parent.and_then(|()| fs::write(&to, bytes));
-        written.with_context(|| format!("cannot write {}", to.display()))?;
-    }
-    Ok(())
 }
 
 /// Says that the run did not change the session.

@@ -1,8 +1,8 @@
 //! What a run made, in a few lines beside its output.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use belljar::{ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated};
+use belljar::{Error, ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated, WorkspaceError};
 
 use crate::cli::printer::{Printer, Tone};
 use crate::cli::text::{count, plain, shorten, size, table};
@@ -15,11 +15,26 @@ const MOST_RESULT: usize = 200;
 /// What becomes of the files that a run made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Files<'a> {
-    /// They were copied into this directory.
-    Copied(&'a Path),
+    /// So many of them were copied into this directory.
+    Copied(usize, &'a Path),
     /// They stay in the session that is in this file.
     Kept(&'a Path),
     ThrownAway,
+}
+
+impl<'a> Files<'a> {
+    /// What became of those that were to be copied to `out`.
+    pub(super) fn of(
+        out: Option<&'a Path>,
+        copied: &Result<Option<Vec<PathBuf>>, Error>,
+    ) -> Option<Self> {
+        let number = match copied {
+            Ok(copied) => copied.as_ref()?.len(),
+            Err(Error::Workspace(WorkspaceError::Copies { copied, .. })) => copied.len(),
+            Err(_) => return None,
+        };
+        Some(Self::Copied(number, out?))
+    }
 }
 
 /// Says what the run made, what became of it, and what went wrong.
@@ -38,10 +53,14 @@ fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {
         return;
     }
     let made = count(outcome.files.len() as u64, "file");
+    let regular = outcome.files.iter().filter(|file| file.symlink.is_none()).count();
     printer.note(&printer.paint_note(
         Tone::Strong,
         &match fate {
-            Files::Copied(dir) => format!("made {made}, copied to {}", dir.display()),
+            Files::Copied(copied, dir) if copied < regular => {
+                format!("made {made}, {copied} of them copied to {}", dir.display())
+            }
+            Files::Copied(_, dir) => format!("made {made}, copied to {}", dir.display()),
             Files::Kept(file) => format!("made {made}, kept in {}", file.display()),
             Files::ThrownAway => format!("made {made}, thrown away without --out DIR"),
         },

@@ -86,6 +86,22 @@ fn files_are_copied_out_and_summed_up() {
 }
 
 #[test]
+fn a_file_that_cannot_be_copied_out_costs_only_itself() {
+    let folder = folder(&[]);
+    fs::create_dir_all(folder.path().join("out/b")).unwrap();
+    let code = "for name in 'abc': open(name, 'w').write(name)";
+    for session in [&[][..], &["--session", "s.belljar", "--image", "core"]] {
+        let args = [&["run", "-c", code, "--out", "out"], session].concat();
+        let ran = ran_in(folder.path(), &args).exits(2);
+        assert!(ran.stderr.starts_with("made 3 files, 2 of them copied to out\n"), "{}", ran.stderr);
+        let reason = "cannot copy 1 of 3 files to out: out/b: Is a directory (os error 21)\nhint: ";
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+        assert_eq!(fs::read_to_string(folder.path().join("out/c")).unwrap(), "c");
+        fs::remove_file(folder.path().join("out/c")).unwrap();
+    }
+}
+
+#[test]
 fn quiet_says_only_what_went_wrong() {
     let made = "open('a', 'w').write('x')";
     assert_eq!(ran(&["-q", "run", "-c", made]).exits(0).stderr, "");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use belljar::{Capture, Error, FigureFormat, Request};
+use belljar::{Capture, Error, FigureFormat, Request, WorkspaceError};
 
 use crate::case;
 use crate::support::{paths, run, run_on, runtime_in, succeeded};
@@ -69,6 +69,41 @@ fn contract_11_artifacts_last_until_the_run_is_dropped() {
     assert_eq!(fs::read(directory.join("data.bin")).unwrap().len(), 256);
     drop(runtime);
     assert!(directory.exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn contract_11_copies_stay_in_their_directory() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let code = "import os\nos.mkdir('sub')\n\
+                for name in ('a', 'b', 'link', 'sub/c', 'z'): open(name, 'w').write(name)\n\
+                for n in range(900): os.link('z', f'z{n}')";
+    let run = run(Request::new(code));
+    let (target, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, secret) = (target.path(), outside.path().join("secret"));
+    fs::write(&secret, "secret").unwrap();
+    fs::write(dir.join("a"), "before, and longer").unwrap();
+    fs::create_dir(dir.join("b")).unwrap();
+    symlink(&secret, dir.join("link")).unwrap();
+    symlink(outside.path(), dir.join("sub")).unwrap();
+
+    let Err(Error::Workspace(WorkspaceError::Copies {
+        copied, failures, ..
+    })) = run.copy_to(dir)
+    else {
+        panic!("a directory and a way out cannot be written to");
+    };
+    let failed: Vec<_> = failures.iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(failed, [dir.join("b"), dir.join("sub/c")]);
+    assert_eq!(copied.len(), 903);
+    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "a");
+    assert_eq!(fs::read_to_string(dir.join("link")).unwrap(), "link");
+    assert!(!fs::symlink_metadata(dir.join("link")).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    // What is one file stays one, however many names a guest gives it.
+    assert_eq!(fs::metadata(dir.join("z899")).unwrap().nlink(), 901);
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 905, "nothing else is left there");
 }
 
 #[test]

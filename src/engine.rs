@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -51,6 +52,7 @@ impl Engine {
             return Ok(place);
         }
         let waiting = Waiting::enter(&self.waiting);
+        tracing::debug!(before = waiting.before, "a run waits for others");
         if waiting.before >= self.queue {
             return Err(Error::Busy {
                 waiting: waiting.before,
@@ -74,8 +76,12 @@ impl Engine {
             return Ok(image);
         }
         let (engine, name) = (Arc::clone(self), name.to_owned());
-        let made =
-            tokio::task::spawn_blocking(move || engine.images.ensure(&engine.factory, &name));
+        let made = tokio::task::spawn_blocking(move || {
+            let started = Instant::now();
+            let made = engine.images.ensure(&engine.factory, &name);
+            tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
+            made
+        });
         Ok(made.await.map_err(Error::system("load an image on a thread"))??)
     }
 }

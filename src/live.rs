@@ -115,6 +115,7 @@ impl Live {
         self.stdout.begin(plan.bounds.output, watcher.clone());
         self.stderr.begin(plan.bounds.output, watcher);
         let clock_before = self.clock.as_ref().map(SteppingClock::elapsed);
+        tracing::debug!(code_bytes = plan.request.code.len(), bounds = ?plan.bounds, "a run begins");
         let budget = Budget {
             deadline: started + plan.bounds.timeout,
             fuel: plan.bounds.fuel,
@@ -122,6 +123,7 @@ impl Live {
             grace_fuel: GRACE_FUEL,
         };
         let driven = self.instance.drive(Turn::Run, &budget).await?;
+        tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
         let clock = self.clock.as_ref().zip(clock_before);
         Ok(Seen {
             transcript: self.host.transcript(),

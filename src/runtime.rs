@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
@@ -161,6 +162,7 @@ impl RuntimeBuilder {
     ///
     /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
     pub fn build(self) -> Result<Runtime, Error> {
+        let started = Instant::now();
         let cache = Cache::open(self.cache)?;
         let wheel = self.wheel.or_else(|| {
             std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from)
@@ -177,6 +179,7 @@ impl RuntimeBuilder {
             (self.defaults, self.ceilings),
             (self.concurrency, self.queue),
         );
+        tracing::debug!(elapsed = ?started.elapsed(), "the engine has started");
         Ok(Runtime {
             sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
             engine,

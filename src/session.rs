@@ -293,6 +293,7 @@ impl Inner {
         match checkpoint::suspend(&self.context, &core) {
             Ok(Some(suspended)) => {
                 core.suspend(suspended);
+                tracing::debug!(session = self.context.id, "a session was suspended");
                 self.context.note_in_memory(false);
                 true
             }

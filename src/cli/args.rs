@@ -80,7 +80,7 @@ pub(super) enum Command {
     Batch(BatchArgs),
     /// Check code against a policy without running it
     ///
-    /// Reports everything that the policy forbids, and imports that no image offers. It is a
+    /// Reports everything that the policy forbids, and imports that no built-in image offers. It is a
     /// comfort: isolation never depends on it.
     ///
     /// Exit status: 0 when nothing was found, 1 otherwise.

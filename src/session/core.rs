@@ -243,6 +243,7 @@ impl Core {
     /// Brings the last state to life.
     async fn wake(&mut self, context: &Context) -> Result<Awake, Error> {
         let state = Arc::clone(&self.past(context).await?.state);
+        tracing::debug!(session = context.id, "a session's interpreter is made");
         let mut workspace = context.engine.workspaces.create(&[])?;
         let has_files = !state.contents.0.is_empty();
         let (workspace, files) = if has_files {
@@ -475,6 +476,7 @@ impl Awake {
                 contents,
                 placed,
             };
+            tracing::debug!(bytes = state.beyond(&before), "a session's state is kept");
             Ok((self, state))
         })
         .await?

@@ -93,7 +93,11 @@ fn a_file_that_cannot_be_copied_out_costs_only_itself() {
     for session in [&[][..], &["--session", "s.belljar", "--image", "core"]] {
         let args = [&["run", "-c", code, "--out", "out"], session].concat();
         let ran = ran_in(folder.path(), &args).exits(2);
-        assert!(ran.stderr.starts_with("made 3 files, 2 of them copied to out\n"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("made 3 files, 2 of them copied to out\n"),
+            "{}",
+            ran.stderr
+        );
         let reason = "cannot copy 1 of 3 files to out: out/b: Is a directory (os error 21)\nhint: ";
         assert!(ran.stderr.contains(reason), "{}", ran.stderr);
         assert_eq!(fs::read_to_string(folder.path().join("out/c")).unwrap(), "c");
@@ -212,11 +216,17 @@ fn output_appears_as_it_comes() {
 
 #[test]
 fn tracing_is_only_for_those_who_ask() {
-    let traced = |set: &str| {
+    let traced = |set: &str, args: &[&str]| {
         let mut command = belljar();
-        command.env("BELLJAR_LOG", set).args(["run", "-c", "1"]);
+        command.env("BELLJAR_LOG", set).args(["run", "-c", "1"]).args(args);
         Ran::from(command.output().unwrap()).exits(0).stderr
     };
-    assert_eq!(traced(""), "");
-    assert!(!traced("trace").is_empty());
+    assert_eq!(traced("", &[]), "");
+    for trace in [traced("belljar=trace", &[]), traced("", &["-v"])] {
+        for event in
+            ["the engine has started", "an image was loaded", "a run begins", "a run ended"]
+        {
+            assert!(trace.contains(event), "{event}: {trace}");
+        }
+    }
 }

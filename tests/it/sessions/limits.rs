@@ -138,19 +138,26 @@ fn open_files_are_found_again_in_bounded_time() {
             ..Limits::default()
         };
         let options = SessionOptions::new().image("core").run_limits(limits);
-        let session = session_on(runtime(), options).await;
-        let open = "import os\nheld = []\n\
-                    for n in range(4_700): open(f'/tmp/.belljar-nameless-{n}', 'w').close()\n\
-                    for n in range(240):\n    held.append(open('x', 'wb'))\n    \
-                    os.rename('x', f'x{n}') if n % 2 else os.unlink('x')";
-        out(&session, open).await;
-        let started = Instant::now();
-        out(&session, "1").await;
-        let lost = run(&session, Request::new("os._exit(1)")).await;
-        restarted(&lost, ErrorKind::Crash, "ProcessExit");
-        out(&session, "[f.write(b'x') for f in held]").await;
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-        session.close();
+        let mut took = Vec::new();
+        for held in [0, 240] {
+            let session = session_on(runtime(), options.clone()).await;
+            let open = format!(
+                "import os\nheld = []\n\
+                 for n in range(4_700): open(f'/tmp/.belljar-nameless-{{n}}', 'w').close()\n\
+                 for n in range({held}):\n    held.append(open('x', 'wb'))\n    \
+                 os.rename('x', f'x{{n}}') if n % 2 else os.unlink('x')"
+            );
+            out(&session, &open).await;
+            let started = Instant::now();
+            out(&session, "1").await;
+            let lost = run(&session, Request::new("os._exit(1)")).await;
+            restarted(&lost, ErrorKind::Crash, "ProcessExit");
+            out(&session, "[f.write(b'x') for f in held]").await;
+            took.push(started.elapsed());
+            session.close();
+        }
+        // However slow the disk is: open files cost little beside those that are there.
+        assert!(took[1] < 4 * took[0] + Duration::from_secs(2), "{took:?}");
     });
 }
 

@@ -4,6 +4,7 @@ use belljar::image::{BakeError, ImageError};
 use belljar::{Error, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
+use super::setup::BUILT_IN;
 use super::text::plain_lines;
 
 /// The exit status.
@@ -86,6 +87,10 @@ fn status(error: &Error) -> Exit {
         | Error::Workspace(WorkspaceError::Input { .. })
         | Error::NoSuchFile { .. }
         | Error::Bake(BakeError::Recipe(_)) => true,
+        // The recipes of the built-in images are the engine's own.
+        Error::Bake(BakeError::RecipeCode { image, .. } | BakeError::OpenFiles { image, .. }) => {
+            !BUILT_IN.contains(&image.as_str())
+        }
         Error::Session(session) => match session {
             SessionError::Io { action, .. } => *action != "write",
             _ => true,

@@ -7,8 +7,8 @@ use super::exit::Exit;
 use super::printer::Printer;
 use super::{engine, text};
 
-/// The images that are made when none is named.
-const BUILT_IN: [&str; 3] = ["core", "data", "science"];
+/// The images that come with belljar, which are made when none is named.
+pub(super) const BUILT_IN: [&str; 3] = ["core", "data", "science"];
 
 /// Sets up everything that is missing.
 pub(super) fn setup(args: &SetupArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {

@@ -102,6 +102,34 @@ fn an_image_is_built_used_and_removed() {
     ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
 }
 
+/// What the code of a recipe does is no failure of the engine.
+#[test]
+fn a_recipe_whose_code_fails_is_the_users_to_mend() {
+    let recipes = [
+        ("init = \"1/0\"", "its init failed:\nTraceback", "mend the recipe's init"),
+        ("imports = [\"csv\"]\ninit = \"x = (\"", "its init failed:\n", "mend the recipe's init"),
+        (
+            "imports = [\"torch\"]\ninit = \"x = 1\"",
+            "its imports failed:\n",
+            "the recipe's imports",
+        ),
+        ("warm_up = \"1/0\"", "its warm_up failed:\nTraceback", "mend the recipe's warm_up"),
+        (
+            "init = \"import os; os.open('a', os.O_CREAT | os.O_RDWR)\"",
+            "descriptors [",
+            "hint: close every file",
+        ),
+    ];
+    for (lines, what, hint) in recipes {
+        let recipe = format!("name = \"cli-bad\"\nbase = \"core\"\n{lines}\n");
+        let folder = folder(&[("bad.toml", &recipe)]);
+        let ran = ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
+        assert!(ran.stderr.contains("error: image cli-bad: "), "{}", ran.stderr);
+        assert!(ran.stderr.contains(what) && ran.stderr.contains(hint), "{}", ran.stderr);
+    }
+    ran(&["image", "inspect", "cli-bad"]).exits(2);
+}
+
 #[test]
 fn check_finds_what_the_policy_forbids() {
     let code = "import math\nimport os\nimport nonesuch_module\nprint(eval('1'))";

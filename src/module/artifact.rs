@@ -128,7 +128,7 @@ impl Artifact {
         wheel: Option<&Path>,
         progress: &dyn Progress,
     ) -> Result<Self, ArtifactError> {
-        let artifact = Self::at(cache)?;
+        let artifact = Self::at(cache);
         if artifact.check().is_ok() {
             return Ok(artifact);
         }
@@ -144,11 +144,10 @@ impl Artifact {
     }
 
     /// Where the artifact is, whether it is there or not.
-    pub(crate) fn at(cache: &Cache) -> Result<Self, ArtifactError> {
-        let name = format!("artifact-{}", &PINS.wheel.sha256[..16]);
-        Ok(Self {
-            dir: cache.dir(&name)?,
-        })
+    pub(crate) fn at(cache: &Cache) -> Self {
+        Self {
+            dir: cache.path(&format!("artifact-{}", &PINS.wheel.sha256[..16])),
+        }
     }
 
     /// The WebAssembly module.

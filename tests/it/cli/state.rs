@@ -12,22 +12,78 @@ fn setup_is_done_once_and_doctor_agrees() {
 }
 
 #[test]
-fn doctor_says_how_to_mend_an_empty_cache_and_fills_nothing() {
-    let cache = folder(&[]);
-    let args = ["--cache", cache.path().to_str().unwrap(), "doctor"];
-    let ran = ran(&args).exits(1);
-    assert!(
-        ran.stdout.contains("missing") && ran.stdout.contains("belljar setup"),
-        "{}",
-        ran.stdout
+fn looking_at_an_empty_cache_says_how_to_fill_it_and_makes_nothing() {
+    let folder = folder(&[]);
+    for cache in [".", "new", "new/cache"] {
+        let ran = ran_in(folder.path(), &["--cache", cache, "doctor"]).exits(1);
+        assert!(
+            ran.stdout.contains("missing") && ran.stdout.contains("belljar setup"),
+            "{}",
+            ran.stdout
+        );
+        assert!(!ran.stdout.contains("bad"), "{}", ran.stdout);
+        ran_in(folder.path(), &["--cache", cache, "image", "list"]).exits(0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{cache}");
+    }
+}
+
+#[test]
+fn a_cache_that_is_no_directory_is_said() {
+    let folder = folder(&[("file", "")]);
+    let place = folder.path().join("file");
+    for command in [["run", "-c", "1"].as_slice(), &["image", "list"]] {
+        let ran = ran_in(folder.path(), &[&["--cache", "file"], command].concat()).exits(3);
+        let said = format!("error: {} is not a directory\nhint: ", place.display());
+        assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+    }
+    let ran = ran_in(folder.path(), &["--cache", "file", "doctor"]).exits(1);
+    assert!(ran.stdout.contains("is not a directory"), "{}", ran.stdout);
+}
+
+/// An image of one's own in a cache of the test's own: missing, and with a damaged recipe.
+#[test]
+fn doctor_says_how_to_mend_an_image_of_ones_own() {
+    let cache = crate::cache::copy_of_the_shared_one();
+    let folder = folder(&[("x.toml", "name = \"x\"\nbase = \"core\"\n")]);
+    let on_cache = |args: &[&str]| -> Ran {
+        let mut command = belljar();
+        command.env("BELLJAR_CACHE", cache.path()).current_dir(folder.path()).args(args);
+        command.output().unwrap().into()
+    };
+    let finding = || -> Value {
+        let findings = on_cache(&["doctor", "--json"]).exits(1).json()["findings"].clone();
+        findings.as_array().unwrap().iter().find(|f| f["what"] == "image x").unwrap().clone()
+    };
+    on_cache(&["image", "build", "x.toml"]).exits(0);
+    let [image, recipe] = ["images/x.image", "images/x.recipe"].map(|name| cache.path().join(name));
+    for suffix in ["image", "image.seal"] {
+        fs::remove_file(image.with_extension(suffix)).unwrap();
+    }
+    let found = finding();
+    assert_eq!(
+        (&found["state"], &found["mend"]),
+        (&json!("missing"), &json!("belljar setup --image x"))
     );
-    let bytes: u64 = fs::read_dir(cache.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().metadata().unwrap())
-        .filter(fs::Metadata::is_file)
-        .map(|metadata| metadata.len())
-        .sum();
-    assert_eq!(bytes, 0);
+    on_cache(&["setup", "--image", "x"]).exits(0);
+    assert!(image.exists());
+
+    fs::write(&recipe, "{\"recipe\"").unwrap();
+    let found = finding();
+    assert_eq!(
+        (&found["state"], &found["mend"]),
+        (&json!("bad"), &json!("belljar image build RECIPE.toml"))
+    );
+    let ran = on_cache(&["run", "--image", "x", "-c", "1"]).exits(3);
+    assert!(
+        ran.stderr
+            .contains("the recipe of image x in the cache cannot be read\nhint: build it again"),
+        "{}",
+        ran.stderr
+    );
+    let unknown = on_cache(&["run", "--image", "y", "-c", "1"]).exits(2).stderr;
+    assert!(!unknown.contains(", x\n"), "{unknown}");
+    on_cache(&["image", "remove", "x"]).exits(0);
+    assert!(!image.exists() && !recipe.exists());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Options that several commands have, and what they mean in a request.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use belljar::{
@@ -80,6 +80,16 @@ impl Bounds {
             files: self.file_limit,
         }
     }
+}
+
+/// Refuses a directory for output whose name something else has already; one that is not there can
+/// be made.
+pub(super) fn directory(path: &Path) -> Result<(), Usage> {
+    if path.exists() && !path.is_dir() {
+        let message = format!("{} is not a directory", path.display());
+        return Err(Usage::new(message).hint("name another with --out"));
+    }
+    Ok(())
 }
 
 /// The image that `--image` names.

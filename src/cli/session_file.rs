@@ -187,7 +187,8 @@ fn resolve(path: &Path) -> Result<PathBuf, Usage> {
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    Ok(parent.canonicalize().map_err(|e| failed("open", parent, e))?.join(name))
+    let parent = parent.canonicalize().map_err(|e| failed("open the directory of", path, e))?;
+    Ok(parent.join(name))
 }
 
 fn failed(action: &str, path: &Path, error: io::Error) -> Usage {

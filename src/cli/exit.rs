@@ -1,7 +1,7 @@
 //! How the command ends: its exit status, and what it says about a failure.
 
 use belljar::image::{BakeError, ImageError};
-use belljar::{Error, SessionError, WorkspaceError};
+use belljar::{ArtifactError, Error, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
 use super::setup::BUILT_IN;
@@ -86,6 +86,7 @@ fn status(error: &Error) -> Exit {
         Error::Refused(_)
         | Error::Workspace(WorkspaceError::Input { .. })
         | Error::NoSuchFile { .. }
+        | Error::Artifact(ArtifactError::Wheel { .. } | ArtifactError::OtherWheel { .. })
         | Error::Bake(BakeError::Recipe(_)) => true,
         // The recipes of the built-in images are the engine's own.
         Error::Bake(BakeError::RecipeCode { image, .. } | BakeError::OpenFiles { image, .. }) => {

@@ -139,7 +139,7 @@ fn images_are_looked_at_without_an_engine() {
     assert!(page.contains("on first use"), "{page}");
     image(&["remove", "core"]).exits(0);
     image(&["inspect", "nonesuch"]).exits(2);
-    image(&["build", "examples/plotly.toml"]).exits(3);
+    image(&["build", "examples/plotly.toml"]).exits(2);
 }
 
 #[test]

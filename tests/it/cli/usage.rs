@@ -61,7 +61,18 @@ fn an_engine_that_cannot_start_exits_with_3_and_says_what_to_do() {
     let folder = folder(&[("taken", "")]);
     let ran = ran_in(folder.path(), &["--cache", "taken/cache", "run", "-c", "1"]).exits(3);
     assert!(ran.stderr.starts_with("error: cannot create "), "{}", ran.stderr);
-    let wheel = ["--cache", "new", "--wheel", "taken", "run", "-c", "1"];
-    let ran = ran_in(folder.path(), &wheel).exits(3);
-    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("taken"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_wheel_that_is_not_the_one_is_a_mistake() {
+    let folder = folder(&[("other.whl", "")]);
+    for (wheel, said) in [
+        ("missing.whl", "error: cannot read the wheel missing.whl: No such file"),
+        ("other.whl", "error: other.whl is not the pinned wheel: its SHA-256 is e3b0c44298fc1c14"),
+    ] {
+        let args = ["-q", "--cache", "new", "--wheel", wheel, "run", "-c", "1"];
+        let ran = ran_in(folder.path(), &args).exits(2);
+        assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+        assert!(ran.stderr.contains("\nhint: fetch it with "), "{}", ran.stderr);
+    }
 }

@@ -1,7 +1,7 @@
 //! How the command ends: its exit status, and what it says about a failure.
 
 use belljar::image::{BakeError, ImageError};
-use belljar::{ArtifactError, Error, SessionError, WorkspaceError};
+use belljar::{ArtifactError, Error, Refusal, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
 use super::setup::BUILT_IN;
@@ -72,12 +72,43 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     } else {
         (Exit::Engine, None)
     };
+    let text = match error.downcast_ref::<Error>() {
+        Some(Error::Refused(refusal)) => refused(refusal, &OPTIONS),
+        _ => chain(error),
+    };
     // An error may name what a guest, or the author of a checkpoint, has chosen.
-    printer.error(&plain_lines(&chain(error)));
+    printer.error(&plain_lines(&text));
     if let Some(hint) = hint {
         printer.hint(&plain_lines(&hint));
     }
     exit
+}
+
+/// What the library calls the parts of a request, and the options that ask for them.
+pub(super) const OPTIONS: [(&str, &str); 9] = [
+    ("limits.timeout", "--timeout"),
+    ("limits.memory", "--memory"),
+    ("limits.fuel", "--fuel"),
+    ("limits.output", "--output-limit"),
+    ("limits.workspace", "--workspace-limit"),
+    ("limits.files", "--file-limit"),
+    ("deterministic", "--deterministic"),
+    ("image", "--image"),
+    ("mounts", "--mount"),
+];
+
+/// A refusal whose reasons name what was written.
+pub(super) fn refused(refusal: &Refusal, names: &[(&str, &str)]) -> String {
+    let mut refusal = refusal.clone();
+    for reason in &mut refusal.reasons {
+        let Some((field, rest)) = reason.split_once(": ") else {
+            continue;
+        };
+        if let Some((_, name)) = names.iter().find(|(known, _)| *known == field) {
+            *reason = format!("{name}: {rest}");
+        }
+    }
+    refusal.to_string()
 }
 
 /// Whose fault it is that the engine did not do it.

@@ -1,11 +1,21 @@
 //! One line of a batch: asked, run, answered.
 
-use belljar::{Outcome, Request, RunRequest, Runtime};
+use belljar::{Error, Outcome, Request, RunRequest, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::lines::Line;
-use crate::cli::exit::chain;
+use crate::cli::exit::{chain, refused};
+
+/// What the library calls the parts of a request, and the keys of a line that ask for them.
+const KEYS: [(&str, &str); 6] = [
+    ("limits.timeout", "timeout"),
+    ("limits.memory", "memory_mb"),
+    ("limits.fuel", "fuel"),
+    ("limits.output", "output_bytes"),
+    ("limits.workspace", "workspace_mb"),
+    ("limits.files", "max_files"),
+];
 
 /// A line of output.
 #[derive(Debug)]
@@ -69,7 +79,10 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
             )
         }
         Err(error) => {
-            let error = chain(&error);
+            let error = match error.downcast_ref::<Error>() {
+                Some(Error::Refused(refusal)) => refused(refusal, &KEYS),
+                _ => chain(&error),
+            };
             (
                 to_line(&Refused {
                     id: &id,

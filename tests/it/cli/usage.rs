@@ -4,7 +4,7 @@ use super::*;
 fn mistakes_are_explained_and_exit_with_2() {
     let folder = folder(&[("a.csv", "1"), ("b.py", "print(1)"), ("latin", "")]);
     fs::write(folder.path().join("latin"), b"print('\xe4')").unwrap();
-    let mistakes: [&[&str]; 17] = [
+    let mistakes: [&[&str]; 23] = [
         &["run"],
         &["run", "b.py", "-c", "1"],
         &["run", "b.py", "--frobnicate"],
@@ -13,7 +13,13 @@ fn mistakes_are_explained_and_exit_with_2() {
         &["run", "."],
         &["run", "-c", "1", "--timeout", "soon"],
         &["run", "-c", "1", "--timeout", "-1"],
+        &["run", "-c", "1", "--timeout", "inf"],
         &["run", "-c", "1", "--timeout", "0", "--memory", "999999"],
+        &["run", "-c", "1", "--workspace-limit", "99999", "--output-limit", "999999999"],
+        &["run", "-c", "1", "--memory", "512M"],
+        &["run", "-c", "1", "--memory", "1.5"],
+        &["run", "-c", "1", "--output-limit", "many"],
+        &["run", "-c", "1", "--deterministic=x"],
         &["run", "-c", "1", "--file", "missing.csv"],
         &["run", "-c", "1", "--file", "."],
         &["run", "-c", "1", "--file", "a.csv", "--file", "b.py:a.csv"],

@@ -22,7 +22,7 @@ use crate::progress::{Progress, Stage, Step};
 use crate::request::{Capture, Deterministic, Limits, Request};
 use crate::workspace::{Workspace, WorkspaceError, Workspaces};
 
-pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages};
+pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
 
 /// An image could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -154,11 +154,19 @@ pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Ve
             .block_on(follow(factory, order, package_dir))
     };
     // On a thread of its own: the caller's may belong to an asynchronous runtime.
-    std::thread::scope(|scope| {
+    let baked = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("belljar-bake".into());
         let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
         baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    });
+    // At worst the next bake of the image removes it.
+    let _ = std::fs::remove_dir_all(workshop(order));
+    baked
+}
+
+/// The directory for the workspace of a bake.
+fn workshop(order: &Order<'_>) -> PathBuf {
+    order.cache.path("baking").join(&order.recipe.name)
 }
 
 /// Does what the recipe says.
@@ -215,7 +223,7 @@ impl<'a> Oven<'a> {
         package_dir: Option<&PathBuf>,
     ) -> Result<Self, BakeError> {
         // What a process that was killed has left: this one holds the image's lock.
-        let dir = order.cache.dir("baking")?.join(&order.recipe.name);
+        let dir = workshop(order);
         let _ = std::fs::remove_dir_all(&dir);
         create_private_dir(&dir)?;
         let workspace = Workspaces::new(dir).create(&[])?;

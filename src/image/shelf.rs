@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::bake::{BakeError, LockedPackage, StoredRecipe};
+use super::bake::{BakeError, LockedPackage, StoredRecipe, package_dir};
 use super::recipe::Recipe;
 use super::{BUILT_IN, ImageError, Manifest, inspect};
 use crate::cache::{Cache, CacheError, seal};
@@ -51,16 +51,25 @@ impl Shelf {
             Ok(()) | Err(ImageError::Recipe { .. }) => {}
             Err(error) => return Err(error),
         }
-        let stored = self.describe(name);
-        seal::remove(&stored.path)?;
-        seal::remove(&self.directory().join(recipe_file(name)))?;
-        if let Some(dir) = stored.head.and_then(|(manifest, _)| manifest.package_dir) {
-            let path = self.cache.path("packages").join(dir);
-            match fs::remove_dir_all(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(CacheError::io("remove", &path)(e).into());
-                }
-                _ => {}
+        let packages = self.kept(name).map(|stored| stored.packages).unwrap_or_default();
+        let directory = self.directory();
+        seal::remove(&directory.join(image_file(name)))?;
+        seal::remove(&directory.join(recipe_file(name)))?;
+        self.remove_packages(&packages)
+    }
+
+    /// Removes the packages of an image that is no more, but for what others have, too.
+    fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
+        let others: Vec<Vec<LockedPackage>> =
+            self.every_name()?.iter().filter_map(|name| Some(self.kept(name)?.packages)).collect();
+        if !packages.is_empty() && !others.iter().any(|other| other == packages) {
+            let unpacked = package_dir(&self.cache, packages);
+            removed(fs::remove_dir_all(&unpacked), &unpacked)?;
+        }
+        for package in packages {
+            if !others.iter().any(|other| other.contains(package)) {
+                let wheel = package.wheel(&self.cache);
+                removed(fs::remove_file(&wheel), &wheel)?;
             }
         }
         Ok(())
@@ -149,6 +158,14 @@ impl Shelf {
     /// The recipe of a user's own image, in a directory that is there.
     pub(super) fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
         Ok(self.cache.dir(DIRECTORY)?.join(recipe_file(name)))
+    }
+}
+
+/// Something that is not there is as good as removed.
+fn removed(result: io::Result<()>, path: &Path) -> Result<(), CacheError> {
+    match result {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
+        _ => Ok(()),
     }
 }
 

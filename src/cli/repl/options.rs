@@ -33,7 +33,7 @@ pub(in crate::cli) struct ReplArgs {
 struct Input {
     #[command(flatten)]
     given: Given,
-    /// Start from this image [default: data]
+    /// Start from this image; auto takes data [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
     /// Make a new session repeatable to the byte: fixed clock, random numbers from SEED [default

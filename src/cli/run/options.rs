@@ -48,8 +48,8 @@ struct Input {
     /// Give the code this file as its standard input; - passes on this command's [default: nothing]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
-    /// Start from this image; auto takes the smallest that has imported what the code names
-    /// [default: auto; for a session data]
+    /// Start from this image; auto takes the smallest that has imported what the code names, and for
+    /// a session data [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
 }

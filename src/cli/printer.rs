@@ -1,5 +1,5 @@
-//! Everything that the command prints, apart from help (clap), progress (indicatif) and the line
-//! that is being typed (rustyline).
+//! Everything that the command prints, apart from help (clap), bars of progress (indicatif) and the
+//! line that is being typed (rustyline).
 //!
 //! Results go to stdout; what is said about them goes to stderr. Colours only on a terminal, and
 //! not when NO_COLOR asks for none.
@@ -114,7 +114,7 @@ impl Printer {
         self.out.terminal
     }
 
-    /// Whether progress may be shown.
+    /// Whether bars of progress can be drawn.
     pub(super) fn shows_progress(&self) -> bool {
         self.err.terminal && !self.quiet
     }

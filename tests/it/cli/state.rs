@@ -149,6 +149,10 @@ fn an_image_is_built_used_and_removed() {
     let folder = folder(&[("cli-test.toml", recipe), ("bad.toml", "nam = \"x\"")]);
     let built = ran_in(folder.path(), &["image", "build", "cli-test.toml"]).exits(0);
     assert!(built.stderr.contains("--image cli-test"), "{}", built.stderr);
+    let told = "baking image cli-test, usually about 8 s\n";
+    assert!(built.stderr.starts_with(told), "{}", built.stderr);
+    let quiet = ran_in(folder.path(), &["image", "build", "cli-test.toml", "--quiet"]).exits(0);
+    assert_eq!(quiet.stderr, "");
     let used =
         ran(&["run", "--image", "cli-test", "-c", "import heapq; print(heapq.answer)"]).exits(0);
     assert_eq!(used.stdout, "42\n");

@@ -19,6 +19,12 @@ pub enum CacheError {
     /// Neither `BELLJAR_CACHE` nor a home directory says where the cache belongs.
     #[error("no place for the cache: BELLJAR_CACHE is not set and this user has no home directory")]
     NoHome,
+    /// Something else is where the cache was to be.
+    #[error("{path} is not a directory", path = path.display())]
+    NotDirectory {
+        /// The place.
+        path: PathBuf,
+    },
     /// The operating system refused something in the cache directory.
     #[error("cannot {action} {path}", path = path.display())]
     Io {
@@ -53,6 +59,9 @@ impl Hint for CacheError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoHome => Some("set BELLJAR_CACHE to a directory that can be written".into()),
+            Self::NotDirectory { .. } => {
+                Some("name a directory for the cache with --cache or BELLJAR_CACHE".into())
+            }
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
                     "free about 1 GiB there, or set BELLJAR_CACHE to a directory on a larger disk"
@@ -75,9 +84,9 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `explicit`, else at `BELLJAR_CACHE`, else at the platform's place for
-    /// caches, and makes the directory when it is missing.
-    pub(crate) fn open(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
+    /// The cache at `explicit`, else at `BELLJAR_CACHE`, else at the platform's place for caches,
+    /// whether the directory is there or not.
+    pub(crate) fn find(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
         let root = explicit
             .or_else(|| {
                 std::env::var_os("BELLJAR_CACHE").filter(|v| !v.is_empty()).map(PathBuf::from)
@@ -87,8 +96,17 @@ impl Cache {
             })
             .ok_or(CacheError::NoHome)?;
         let root = std::path::absolute(&root).map_err(CacheError::io("find", &root))?;
-        create_private_dir(&root)?;
+        if root.exists() && !root.is_dir() {
+            return Err(CacheError::NotDirectory { path: root });
+        }
         Ok(Self { root })
+    }
+
+    /// The same, made when it is missing.
+    pub(crate) fn open(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
+        let cache = Self::find(explicit)?;
+        create_private_dir(&cache.root)?;
+        Ok(cache)
     }
 
     /// The directory itself.
@@ -96,9 +114,14 @@ impl Cache {
         &self.root
     }
 
+    /// Where a subdirectory is, whether it is there or not.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     /// A subdirectory, made when it is missing.
     pub(crate) fn dir(&self, name: &str) -> Result<PathBuf, CacheError> {
-        let path = self.root.join(name);
+        let path = self.path(name);
         create_private_dir(&path)?;
         Ok(path)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::cache::{Cache, CacheError, seal};
-use crate::image::{BUILT_IN, inspect, verify};
+use crate::image::{ImageError, Shelf, StoredImage, inspect, verify};
 use crate::module::{Artifact, PINS, code_file};
 
 /// One thing that was looked at.
@@ -39,14 +39,14 @@ pub enum State {
 #[must_use]
 pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     let mut findings = vec![platform()];
-    let cache = match Cache::open(cache) {
+    let cache = match Cache::find(cache) {
         Ok(cache) => cache,
         Err(error) => {
             findings.push(bad("cache", &error, "set BELLJAR_CACHE to a directory of yours"));
             return findings;
         }
     };
-    findings.push(writable(cache.root()));
+    findings.push(place(cache.root()));
     findings.push(artifact(&cache));
     findings.push(code(&cache));
     findings.extend(images(&cache));
@@ -69,8 +69,13 @@ fn platform() -> Finding {
     )
 }
 
-fn writable(root: &Path) -> Finding {
-    match tempfile::tempfile_in(root) {
+/// Whether files can be made in the cache's directory, or the directory itself.
+fn place(root: &Path) -> Finding {
+    let there = root.ancestors().find(|place| place.exists()).unwrap_or(root);
+    match tempfile::tempfile_in(there) {
+        Ok(_) if there != root => {
+            missing("cache", &format!("{} is made when it is needed", root.display()))
+        }
         Ok(_) => good("cache", format!("{}, {}", root.display(), size(tree_size(root)))),
         Err(source) => {
             let error = CacheError::io("write to", root)(source);
@@ -81,10 +86,7 @@ fn writable(root: &Path) -> Finding {
 
 fn artifact(cache: &Cache) -> Finding {
     let what = "artifact";
-    let found = match Artifact::at(cache) {
-        Ok(artifact) => artifact,
-        Err(error) => return bad(what, &error, SETUP),
-    };
+    let found = Artifact::at(cache);
     if !found.module().exists() {
         return missing(what, "not downloaded yet (94 MiB)");
     }
@@ -108,28 +110,38 @@ fn code(cache: &Cache) -> Finding {
 }
 
 fn images(cache: &Cache) -> Vec<Finding> {
-    let Ok(dir) = cache.dir("images") else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = BUILT_IN.iter().map(|recipe| recipe.name.clone()).collect();
-    let own = fs::read_dir(&dir).into_iter().flatten().filter_map(|entry| {
-        Some(entry.ok()?.file_name().to_str()?.strip_suffix(".recipe")?.to_owned())
-    });
-    names.extend(own);
-    names.iter().map(|name| image(name, &dir.join(format!("{name}.image")))).collect()
+    let shelf = Shelf::new(cache.clone());
+    match shelf.every_name() {
+        Ok(names) => names.iter().map(|name| image(name, shelf.stored(name))).collect(),
+        Err(error) => vec![bad("images", &error, SETUP)],
+    }
 }
 
-fn image(name: &str, path: &Path) -> Finding {
+fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
     let what = format!("image {name}");
+    let stored = match stored {
+        Ok(stored) => stored,
+        Err(error) => return bad(&what, &error, "belljar image build RECIPE.toml"),
+    };
+    // Without a name it makes the built-in ones.
+    let mend = if stored.built_in {
+        SETUP.to_owned()
+    } else {
+        format!("{SETUP} --image {name}")
+    };
+    let path = stored.path.as_path();
     if !path.exists() {
-        return missing(&what, "not made yet (a few seconds, on first use)");
+        return Finding {
+            mend: Some(mend),
+            ..missing(&what, "not made yet (a few seconds, on first use)")
+        };
     }
-    let checked = seal::check_fully(path).map_err(crate::image::ImageError::from);
+    let checked = seal::check_fully(path).map_err(ImageError::from);
     match checked.and_then(|()| verify(path)).and_then(|()| inspect(path)) {
         Ok((_, memory)) => {
             good(&what, format!("{} of memory, {} on disk", size(memory), size(file_size(path))))
         }
-        Err(error) => bad(&what, &error, SETUP),
+        Err(error) => bad(&what, &error, &mend),
     }
 }
 

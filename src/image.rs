@@ -33,6 +33,12 @@ pub enum ImageError {
         /// The names that exist.
         known: Vec<String>,
     },
+    /// The recipe that the cache keeps of an image of one's own is damaged.
+    #[error("the recipe of image {name} in the cache cannot be read")]
+    Recipe {
+        /// The image.
+        name: String,
+    },
     /// The file is not a whole image.
     #[error("{path} is not a usable image: {reason}", path = path.display())]
     Format {
@@ -69,6 +75,9 @@ impl Hint for ImageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { .. } => Some("make one with `belljar image build RECIPE.toml`".into()),
+            Self::Recipe { .. } => {
+                Some("build it again with `belljar image build RECIPE.toml`".into())
+            }
             Self::Format { .. } => Some("`belljar setup` makes the built-in images again".into()),
             Self::BuiltIn { .. } => Some("choose another name in the recipe".into()),
             Self::Cache(e) => e.hint(),

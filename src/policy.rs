@@ -120,7 +120,16 @@ fn resolve_limits(
     let mut number = |name: &str, asked: Option<u64>, default: u64, ceiling: u64, least: u64| {
         let value = asked.unwrap_or(default);
         if value < least || value > ceiling {
-            reasons.push(format!("limits.{name}: {value}, must be from {least} to {ceiling}"));
+            let text: fn(u64) -> String = match name {
+                "memory" | "workspace" => mib_text,
+                _ => |number: u64| number.to_string(),
+            };
+            reasons.push(format!(
+                "limits.{name}: {}, must be from {} to {}",
+                text(value),
+                text(least),
+                text(ceiling)
+            ));
         }
         value
     };
@@ -205,6 +214,15 @@ fn check_environment(request: &Request, reasons: &mut Vec<String>) {
     }
 }
 
+/// Bytes as they are asked for: in MiB, where they are whole ones.
+fn mib_text(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
 /// Seconds as a person would write them: no more digits than needed.
 pub(crate) fn seconds_text(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
@@ -256,6 +274,26 @@ mod tests {
             .memory_mib(1 << 20)
             .timeout(Duration::ZERO);
         assert_eq!(refusal(request).len(), 7);
+    }
+
+    #[test]
+    fn memory_is_told_in_the_unit_in_which_it_is_asked_for() {
+        assert_eq!(
+            refusal(Request::new("").memory_mib(9999)),
+            ["limits.memory: 9999 MiB, must be from 1 MiB to 3072 MiB"]
+        );
+        let limits = Limits {
+            memory: Some(1000),
+            output: Some(1 << 40),
+            ..Limits::default()
+        };
+        assert_eq!(
+            refusal(Request::new("").limits(limits)),
+            [
+                "limits.memory: 1000 bytes, must be from 1 MiB to 3072 MiB",
+                "limits.output: 1099511627776, must be from 0 to 268435456"
+            ]
+        );
     }
 
     #[test]

@@ -27,8 +27,8 @@ impl Stage {
         match self {
             Self::Waiting => "waiting for another belljar that is setting up",
             Self::Download => "downloading Python for WASI (94 MiB)",
-            Self::Unpack => "checking and unpacking it",
-            Self::Compile => "compiling it for this machine",
+            Self::Unpack => "checking and unpacking Python for WASI",
+            Self::Compile => "compiling Python for this machine",
             Self::Bake => "baking image",
             Self::Packages => "downloading packages",
         }

@@ -152,7 +152,7 @@ impl RuntimeBuilder {
     ///
     /// When the cache cannot be used.
     pub fn images(&self) -> Result<Images, Error> {
-        Ok(Images::new(Cache::open(self.cache.clone())?))
+        Ok(Images::new(Cache::find(self.cache.clone())?))
     }
 
     /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few

@@ -37,8 +37,7 @@ pub(super) fn batch(
 ) -> anyhow::Result<Exit> {
     let input = lines::open(&args.file)?;
     let jobs = args.jobs.map_or_else(processors, usize::from);
-    // A bar and lines of results on one terminal would only get into each other's way.
-    let bars = Arc::new(Bars::new(printer.shows_progress() && !printer.out_is_terminal()));
+    let bars = Arc::new(Bars::beside_results(printer));
     let runtime = engine::configure(global, &bars).concurrency(jobs).build()?;
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs.min(processors()))

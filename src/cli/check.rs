@@ -1,5 +1,7 @@
 //! `belljar check`.
 
+use std::sync::Arc;
+
 use belljar::{CheckReport, Policy, Rules};
 use serde_json::json;
 
@@ -11,7 +13,11 @@ use super::text::plain;
 use super::{engine, source};
 
 /// Reports what a policy forbids in a program, and what it imports in vain.
-pub(super) fn check(args: CheckArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
+pub(super) fn check(
+    args: CheckArgs,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
     let (open, rules) = match policy(Some(args.policy), &args.allow_import)? {
         Policy::Open => (true, Rules::default()),
         Policy::Strict => (false, Rules::default()),

@@ -10,8 +10,8 @@ use super::printer::Printer;
 use super::progress::Bars;
 
 /// Starts the engine; sets up first what is missing, and shows how that goes.
-pub(super) fn start(global: &Global, printer: &Printer) -> Result<Runtime, Error> {
-    configure(global, &Arc::new(Bars::new(printer.shows_progress()))).build()
+pub(super) fn start(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, Error> {
+    configure(global, &Arc::new(Bars::new(printer))).build()
 }
 
 /// What waits for events on this thread.

@@ -3,9 +3,10 @@
 use std::io;
 
 use belljar::image::{BakeError, ImageError};
-use belljar::{Error, SessionError, WorkspaceError};
+use belljar::{ArtifactError, Error, Refusal, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
+use super::setup::BUILT_IN;
 use super::text::plain_lines;
 
 /// The exit status.
@@ -73,12 +74,43 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     } else {
         (Exit::Engine, None)
     };
+    let text = match error.downcast_ref::<Error>() {
+        Some(Error::Refused(refusal)) => refused(refusal, &OPTIONS),
+        _ => chain(error),
+    };
     // An error may name what a guest, or the author of a checkpoint, has chosen.
-    printer.error(&plain_lines(&chain(error)));
+    printer.error(&plain_lines(&text));
     if let Some(hint) = hint {
         printer.hint(&plain_lines(&hint));
     }
     exit
+}
+
+/// What the library calls the parts of a request, and the options that ask for them.
+pub(super) const OPTIONS: [(&str, &str); 9] = [
+    ("limits.timeout", "--timeout"),
+    ("limits.memory", "--memory"),
+    ("limits.fuel", "--fuel"),
+    ("limits.output", "--output-limit"),
+    ("limits.workspace", "--workspace-limit"),
+    ("limits.files", "--file-limit"),
+    ("deterministic", "--deterministic"),
+    ("image", "--image"),
+    ("mounts", "--mount"),
+];
+
+/// A refusal whose reasons name what was written.
+pub(super) fn refused(refusal: &Refusal, names: &[(&str, &str)]) -> String {
+    let mut refusal = refusal.clone();
+    for reason in &mut refusal.reasons {
+        let Some((field, rest)) = reason.split_once(": ") else {
+            continue;
+        };
+        if let Some((_, name)) = names.iter().find(|(known, _)| *known == field) {
+            *reason = format!("{name}: {rest}");
+        }
+    }
+    refusal.to_string()
 }
 
 /// Whose fault it is that the engine did not do it.
@@ -87,10 +119,15 @@ fn status(error: &Error) -> Exit {
         Error::Refused(_)
         | Error::Workspace(WorkspaceError::Input { .. })
         | Error::NoSuchFile { .. }
+        | Error::Artifact(ArtifactError::Wheel { .. } | ArtifactError::OtherWheel { .. })
         | Error::Bake(BakeError::Recipe(_)) => true,
         // A guest has chosen the names, and the user the directory.
         Error::Workspace(WorkspaceError::Copies { failures, .. }) => {
             failures.iter().all(|(_, error)| error.kind() != io::ErrorKind::StorageFull)
+        }
+        // The recipes of the built-in images are the engine's own.
+        Error::Bake(BakeError::RecipeCode { image, .. } | BakeError::OpenFiles { image, .. }) => {
+            !BUILT_IN.contains(&image.as_str())
         }
         Error::Session(session) => match session {
             SessionError::Io { action, .. } => *action != "write",

@@ -16,9 +16,9 @@ use super::text::{size, table};
 pub(super) fn image(
     command: &ImageCommand,
     global: &Global,
-    printer: &Printer,
+    printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
-    let images = || engine::configure(global, &Arc::new(Bars::new(false))).images();
+    let images = || engine::configure(global, &Arc::new(Bars::new(printer))).images();
     match command {
         ImageCommand::List(args) => {
             let images = images()?.list()?;

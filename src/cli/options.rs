@@ -1,6 +1,6 @@
 //! Options that several commands have, and what they mean in a request.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use belljar::{
@@ -34,20 +34,20 @@ pub(super) struct Bounds {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// Memory above the image, in MiB [default: 256]
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     memory: Option<u64>,
     /// Fuel, a measure of work that is the same on every machine [default: as much as the time
     /// allows]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole)]
     fuel: Option<u64>,
     /// Bytes kept of each of stdout and stderr [default: 1048576]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     output_limit: Option<u64>,
     /// What the code's files may take together, in MiB [default: 64]
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     workspace_limit: Option<u64>,
     /// Files and directories that the code may create [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole)]
     file_limit: Option<u64>,
 }
 
@@ -82,6 +82,16 @@ impl Bounds {
     }
 }
 
+/// Refuses a directory for output whose name something else has already; one that is not there can
+/// be made.
+pub(super) fn directory(path: &Path) -> Result<(), Usage> {
+    if path.exists() && !path.is_dir() {
+        let message = format!("{} is not a directory", path.display());
+        return Err(Usage::new(message).hint("name another with --out"));
+    }
+    Ok(())
+}
+
 /// The image that `--image` names.
 pub(super) fn image(name: Option<&str>) -> ImageChoice {
     match name {
@@ -108,6 +118,22 @@ pub(super) fn figure_format(svg: bool) -> FigureFormat {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
+    let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    number.ok_or_else(|| {
+        let most = belljar::Bounds::CEILINGS.timeout.as_secs();
+        format!("not a number of seconds, which can be from 0.001 to {most}")
+    })
+}
+
+fn mebibytes(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "not a whole number of MiB")
+}
+
+fn bytes(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "not a whole number of bytes")
+}
+
+/// A number in no unit.
+pub(super) fn whole(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "not a whole number")
 }

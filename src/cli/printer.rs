@@ -1,5 +1,5 @@
-//! Everything that the command prints, apart from help (clap), progress (indicatif) and the line
-//! that is being typed (rustyline).
+//! Everything that the command prints, apart from help (clap), bars of progress (indicatif) and the
+//! line that is being typed (rustyline).
 //!
 //! Results go to stdout; what is said about them goes to stderr. Colours only on a terminal, and
 //! not when NO_COLOR asks for none.
@@ -53,8 +53,8 @@ pub(super) struct Printer {
     quiet: bool,
     out: Sink,
     err: Sink,
-    /// The code's output ended before the end of a line.
-    mid_line: AtomicBool,
+    /// Both streams lead to the same terminal, pipe or file.
+    shared: bool,
 }
 
 /// One of the two streams.
@@ -63,6 +63,8 @@ struct Sink {
     terminal: bool,
     colours: bool,
     filter: Mutex<Filter>,
+    /// What was written last ended before the end of a line.
+    mid_line: AtomicBool,
 }
 
 impl Sink {
@@ -73,6 +75,7 @@ impl Sink {
             terminal,
             colours: terminal && !dumb && !set("NO_COLOR"),
             filter: Mutex::default(),
+            mid_line: AtomicBool::new(false),
         }
     }
 
@@ -97,11 +100,12 @@ impl Sink {
 
 impl Printer {
     pub(super) fn new(quiet: bool) -> Self {
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {
             quiet,
-            out: Sink::new(io::stdout().is_terminal()),
-            err: Sink::new(io::stderr().is_terminal()),
-            mid_line: AtomicBool::new(false),
+            out: Sink::new(out),
+            err: Sink::new(err),
+            shared: (out && err) || lead_to_the_same(),
         }
     }
 
@@ -110,7 +114,7 @@ impl Printer {
         self.out.terminal
     }
 
-    /// Whether progress may be shown.
+    /// Whether bars of progress can be drawn.
     pub(super) fn shows_progress(&self) -> bool {
         self.err.terminal && !self.quiet
     }
@@ -119,6 +123,7 @@ impl Printer {
     pub(super) fn text(&self, text: &str) -> Result<(), OutputError> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
+        self.note_end(Stream::Stdout, text.as_bytes());
         Ok(out.flush()?)
     }
 
@@ -139,9 +144,7 @@ impl Printer {
 
     /// Passes on what the code printed.
     pub(super) fn guest(&self, stream: Stream, bytes: &[u8]) -> Result<(), OutputError> {
-        if let Some(last) = bytes.last() {
-            self.mid_line.store(*last != b'\n', Ordering::Relaxed);
-        }
+        self.note_end(stream, bytes);
         match stream {
             Stream::Stdout => Ok(self.out.show(io::stdout().lock(), bytes)?),
             Stream::Stderr => {
@@ -154,7 +157,7 @@ impl Printer {
 
     /// Ends the line that the code left without an end, where a prompt would write over it.
     pub(super) fn end_line(&self) -> Result<(), OutputError> {
-        if self.mid_line.swap(false, Ordering::Relaxed) && self.out.terminal {
+        if self.out.terminal && self.is_mid_line(Stream::Stdout).load(Ordering::Relaxed) {
             self.line("")?;
         }
         Ok(())
@@ -187,8 +190,43 @@ impl Printer {
         self.out.paint(tone, text)
     }
 
+    /// Writes a line beside the result: never at the end of one that the code left without an end.
     fn say(&self, text: &str) {
+        let mid_line = self.is_mid_line(Stream::Stderr).swap(false, Ordering::Relaxed);
+        let start = if mid_line { "\n" } else { "" };
         // There is nobody left to tell when stderr is closed.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{start}{text}");
     }
+
+    /// Whether what a stream leads to is in the middle of a line.
+    fn is_mid_line(&self, stream: Stream) -> &AtomicBool {
+        match stream {
+            Stream::Stderr if !self.shared => &self.err.mid_line,
+            _ => &self.out.mid_line,
+        }
+    }
+
+    fn note_end(&self, stream: Stream, bytes: &[u8]) {
+        if let Some(last) = bytes.last() {
+            self.is_mid_line(stream).store(*last != b'\n', Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether both streams are one pipe or one file, as after `2>&1`.
+#[cfg(unix)]
+fn lead_to_the_same() -> bool {
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::unix::fs::MetadataExt;
+    let identity = |stream: BorrowedFd| {
+        let meta = std::fs::File::from(stream.try_clone_to_owned().ok()?).metadata().ok()?;
+        Some((meta.dev(), meta.ino()))
+    };
+    let out = identity(io::stdout().as_fd());
+    out.is_some() && out == identity(io::stderr().as_fd())
+}
+
+#[cfg(not(unix))]
+fn lead_to_the_same() -> bool {
+    false
 }

@@ -1,19 +1,22 @@
-//! Progress on stderr: what is happening, for how long, and how long it usually takes. Silent
-//! when nobody watches.
+//! Progress on stderr: what is happening, for how long, and how long it usually takes. On a terminal
+//! that is a bar, elsewhere a line for each stage that takes long.
 
 use std::fmt::Write;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use belljar::progress::{Progress, Stage};
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
+use super::printer::Printer;
 use super::text;
 
 /// The bars of all stages that are under way.
 #[derive(Debug)]
 pub(super) struct Bars {
-    visible: bool,
+    printer: Arc<Printer>,
+    /// Otherwise there are lines instead of bars.
+    drawn: bool,
     /// Made when first needed: most commands have nothing to show.
     all: OnceLock<MultiProgress>,
     stages: Mutex<Vec<(Stage, ProgressBar)>>,
@@ -21,21 +24,32 @@ pub(super) struct Bars {
 
 /// Columns of a bar.
 const WIDTH: usize = 24;
+/// A stage that usually takes less has no line.
+const LONG: Duration = Duration::from_secs(5);
 /// How often a bar is drawn anew.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Bars {
-    pub(super) fn new(visible: bool) -> Self {
+    /// Bars, where they can be seen.
+    pub(super) fn new(printer: &Arc<Printer>) -> Self {
         Self {
-            visible,
+            printer: Arc::clone(printer),
+            drawn: printer.shows_progress(),
             all: OnceLock::new(),
             stages: Mutex::default(),
         }
     }
 
+    /// Lines instead of bars, which would get into the way of results on the same terminal.
+    pub(super) fn beside_results(printer: &Arc<Printer>) -> Self {
+        let mut bars = Self::new(printer);
+        bars.drawn &= !printer.out_is_terminal();
+        bars
+    }
+
     /// A bar over a batch: `length` bytes of input, or unknown.
     pub(super) fn batch(&self, length: Option<u64>) -> ProgressBar {
-        if !self.visible {
+        if !self.drawn {
             return ProgressBar::hidden();
         }
         let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
@@ -63,10 +77,20 @@ impl Bars {
 
 impl Progress for Bars {
     fn begin(&self, stage: Stage, subject: &str) {
-        if !self.visible {
+        let usually = stage.usually();
+        let space = if subject.is_empty() { "" } else { " " };
+        let message = format!(
+            "{}{space}{}, usually about {} s",
+            stage.describe(),
+            text::plain(subject),
+            usually.as_secs()
+        );
+        if !self.drawn {
+            if usually >= LONG {
+                self.printer.note(&message);
+            }
             return;
         }
-        let usually = stage.usually();
         let style = ProgressStyle::with_template("{guess} {msg}  {elapsed}").map(|style| {
             style.with_key("guess", move |state: &ProgressState, to: &mut dyn Write| {
                 // A bar that cannot be written is a bar that is not seen.
@@ -74,13 +98,7 @@ impl Progress for Bars {
             })
         });
         let bar = self.add(ProgressBar::no_length(), style);
-        let space = if subject.is_empty() { "" } else { " " };
-        bar.set_message(format!(
-            "{}{space}{}, usually about {} s",
-            stage.describe(),
-            text::plain(subject),
-            usually.as_secs()
-        ));
+        bar.set_message(message);
         bar.enable_steady_tick(TICK);
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).push((stage, bar));
     }
@@ -114,7 +132,10 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_when_nobody_watches() {
-        let bars = Bars::new(false);
+        let bars = Bars {
+            drawn: false,
+            ..Bars::new(&Arc::new(Printer::new(true)))
+        };
         bars.begin(Stage::Compile, "");
         bars.end(Stage::Compile);
         assert!(bars.all.get().is_none());

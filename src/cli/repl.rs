@@ -21,6 +21,7 @@ use belljar::{Outcome, Request, Runtime, Session};
 use super::args::Global;
 use super::exit::{self, Exit, Usage};
 use super::interrupt::Interrupt;
+use super::options::directory;
 use super::printer::{OutputError, Printer, Tone};
 use super::run::Live;
 use super::session_file::{SessionFile, founding};
@@ -41,6 +42,7 @@ pub(super) fn repl(
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
     let request = args.request()?;
+    directory(&args.out)?;
     let runtime = engine::start(global, printer)?;
     let reactor = engine::reactor()?;
     let foreground = Arc::new(Foreground::default());

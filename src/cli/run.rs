@@ -17,6 +17,7 @@ use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage, chain};
 use super::interrupt::Interrupt;
+use super::options::directory;
 use super::printer::Printer;
 pub(super) use live::Live;
 pub(super) use options::RunArgs;
@@ -103,6 +104,7 @@ fn shown(json: bool, live: Arc<Live>) -> Option<Arc<dyn OutputWatcher>> {
 
 /// Makes sure before the run that its files have a place to go.
 fn prepare(out: &Path) -> Result<(), Usage> {
+    directory(out)?;
     fs::create_dir_all(out).map_err(|e| {
         let error = anyhow::Error::new(e).context(format!("cannot create {}", out.display()));
         Usage::new(chain(&error))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use belljar::{Error, ImageChoice, Limits, Request, Runtime, Session, SessionOptions};
 
-use super::exit::{Usage, chain};
+use super::exit::{OPTIONS, Usage, chain, refused};
 use super::printer::Printer;
 
 /// The image of a session for which none is named: its first lines do not tell what it will need.
@@ -114,7 +114,10 @@ impl SessionFile {
     }
 
     fn explain(&self, error: Error) -> anyhow::Error {
-        let message = error.to_string();
+        let message = match &error {
+            Error::Refused(refusal) => refused(refusal, &OPTIONS),
+            _ => return error.into(),
+        };
         if !message.contains("set for a whole session") {
             return error.into();
         }
@@ -187,7 +190,8 @@ fn resolve(path: &Path) -> Result<PathBuf, Usage> {
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    Ok(parent.canonicalize().map_err(|e| failed("open", parent, e))?.join(name))
+    let parent = parent.canonicalize().map_err(|e| failed("open the directory of", path, e))?;
+    Ok(parent.join(name))
 }
 
 fn failed(action: &str, path: &Path, error: io::Error) -> Usage {

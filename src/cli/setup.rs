@@ -1,5 +1,6 @@
 //! `belljar setup`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{Global, SetupArgs};
@@ -7,11 +8,15 @@ use super::exit::Exit;
 use super::printer::Printer;
 use super::{engine, text};
 
-/// The images that are made when none is named.
-const BUILT_IN: [&str; 3] = ["core", "data", "science"];
+/// The images that come with belljar, which are made when none is named.
+pub(super) const BUILT_IN: [&str; 3] = ["core", "data", "science"];
 
 /// Sets up everything that is missing.
-pub(super) fn setup(args: &SetupArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
+pub(super) fn setup(
+    args: &SetupArgs,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
     let start = Instant::now();
     let runtime = engine::start(global, printer)?;
     printer.note(&format!("Python for WASI is ready ({})", text::duration(start.elapsed())));

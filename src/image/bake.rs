@@ -22,7 +22,7 @@ use crate::progress::{Progress, Stage, Step};
 use crate::request::{Capture, Deterministic, Limits, Request};
 use crate::workspace::{Workspace, WorkspaceError, Workspaces};
 
-pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages};
+pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
 
 /// An image could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +31,22 @@ pub enum BakeError {
     /// The recipe cannot be used.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// The recipe's code failed.
+    /// Code that the recipe brings failed: its imports, `init` or `warm_up`.
+    #[error("image {image}: its {part} failed:\n{output}")]
+    RecipeCode {
+        /// The image.
+        image: String,
+        /// Which part of the recipe.
+        part: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// What the runner does in every image failed.
     #[error("image {image}: {step} failed:\n{output}")]
     Python {
         /// The image.
         image: String,
-        /// Which part of the recipe.
+        /// Which step.
         step: &'static str,
         /// What Python said.
         output: String,
@@ -101,6 +111,7 @@ pub enum BakeError {
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::RecipeCode { part, .. } => Some(format!("mend the recipe's {part}")),
             Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
             Self::Package { .. } => {
                 Some("only pure Python packages can be added; what is compiled is built in".into())
@@ -143,11 +154,19 @@ pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Ve
             .block_on(follow(factory, order, package_dir))
     };
     // On a thread of its own: the caller's may belong to an asynchronous runtime.
-    std::thread::scope(|scope| {
+    let baked = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("belljar-bake".into());
         let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
         baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    });
+    // At worst the next bake of the image removes it.
+    let _ = std::fs::remove_dir_all(workshop(order));
+    baked
+}
+
+/// The directory for the workspace of a bake.
+fn workshop(order: &Order<'_>) -> PathBuf {
+    order.cache.path("baking").join(&order.recipe.name)
 }
 
 /// Does what the recipe says.
@@ -160,10 +179,10 @@ async fn follow(
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
-    oven.run("importing", &order.recipe.import_code()).await?;
+    oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
     oven.turn("preparing", INSTALL).await?;
     if !order.recipe.warm_up.is_empty() {
-        oven.run("warming up", &order.recipe.warm_up).await?;
+        oven.run_own(|_, _| "warm_up", &order.recipe.warm_up).await?;
     }
     let interrupt = interrupt::find(&mut oven).await?;
     oven.turn("sealing", SEAL).await?;
@@ -204,7 +223,7 @@ impl<'a> Oven<'a> {
         package_dir: Option<&PathBuf>,
     ) -> Result<Self, BakeError> {
         // What a process that was killed has left: this one holds the image's lock.
-        let dir = order.cache.dir("baking")?.join(&order.recipe.name);
+        let dir = workshop(order);
         let _ = std::fs::remove_dir_all(&dir);
         create_private_dir(&dir)?;
         let workspace = Workspaces::new(dir).create(&[])?;
@@ -263,28 +282,48 @@ impl<'a> Oven<'a> {
         }
     }
 
-    /// Runs code the way a user's code is run.
+    /// Runs the runner's code the way a user's code is run.
     async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(self.failed(step, failure.output)),
+        }
+    }
+
+    /// Runs code of the recipe in the same way; `part_of` says which part of the recipe has a line
+    /// of it.
+    async fn run_own(
+        &mut self,
+        part_of: impl FnOnce(&Recipe, Option<u64>) -> &'static str,
+        code: &str,
+    ) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(BakeError::RecipeCode {
+                image: self.recipe.name.clone(),
+                part: part_of(self.recipe, failure.line),
+                output: failure.output,
+            }),
+        }
+    }
+
+    async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
         let transcript = self.transcript(code, None).await?;
         let output = self.stderr.take().text;
         self.stdout.take();
-        match transcript.status {
+        let line = transcript.status.as_ref().and_then(|status| status.line);
+        let output = match transcript.status {
             Some(status) if status.status == StatusKind::Ok && transcript.ended => {
                 if transcript.warnings.is_empty() {
-                    return Ok(());
+                    return Ok(None);
                 }
-                Err(self.failed(step, transcript.warnings.join("\n")))
+                transcript.warnings.join("\n")
             }
-            Some(status) => {
-                let message = if output.is_empty() {
-                    status.message.unwrap_or_default()
-                } else {
-                    output
-                };
-                Err(self.failed(step, message))
-            }
-            None => Err(self.failed(step, format!("{output}the interpreter gave no answer"))),
-        }
+            Some(status) if output.is_empty() => status.message.unwrap_or_default(),
+            Some(_) => output,
+            None => format!("{output}the interpreter gave no answer"),
+        };
+        Ok(Some(Failure { line, output }))
     }
 
     async fn transcript(&mut self, code: &str, fuel: Option<u64>) -> Result<Transcript, BakeError> {
@@ -374,6 +413,12 @@ impl<'a> Oven<'a> {
         };
         Ok((manifest, self.instance.memory().to_vec()))
     }
+}
+
+/// How code failed.
+struct Failure {
+    line: Option<u64>,
+    output: String,
 }
 
 /// Room for a run's order: enough for code of a few hundred lines.

@@ -169,4 +169,15 @@ impl Recipe {
         code.push_str(&self.init);
         code
     }
+
+    /// Which part of the recipe has a line of that code. One that is not known is one of `init`,
+    /// when there is any: imports name the line on which they fail.
+    pub(super) fn part_of_import_code(&self, line: Option<u64>) -> &'static str {
+        let imports = self.imports.len() as u64;
+        if self.init.is_empty() || line.is_some_and(|line| line <= imports) {
+            "imports"
+        } else {
+            "init"
+        }
+    }
 }

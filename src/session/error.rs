@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use crate::error::Hint;
 
+/// Reasons of [`SessionError::Format`] that another copy of the file would have, too.
+pub(crate) const NO_CHECKPOINT: &str = "it does not begin like a checkpoint";
+pub(crate) const OTHER_VERSION: &str = "it was written by another version of belljar";
+
 /// A session or a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -89,6 +93,12 @@ impl Hint for SessionError {
             Self::TooMany { .. } => "close some, or raise SessionBounds::most",
             Self::InitCode { .. } => "run the code by itself to see what it does",
             Self::NoState { .. } => "raise HistoryBounds to keep more",
+            Self::Format { reason, .. } if *reason == NO_CHECKPOINT => {
+                "name a file that --session, %checkpoint or Session::checkpoint has written"
+            }
+            Self::Format { reason, .. } if *reason == OTHER_VERSION => {
+                "use the belljar that wrote it, or begin a new session in another file"
+            }
             Self::Format { .. } => "take another copy of it; the file itself is unchanged",
             Self::Image { .. } => {
                 "restore it with the version of belljar that made it, or build that image again"

@@ -1,7 +1,7 @@
 //! Images of one's own, and the built-in ones as they are listed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use belljar::{Error, Request, Runtime};
@@ -36,7 +36,7 @@ fn refused(runtime: &Runtime, text: &str) -> String {
 #[test]
 fn plotly_is_added_as_a_package() {
     let own = own();
-    let (runtime, _) = &*own;
+    let (runtime, dir) = &*own;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/plotly.toml");
     let copy = tempfile::tempdir().unwrap();
     let recipe = copy.path().join("plotly.toml");
@@ -73,7 +73,14 @@ fn plotly_is_added_as_a_package() {
     let text = fs::read_to_string(lock).unwrap();
     assert!(text.contains("plotly") && text.contains("sha256"), "{text}");
 
+    let wheels: Vec<PathBuf> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("sha256 = \"")?.strip_suffix('"'))
+        .map(|hash| dir.path().join("wheels").join(hash))
+        .collect();
+    assert!(wheels.len() == 2 && wheels.iter().all(|wheel| wheel.exists()), "{wheels:?}");
     runtime.remove_image("plotly").unwrap();
+    assert!(!wheels.iter().any(|wheel| wheel.exists()), "{wheels:?}");
     assert!(runtime.image("plotly").is_err());
     assert!(runtime.run_blocking(Request::new("1").image("plotly")).is_err());
 }
@@ -103,7 +110,7 @@ fn an_image_keeps_what_its_code_did_to_modules() {
 #[test]
 fn recipes_that_cannot_be_used() {
     let own = own();
-    let (runtime, _) = &*own;
+    let (runtime, dir) = &*own;
     for (text, reason) in [
         ("name = ", "not a recipe"),
         ("name = \"x\"\nunknown = 1", "unknown"),
@@ -118,6 +125,7 @@ fn recipes_that_cannot_be_used() {
         let error = refused(runtime, text);
         assert!(error.contains(reason), "{text}: {error}");
     }
+    assert!(!dir.path().join("baking/x").exists(), "workspaces of bakes are left");
     let error = runtime.build_image(Path::new("/nowhere/at/all.toml")).unwrap_err();
     assert!(chain(&error).contains("/nowhere/at/all.toml"));
 }

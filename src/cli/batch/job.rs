@@ -1,11 +1,21 @@
 //! One line of a batch: asked, run, answered.
 
-use belljar::{Outcome, Request, RunRequest, Runtime};
+use belljar::{Error, Outcome, Request, RunRequest, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::lines::Line;
-use crate::cli::exit::chain;
+use crate::cli::exit::{chain, refused};
+
+/// What the library calls the parts of a request, and the keys of a line that ask for them.
+const KEYS: [(&str, &str); 6] = [
+    ("limits.timeout", "timeout"),
+    ("limits.memory", "memory_mb"),
+    ("limits.fuel", "fuel"),
+    ("limits.output", "output_bytes"),
+    ("limits.workspace", "workspace_mb"),
+    ("limits.files", "max_files"),
+];
 
 /// A line of output.
 #[derive(Debug)]
@@ -69,7 +79,10 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
             )
         }
         Err(error) => {
-            let error = chain(&error);
+            let error = match error.downcast_ref::<Error>() {
+                Some(Error::Refused(refusal)) => refused(refusal, &KEYS),
+                _ => chain(&error),
+            };
             (
                 to_line(&Refused {
                     id: &id,
@@ -88,9 +101,9 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
 }
 
 async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>) {
-    let mut asked: RunRequest = match serde_json::from_slice(text) {
+    let mut asked = match parse(text) {
         Ok(asked) => asked,
-        Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(describe(&error)))),
+        Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(error))),
     };
     let id = asked.id.take();
     let request = match Request::try_from(asked) {
@@ -98,6 +111,16 @@ async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>)
         Err(refusal) => return (id, Err(refusal.into())),
     };
     (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
+}
+
+/// What a line asks for, or what is wrong with it.
+fn parse(text: &[u8]) -> Result<RunRequest, String> {
+    // serde would take an array too, as the values of the keys in their order.
+    let is_object = text.trim_ascii_start().starts_with(b"{");
+    if !is_object && serde_json::from_slice::<Value>(text).is_ok() {
+        return Err("a request is a JSON object".to_owned());
+    }
+    serde_json::from_slice(text).map_err(|error| describe(&error))
 }
 
 /// The id of a line that is JSON but no request.
@@ -110,7 +133,7 @@ fn salvage_id(text: &[u8]) -> Value {
 fn describe(error: &serde_json::Error) -> String {
     let (text, column) = (error.to_string(), error.column());
     let text = match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
-        Some(text) => format!("{text} at column {column}"),
+        Some(text) => format!("{} at column {column}", in_words(text)),
         None => text,
     };
     if error.is_data() {
@@ -118,6 +141,21 @@ fn describe(error: &serde_json::Error) -> String {
     } else {
         format!("the line is not JSON: {text}")
     }
+}
+
+/// The same without the names that Rust has for types.
+fn in_words(text: &str) -> String {
+    let named = text.rsplit_once("expected ").and_then(|(start, expected)| {
+        let expected = match expected {
+            "f64" => "a number",
+            "u64" | "u32" => "a whole number",
+            "a map" => "an object",
+            "a sequence" => "an array",
+            _ => return None,
+        };
+        Some(format!("{start}expected {expected}"))
+    });
+    named.unwrap_or_else(|| text.to_owned())
 }
 
 fn to_line(value: &impl Serialize) -> String {
@@ -140,8 +178,32 @@ mod tests {
 
     #[test]
     fn an_error_tells_the_column_alone() {
-        let error = serde_json::from_str::<RunRequest>(r#"{"cod": ""}"#).unwrap_err();
-        assert!(describe(&error).starts_with("unknown field `cod`, expected one of `id`, `code`"));
-        assert!(describe(&error).ends_with(" at column 6"), "{error}");
+        let error = parse(br#"{"cod": ""}"#).unwrap_err();
+        assert!(error.starts_with("unknown field `cod`, expected one of `id`, `code`"));
+        assert!(error.ends_with(" at column 6"), "{error}");
+    }
+
+    #[test]
+    fn a_request_is_an_object() {
+        for text in [r#"[1, "print(6)"]"#, "7", "null", " \"print(6)\""] {
+            assert_eq!(parse(text.as_bytes()).unwrap_err(), "a request is a JSON object", "{text}");
+        }
+        assert!(parse(b"[1").unwrap_err().starts_with("the line is not JSON: "));
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told_in_words() {
+        for (value, expected) in [
+            (r#""timeout": "1""#, "expected a number"),
+            (r#""fuel": -1"#, "expected a whole number"),
+            (r#""env": 1"#, "expected an object"),
+            (r#""args": {}"#, "expected an array"),
+            (r#""deterministic": [4]"#, "invalid type: sequence, expected an object"),
+            (r#""capture": 1"#, "expected an object"),
+            (r#""stdin": "expected f64", "args": 1"#, "expected an array"),
+        ] {
+            let error = parse(format!(r#"{{"code": "", {value}}}"#).as_bytes()).unwrap_err();
+            assert!(error.contains(&format!("{expected} at column ")), "{error}");
+        }
     }
 }

@@ -63,7 +63,15 @@ impl Repl<'_> {
         let session = self.sessions.current();
         let before = session.execution().await;
         session.rewind(execution).await.map_err(|error| match error {
-            Error::Session(SessionError::NoState { .. }) => {
+            Error::Session(SessionError::NoState {
+                execution, known, ..
+            }) => {
+                // The user knows it by its name alone.
+                let error = SessionError::NoState {
+                    id: self.sessions.name().to_owned(),
+                    execution,
+                    known,
+                };
                 Usage::new(error.to_string()).hint("%history lists the runs").into()
             }
             error => anyhow::Error::from(error),

@@ -63,8 +63,13 @@ impl Named {
         let found = self.all.iter().position(|(known, _)| known == name);
         self.current = found.ok_or_else(|| {
             let known: Vec<&str> = self.all.iter().map(|(name, _)| name.as_str()).collect();
+            let there = if self.is_only() {
+                "there is only"
+            } else {
+                "there are"
+            };
             Usage::new(format!("there is no session {name}"))
-                .hint(format!("there are {}", known.join(", ")))
+                .hint(format!("{there} {}", known.join(", ")))
         })?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use belljar::{Capture, Echo, Request};
 use clap::{Args, ValueHint};
 
 use crate::cli::exit::Usage;
-use crate::cli::options::{Bounds, Given, deterministic, figure_format, image};
+use crate::cli::options::{Bounds, Given, deterministic, figure_format, image, whole};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReplArgs {
@@ -33,13 +33,13 @@ pub(in crate::cli) struct ReplArgs {
 struct Input {
     #[command(flatten)]
     given: Given,
-    /// Start from this image [default: data]
+    /// Start from this image; auto takes data [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
     /// Make a new session repeatable to the byte: fixed clock, random numbers from SEED [default
     /// seed: 0]
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "0")]
+    #[arg(default_missing_value = "0", value_parser = whole)]
     deterministic: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::cli::args::{PolicyChoice, SourceArgs};
 use crate::cli::exit::Usage;
-use crate::cli::options::{Bounds, Given, deterministic, figure_format, image};
+use crate::cli::options::{Bounds, Given, deterministic, figure_format, image, whole};
 use crate::cli::policy::policy;
 use crate::cli::source;
 
@@ -48,8 +48,8 @@ struct Input {
     /// Give the code this file as its standard input; - passes on this command's [default: nothing]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
-    /// Start from this image; auto takes the smallest that has imported what the code names
-    /// [default: auto; for a session data]
+    /// Start from this image; auto takes the smallest that has imported what the code names, and for
+    /// a session data [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
 }
@@ -73,7 +73,7 @@ struct Behaviour {
     result_var: Option<String>,
     /// Make the run repeatable to the byte: fixed clock, random numbers from SEED [default seed: 0]
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "0")]
+    #[arg(default_missing_value = "0", value_parser = whole)]
     deterministic: Option<u64>,
 }
 

@@ -12,6 +12,9 @@ use crate::image::recipe::Recipe;
 use crate::pip;
 use crate::progress::{Progress, Stage, Step};
 
+/// The directory of the cache for packages as they were downloaded.
+const WHEELS: &str = "wheels";
+
 /// A package as it was downloaded for a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LockedPackage {
@@ -25,6 +28,11 @@ impl LockedPackage {
     /// `name==version`.
     pub(crate) fn pin(&self) -> String {
         format!("{}=={}", self.name, self.version)
+    }
+
+    /// Its file in the cache.
+    pub(crate) fn wheel(&self, cache: &Cache) -> PathBuf {
+        cache.path(WHEELS).join(&self.sha256)
     }
 }
 
@@ -91,7 +99,7 @@ fn download(
     progress: &dyn Progress,
 ) -> Result<Vec<LockedPackage>, BakeError> {
     let _step = Step::begin(progress, Stage::Packages, &recipe.name);
-    let folder = cache.dir("wheels")?;
+    let folder = cache.dir(WHEELS)?;
     let fresh =
         tempfile::tempdir_in(&folder).map_err(CacheError::io("create a directory in", &folder))?;
     let wheels =
@@ -112,11 +120,20 @@ fn download(
             sha256: hash_file(&wheel)?,
             file: file.clone(),
         };
-        let kept = folder.join(&package.sha256);
+        let kept = package.wheel(cache);
         fs::rename(&wheel, &kept).map_err(CacheError::io("rename a finished file to", &kept))?;
         packages.push(package);
     }
     Ok(packages)
+}
+
+/// The directory of the cache for packages as they are mounted.
+const PACKAGES: &str = "packages";
+
+/// Where packages are unpacked together.
+pub(crate) fn package_dir(cache: &Cache, packages: &[LockedPackage]) -> PathBuf {
+    let names: String = packages.iter().map(|p| p.sha256.as_str()).collect();
+    cache.path(PACKAGES).join(&hash_bytes(names.as_bytes())[..16])
 }
 
 /// Unpacks the packages into one directory of the cache, named after what is in it.
@@ -128,9 +145,8 @@ pub(super) fn unpack(
     if packages.is_empty() {
         return Ok(None);
     }
-    let names: String = packages.iter().map(|p| p.sha256.as_str()).collect();
-    let parent = cache.dir("packages")?;
-    let target = parent.join(&hash_bytes(names.as_bytes())[..16]);
+    let parent = cache.dir(PACKAGES)?;
+    let target = package_dir(cache, packages);
     if target.is_dir() {
         return Ok(Some(target));
     }
@@ -142,7 +158,7 @@ pub(super) fn unpack(
             package: package.file.clone(),
             why,
         };
-        let wheel = cache.dir("wheels")?.join(&package.sha256);
+        let wheel = package.wheel(cache);
         if hash_file(&wheel)? != package.sha256 {
             return Err(unusable("is not the file that was downloaded".into()));
         }

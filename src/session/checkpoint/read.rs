@@ -15,6 +15,7 @@ use crate::policy::{Bounds, resolve};
 use crate::request::{ImageChoice, Limits, Mount, Request};
 use crate::session::SessionError;
 use crate::session::core::Past;
+use crate::session::error::{NO_CHECKPOINT, OTHER_VERSION};
 use crate::session::history::History;
 use crate::session::options::Ground;
 use crate::session::registry::Keeping;
@@ -376,13 +377,16 @@ fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Cont
 
 /// Checks the magic, the version and the sum, and goes back to the start.
 fn check_sum(from: &mut (impl Read + Seek)) -> Result<(), Problem> {
-    let mut head = [0; 12];
-    from.read_exact(&mut head)?;
-    if head[..8] != *MAGIC {
-        return Err(Problem::Format("it does not begin like a checkpoint"));
+    let mut head = Vec::with_capacity(12);
+    from.by_ref().take(12).read_to_end(&mut head)?;
+    if !head.starts_with(&MAGIC[..head.len().min(MAGIC.len())]) {
+        return Err(Problem::Format(NO_CHECKPOINT));
+    }
+    if head.len() < 12 {
+        return Err(Problem::Format("it ends too early"));
     }
     if head[8..] != VERSION.to_le_bytes() {
-        return Err(Problem::Format("it was written by another version of belljar"));
+        return Err(Problem::Format(OTHER_VERSION));
     }
     let size = from.seek(SeekFrom::End(0))?;
     let summed = size.checked_sub(SUM as u64).ok_or(Problem::Format("it ends too early"))?;

@@ -36,7 +36,11 @@ fn a_bad_line_costs_only_itself() {
         r#"{"id": {"n": 2}, "cod": "print(2)"}"#,
         "\n",
         "not JSON\n",
+        r#"[4, "print(4)"]"#,
+        "\n",
         r#"{"id": 4, "code": "print(4)", "timeout": -4}"#,
+        "\n",
+        r#"{"id": 5, "code": "print(5)", "memory_mb": 9999, "max_files": 1000000}"#,
         "\n",
         r#"{"id": 5, "code": "print(5)", "image": "nonesuch"}"#,
         "\n",
@@ -47,7 +51,7 @@ fn a_bad_line_costs_only_itself() {
         r#"{"code": "print(8)"}"#,
     );
     let ran = ran_with(input, &["batch"]).exits(1);
-    assert!(ran.stderr.starts_with("8 lines: 2 succeeded, 1 failed, 5 could not be run in "));
+    assert!(ran.stderr.starts_with("10 lines: 2 succeeded, 1 failed, 7 could not be run in "));
     let answers = ran.lines();
     let errors: Vec<&Value> = answers.iter().filter(|a| a.get("line").is_some()).collect();
     let errors = errors.iter().map(|error| format!("{error}\n")).collect::<Vec<_>>().concat();
@@ -58,14 +62,16 @@ fn a_bad_line_costs_only_itself() {
         json!(1),
         json!({"n": 2}),
         json!(null),
+        json!(null),
         json!(4),
+        json!(5),
         json!(5),
         json!(6),
         json!(7),
         json!(null),
     ];
     assert_eq!(ids, expected.iter().collect::<Vec<_>>());
-    assert_eq!(answers[7]["stdout"], "8\n");
+    assert_eq!(answers[9]["stdout"], "8\n");
 }
 
 /// The part of an error that depends on what images this machine has.

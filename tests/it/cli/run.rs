@@ -7,6 +7,33 @@ fn output_goes_where_the_code_sends_it() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\n", "err\n"));
 }
 
+/// What both streams say, when they lead to the same file.
+#[cfg(unix)]
+fn on_one_stream(args: &[&str]) -> String {
+    let folder = folder(&[]);
+    let path = folder.path().join("both");
+    let both = fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+    let mut command = belljar();
+    command.args(args).stdout(both.try_clone().unwrap()).stderr(both);
+    command.output().unwrap();
+    fs::read_to_string(path).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn notes_begin_on_a_line_of_their_own() {
+    let code = "import sys; sys.stdout.write('abc'); sys.exit(2)";
+    assert!(on_one_stream(&["run", "-c", code]).starts_with("abc\nerror: SystemExit: 2\n"));
+    let code = "import sys; sys.stdout.write('no end'); result = 1.5";
+    assert_eq!(on_one_stream(&["run", "-c", code]), "no end\nresult: 1.5\n");
+    // On streams of their own nothing is added to the code's output.
+    let apart = ran(&["run", "-c", code]).exits(0);
+    assert_eq!((apart.stdout.as_str(), apart.stderr.as_str()), ("no end", "result: 1.5\n"));
+    let code = "import sys; sys.stderr.write('abc'); sys.exit(2)";
+    let ran = ran(&["run", "-c", code]).exits(1);
+    assert!(ran.stderr.starts_with("abc\nerror: SystemExit: 2\n"), "{}", ran.stderr);
+}
+
 #[test]
 fn an_exception_keeps_the_output_and_exits_with_1() {
     let ran = ran(&["run", "-c", "print('before')\nprint(1/0)"]).exits(1);

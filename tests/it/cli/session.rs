@@ -79,11 +79,16 @@ fn mistakes_with_a_session_are_explained() {
     fs::write(folder.path().join("altered"), &altered).unwrap();
     fs::write(folder.path().join("short"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(folder.path().join("empty"), "").unwrap();
-    let mistakes: [&[&str]; 9] = [
+    // As if another version had written it: the version stands after the magic.
+    let mut other = bytes.clone();
+    other[8] += 1;
+    fs::write(folder.path().join("other"), &other).unwrap();
+    let mistakes: [&[&str]; 10] = [
         &["s.belljar", "--image", "data", "-c", "x"],
         &["s.belljar", "--memory", "64", "--deterministic", "-c", "x"],
         &["s.belljar", "--mount", ".:/data", "-c", "x"],
         &["notes.txt", "-c", "1"],
+        &["other", "-c", "1"],
         &["altered", "-c", "1"],
         &["short", "-c", "1"],
         &["empty", "-c", "1"],
@@ -101,7 +106,7 @@ fn mistakes_with_a_session_are_explained() {
     insta::assert_snapshot!(pages.concat());
     assert_eq!(fs::read(folder.path().join("s.belljar")).unwrap(), bytes);
     assert_eq!(fs::read(folder.path().join("altered")).unwrap(), altered);
-    assert_eq!(names(&folder), ["altered", "empty", "notes.txt", "s.belljar", "short"]);
+    assert_eq!(names(&folder), ["altered", "empty", "notes.txt", "other", "s.belljar", "short"]);
     on(&folder, &["--image", "core", "-c", "x"]).exits(0);
 }
 

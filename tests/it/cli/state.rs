@@ -12,22 +12,78 @@ fn setup_is_done_once_and_doctor_agrees() {
 }
 
 #[test]
-fn doctor_says_how_to_mend_an_empty_cache_and_fills_nothing() {
-    let cache = folder(&[]);
-    let args = ["--cache", cache.path().to_str().unwrap(), "doctor"];
-    let ran = ran(&args).exits(1);
-    assert!(
-        ran.stdout.contains("missing") && ran.stdout.contains("belljar setup"),
-        "{}",
-        ran.stdout
+fn looking_at_an_empty_cache_says_how_to_fill_it_and_makes_nothing() {
+    let folder = folder(&[]);
+    for cache in [".", "new", "new/cache"] {
+        let ran = ran_in(folder.path(), &["--cache", cache, "doctor"]).exits(1);
+        assert!(
+            ran.stdout.contains("missing") && ran.stdout.contains("belljar setup"),
+            "{}",
+            ran.stdout
+        );
+        assert!(!ran.stdout.contains("bad"), "{}", ran.stdout);
+        ran_in(folder.path(), &["--cache", cache, "image", "list"]).exits(0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{cache}");
+    }
+}
+
+#[test]
+fn a_cache_that_is_no_directory_is_said() {
+    let folder = folder(&[("file", "")]);
+    let place = folder.path().join("file");
+    for command in [["run", "-c", "1"].as_slice(), &["image", "list"]] {
+        let ran = ran_in(folder.path(), &[&["--cache", "file"], command].concat()).exits(3);
+        let said = format!("error: {} is not a directory\nhint: ", place.display());
+        assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+    }
+    let ran = ran_in(folder.path(), &["--cache", "file", "doctor"]).exits(1);
+    assert!(ran.stdout.contains("is not a directory"), "{}", ran.stdout);
+}
+
+/// An image of one's own in a cache of the test's own: missing, and with a damaged recipe.
+#[test]
+fn doctor_says_how_to_mend_an_image_of_ones_own() {
+    let cache = crate::cache::copy_of_the_shared_one();
+    let folder = folder(&[("x.toml", "name = \"x\"\nbase = \"core\"\n")]);
+    let on_cache = |args: &[&str]| -> Ran {
+        let mut command = belljar();
+        command.env("BELLJAR_CACHE", cache.path()).current_dir(folder.path()).args(args);
+        command.output().unwrap().into()
+    };
+    let finding = || -> Value {
+        let findings = on_cache(&["doctor", "--json"]).exits(1).json()["findings"].clone();
+        findings.as_array().unwrap().iter().find(|f| f["what"] == "image x").unwrap().clone()
+    };
+    on_cache(&["image", "build", "x.toml"]).exits(0);
+    let [image, recipe] = ["images/x.image", "images/x.recipe"].map(|name| cache.path().join(name));
+    for suffix in ["image", "image.seal"] {
+        fs::remove_file(image.with_extension(suffix)).unwrap();
+    }
+    let found = finding();
+    assert_eq!(
+        (&found["state"], &found["mend"]),
+        (&json!("missing"), &json!("belljar setup --image x"))
     );
-    let bytes: u64 = fs::read_dir(cache.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().metadata().unwrap())
-        .filter(fs::Metadata::is_file)
-        .map(|metadata| metadata.len())
-        .sum();
-    assert_eq!(bytes, 0);
+    on_cache(&["setup", "--image", "x"]).exits(0);
+    assert!(image.exists());
+
+    fs::write(&recipe, "{\"recipe\"").unwrap();
+    let found = finding();
+    assert_eq!(
+        (&found["state"], &found["mend"]),
+        (&json!("bad"), &json!("belljar image build RECIPE.toml"))
+    );
+    let ran = on_cache(&["run", "--image", "x", "-c", "1"]).exits(3);
+    assert!(
+        ran.stderr
+            .contains("the recipe of image x in the cache cannot be read\nhint: build it again"),
+        "{}",
+        ran.stderr
+    );
+    let unknown = on_cache(&["run", "--image", "y", "-c", "1"]).exits(2).stderr;
+    assert!(!unknown.contains(", x\n"), "{unknown}");
+    on_cache(&["image", "remove", "x"]).exits(0);
+    assert!(!image.exists() && !recipe.exists());
 }
 
 #[test]
@@ -83,7 +139,7 @@ fn images_are_looked_at_without_an_engine() {
     assert!(page.contains("on first use"), "{page}");
     image(&["remove", "core"]).exits(0);
     image(&["inspect", "nonesuch"]).exits(2);
-    image(&["build", "examples/plotly.toml"]).exits(3);
+    image(&["build", "examples/plotly.toml"]).exits(2);
 }
 
 #[test]
@@ -93,6 +149,10 @@ fn an_image_is_built_used_and_removed() {
     let folder = folder(&[("cli-test.toml", recipe), ("bad.toml", "nam = \"x\"")]);
     let built = ran_in(folder.path(), &["image", "build", "cli-test.toml"]).exits(0);
     assert!(built.stderr.contains("--image cli-test"), "{}", built.stderr);
+    let told = "baking image cli-test, usually about 8 s\n";
+    assert!(built.stderr.starts_with(told), "{}", built.stderr);
+    let quiet = ran_in(folder.path(), &["image", "build", "cli-test.toml", "--quiet"]).exits(0);
+    assert_eq!(quiet.stderr, "");
     let used =
         ran(&["run", "--image", "cli-test", "-c", "import heapq; print(heapq.answer)"]).exits(0);
     assert_eq!(used.stdout, "42\n");
@@ -100,6 +160,34 @@ fn an_image_is_built_used_and_removed() {
     assert_eq!(removed.json(), json!({"removed": "cli-test"}));
     ran(&["image", "inspect", "cli-test"]).exits(2);
     ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
+}
+
+/// What the code of a recipe does is no failure of the engine.
+#[test]
+fn a_recipe_whose_code_fails_is_the_users_to_mend() {
+    let recipes = [
+        ("init = \"1/0\"", "its init failed:\nTraceback", "mend the recipe's init"),
+        ("imports = [\"csv\"]\ninit = \"x = (\"", "its init failed:\n", "mend the recipe's init"),
+        (
+            "imports = [\"torch\"]\ninit = \"x = 1\"",
+            "its imports failed:\n",
+            "the recipe's imports",
+        ),
+        ("warm_up = \"1/0\"", "its warm_up failed:\nTraceback", "mend the recipe's warm_up"),
+        (
+            "init = \"import os; os.open('a', os.O_CREAT | os.O_RDWR)\"",
+            "descriptors [",
+            "hint: close every file",
+        ),
+    ];
+    for (lines, what, hint) in recipes {
+        let recipe = format!("name = \"cli-bad\"\nbase = \"core\"\n{lines}\n");
+        let folder = folder(&[("bad.toml", &recipe)]);
+        let ran = ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
+        assert!(ran.stderr.contains("error: image cli-bad: "), "{}", ran.stderr);
+        assert!(ran.stderr.contains(what) && ran.stderr.contains(hint), "{}", ran.stderr);
+    }
+    ran(&["image", "inspect", "cli-bad"]).exits(2);
 }
 
 #[test]

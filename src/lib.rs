@@ -55,7 +55,7 @@ pub use guest::parse_frame;
 pub use images::{ImageInfo, Images};
 pub use instance::{InstanceError, OutputWatcher, Stream};
 pub use licences::{Licence, licences};
-pub use module::{ArtifactError, CodeError, SplitError};
+pub use module::{ArtifactError, CodeError, PassError, SplitError};
 pub use outcome::*;
 pub use pip::PipError;
 pub use policy::{Bounds, Refusal};

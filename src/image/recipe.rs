@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::cache::seal::hash_bytes;
-use crate::module::PINS;
+use crate::module::{PINS, pass_versions};
 
 /// The runner's modules in the order in which they are loaded, with their sources.
 pub(super) use sources::{BOOTSTRAP, MODULES};
@@ -144,11 +144,14 @@ impl Recipe {
         &self.text
     }
 
-    /// Names what the image depends on: the artifact, the runner, this recipe, and its base.
+    /// Names what the image depends on: the artifact and what is changed in it, the runner, this
+    /// recipe, and its base.
     pub(crate) fn key(&self, base: &str) -> String {
         let mut all = format!(
-            "{BAKERY}\n{base}\n{}\n{}\n{BOOTSTRAP}\n",
-            PINS.files.module.sha256, PINS.files.stdlib.sha256
+            "{BAKERY}\n{base}\n{}\n{}\n{}\n{BOOTSTRAP}\n",
+            PINS.files.module.sha256,
+            PINS.files.stdlib.sha256,
+            pass_versions()
         );
         for (name, source) in MODULES {
             all.push_str(name);

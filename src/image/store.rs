@@ -12,7 +12,7 @@ use super::{Image, ImageError, Manifest};
 use crate::cache::{Cache, CacheError, create_atomically};
 use crate::instance::Factory;
 use crate::memory::Strategy;
-use crate::module::{Artifact, split_artifact};
+use crate::module::{Artifact, PINS, pass_versions, split_artifact};
 use crate::progress::{Progress, Stage};
 
 /// Images by name.
@@ -175,7 +175,8 @@ impl ImageStore {
     /// The artifact's own memory, as an image.
     fn boot(&self) -> Result<Image, BakeError> {
         let path = self.shelf.path(BOOT)?;
-        let key = crate::module::PINS.files.module.sha256.clone();
+        let artifact = PINS.files.module.sha256.clone();
+        let key = format!("{artifact}\n{}", pass_versions());
         if let Some(image) = self.load_current(&path, &key)? {
             return Ok(image);
         }
@@ -187,7 +188,7 @@ impl ImageStore {
             imports: Vec::new(),
             packages: Vec::new(),
             package_dir: None,
-            artifact: key.clone(),
+            artifact,
             recipe: key,
             stack_pointer: split.stack_pointer,
             interrupt: None,

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 
 use wasmtime::{Engine, Module};
 
+use super::passes::PassError;
 use super::split::{Split, SplitError, split};
-use super::{Artifact, PINS, engine};
+use super::{Artifact, PINS, engine, passes};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::error::Hint;
 use crate::memory::Strategy;
@@ -24,6 +25,9 @@ pub enum CodeError {
     /// wasmtime does not run with this configuration on this host.
     #[error("wasmtime cannot be configured on this machine")]
     Engine(#[source] wasmtime::Error),
+    /// A pass cannot change the module.
+    #[error(transparent)]
+    Pass(#[from] PassError),
     /// The module cannot be split.
     #[error(transparent)]
     Split(#[from] SplitError),
@@ -72,9 +76,9 @@ impl Code {
             return Ok(code);
         }
         let _step = Step::begin(progress, Stage::Compile, "");
-        let native = engine
-            .precompile_module(&split_artifact(artifact)?.code)
-            .map_err(CodeError::Compile)?;
+        let code = passes::on_code(split_artifact(artifact)?.code)?;
+        let native = engine.precompile_module(&code).map_err(CodeError::Compile)?;
+        drop(code);
         cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
         drop(native);
@@ -114,11 +118,11 @@ impl Code {
     }
 }
 
-/// The artifact's module, split.
+/// The artifact's module, changed and split.
 pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
     let path = artifact.module();
     let wasm = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(split(&wasm)?)
+    Ok(split(&passes::on_module(wasm)?)?)
 }
 
 /// Where the compiled module for this machine is kept.
@@ -129,10 +133,11 @@ pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
 /// The directory in the cache.
 const DIRECTORY: &str = "code";
 
-/// Named after everything that the native code depends on: the module, and wasmtime's version,
-/// configuration, target and CPU features, which its compatibility hash covers.
+/// Named after everything that the native code depends on: the module, the passes over it, and
+/// wasmtime's version, configuration, target and CPU features, which its compatibility hash covers.
 fn path_for(cache: &Cache, engine: &Engine) -> PathBuf {
     let mut hasher = DefaultHasher::new();
+    passes::versions().hash(&mut hasher);
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let name = format!("{}-{:016x}.cwasm", &PINS.files.module.sha256[..16], hasher.finish());
     cache.path(DIRECTORY).join(name)

@@ -1,0 +1,55 @@
+//! Passes: what is changed in the module on its way from the artifact to the compiler.
+//!
+//! The module goes through [`WHOLE`], is split, and its code goes through [`CODE`]. Images hold the
+//! interpreter's memory, in which function pointers are slots of the table: a pass may renumber
+//! functions, but what stands in the table stays in its slot.
+
+use wasmparser::BinaryReaderError;
+
+/// A change of the module.
+struct Pass {
+    name: &'static str,
+    /// Raised with every change of what the pass makes: compiled code and images are named after it.
+    version: u32,
+    apply: fn(&[u8]) -> Result<Vec<u8>, PassError>,
+}
+
+/// On the whole module, with its names and its data, in this order.
+const WHOLE: &[Pass] = &[];
+
+/// On its code, which has neither, in this order.
+const CODE: &[Pass] = &[];
+
+/// A pass met what it cannot change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassError {
+    /// The module cannot be parsed.
+    #[error("the Python module cannot be parsed")]
+    Parse(#[from] BinaryReaderError),
+}
+
+/// Applies what concerns the whole module.
+pub(super) fn on_module(module: Vec<u8>) -> Result<Vec<u8>, PassError> {
+    apply(WHOLE, module)
+}
+
+/// Applies what concerns the code.
+pub(super) fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
+    apply(CODE, code)
+}
+
+fn apply(passes: &[Pass], mut module: Vec<u8>) -> Result<Vec<u8>, PassError> {
+    for pass in passes {
+        let started = std::time::Instant::now();
+        module = (pass.apply)(&module)?;
+        tracing::debug!(pass = pass.name, elapsed = ?started.elapsed(), "changed the module");
+    }
+    Ok(module)
+}
+
+/// Names all passes and their versions. Code and images depend on it.
+pub(crate) fn versions() -> String {
+    let passes = WHOLE.iter().chain(CODE);
+    passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
+}

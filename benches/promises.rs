@@ -122,29 +122,6 @@ impl belljar::OutputWatcher for Started {
     }
 }
 
-/// Whole processes, as a shell starts them.
-fn processes(c: &mut Criterion) {
-    let belljar = env!("CARGO_BIN_EXE_belljar");
-    let run = |program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args);
-        timed(|| command.output().expect("a program"))
-    };
-    let ours = ["run", "-c", "import pandas"];
-    promise(c, "process: belljar run -c 'import pandas'", ms(60.0), || run(belljar, &ours));
-    if run("python3", &["-c", "import pandas"]) > Duration::ZERO && has_pandas() {
-        let theirs = ["-c", "import pandas"];
-        promise(c, "reference: python3 -c 'import pandas'", ms(1_000.0), || {
-            run("python3", &theirs)
-        });
-    }
-}
-
-fn has_pandas() -> bool {
-    let found = Command::new("python3").args(["-c", "import pandas"]).status();
-    found.is_ok_and(|status| status.success())
-}
-
 /// Makes the data image again, in a cache of its own that shares artifact and code.
 fn baking(_: &mut Criterion) {
     let Some(cache) = copied_cache() else {
@@ -196,6 +173,6 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 criterion_group! {
     name = promises;
     config = Criterion::default().sample_size(50).without_plots();
-    targets = sandboxes, throughput, processes, idle_memory, baking
+    targets = sandboxes, throughput, idle_memory, baking
 }
 criterion_main!(promises);

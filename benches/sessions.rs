@@ -137,8 +137,8 @@ fn many(_: &mut Criterion) {
     const ALIVE: usize = 1_000;
     const SUSPENDED: usize = 10_000;
     let bounds = SessionBounds {
-        most: ALIVE + SUSPENDED,
-        most_awake: 2 * ALIVE,
+        max: ALIVE + SUSPENDED,
+        max_awake: 2 * ALIVE,
         suspend_after: Duration::from_hours(1),
         ..SessionBounds::default()
     };

@@ -4,13 +4,14 @@
 //! under a temporary name and renamed, and a [seal](seal) beside each file tells whether it is
 //! still the one that was written.
 
+pub(crate) mod pip;
 pub(crate) mod seal;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::Hint;
+use crate::hint::Hint;
 
 /// A failure of the cache directory.
 #[derive(Debug, thiserror::Error)]

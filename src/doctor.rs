@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::bakery::{Shelf, StoredImage};
 use crate::cache::{Cache, CacheError, seal};
-use crate::image::{ImageError, Shelf, StoredImage, inspect, verify};
+use crate::image::{ImageError, inspect, verify};
 use crate::module::{Artifact, PINS, code_file};
 
 /// One thing that was looked at.
@@ -46,7 +47,7 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
             return findings;
         }
     };
-    findings.push(place(cache.root()));
+    findings.push(check_directory(cache.root()));
     findings.push(artifact(&cache));
     findings.push(code(&cache));
     findings.extend(images(&cache));
@@ -70,7 +71,7 @@ fn platform() -> Finding {
 }
 
 /// Whether files can be made in the cache's directory, or the directory itself.
-fn place(root: &Path) -> Finding {
+fn check_directory(root: &Path) -> Finding {
     let there = root.ancestors().find(|place| place.exists()).unwrap_or(root);
     match tempfile::tempfile_in(there) {
         Ok(_) if there != root => {

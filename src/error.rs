@@ -3,20 +3,16 @@
 
 use std::path::PathBuf;
 
+use crate::api::policy::Refusal;
+use crate::bakery::BakeError;
 use crate::cache::CacheError;
-use crate::image::{BakeError, ImageError};
+use crate::hint::Hint;
+use crate::image::ImageError;
 use crate::instance::InstanceError;
 use crate::memory::MemoryError;
 use crate::module::{ArtifactError, CodeError};
-use crate::policy::Refusal;
 use crate::session::error::SessionError;
 use crate::workspace::WorkspaceError;
-
-/// What to do about an error, apart from what it says.
-pub(crate) trait Hint {
-    /// One line of advice, when there is some.
-    fn hint(&self) -> Option<String>;
-}
 
 /// The engine could not do what was asked.
 #[derive(Debug, thiserror::Error)]

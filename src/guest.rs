@@ -8,25 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::outcome::{DataFrameEntry, Table, Violation};
+use crate::api::policy::Plan;
+use crate::api::request::{Echo, FigureFormat, Rules};
 use crate::hex;
 use crate::instance::{Answer, Control, Host, WORKSPACE_PATH};
-use crate::outcome::{DataFrameEntry, Table, Violation};
-use crate::policy::Plan;
-use crate::request::{Echo, FigureFormat, Rules};
 
 /// The protocol's version; the runner refuses another.
 const VERSION: u32 = 1;
 
 // Bounds on what a guest's frames may make the host keep.
-const MOST_PLOTS: usize = 1_000;
-const MOST_DATAFRAMES: usize = 200;
-const MOST_WARNINGS: usize = 100;
+const MAX_PLOTS: usize = 1_000;
+const MAX_DATAFRAMES: usize = 200;
+const MAX_WARNINGS: usize = 100;
 /// Of the frames of all dataframes together, in bytes.
-const MOST_DATAFRAME_BYTES: usize = 4 << 20;
+const MAX_DATAFRAME_BYTES: usize = 4 << 20;
 /// Of a status, with its message and traceback.
-const MOST_STATUS_BYTES: usize = 1 << 20;
+const MAX_STATUS_BYTES: usize = 1 << 20;
 /// Of a frame that holds one path or one message.
-const MOST_LINE_BYTES: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 /// What a value's frame may have beside the value itself.
 const VALUE_FRAME: usize = 256;
 
@@ -305,10 +305,10 @@ impl Transcript {
             return Noted::Foreign;
         }
         let most = match opcode {
-            b's' => MOST_STATUS_BYTES,
+            b's' => MAX_STATUS_BYTES,
             b'v' => value_bytes.saturating_add(VALUE_FRAME),
-            b'd' => MOST_DATAFRAME_BYTES.saturating_sub(self.dataframe_bytes),
-            _ => MOST_LINE_BYTES,
+            b'd' => MAX_DATAFRAME_BYTES.saturating_sub(self.dataframe_bytes),
+            _ => MAX_LINE_BYTES,
         };
         if payload.len() > most {
             self.dataframes_cut |= opcode == b'd';
@@ -329,7 +329,7 @@ impl Transcript {
             }
             b'p' => {
                 let PlotFrame { path } = serde_json::from_slice(payload).ok()?;
-                if self.plots.len() < MOST_PLOTS && !self.plots.contains(&path) {
+                if self.plots.len() < MAX_PLOTS && !self.plots.contains(&path) {
                     self.plots.push(path);
                 }
             }
@@ -344,7 +344,7 @@ impl Transcript {
             }
             b'w' => {
                 let WarningFrame { message } = serde_json::from_slice(payload).ok()?;
-                if self.warnings.len() < MOST_WARNINGS {
+                if self.warnings.len() < MAX_WARNINGS {
                     self.warnings.push(message);
                 }
             }
@@ -362,7 +362,7 @@ impl Transcript {
 
     fn note_dataframe(&mut self, frame: DataFrameFrame) {
         self.dataframes_cut |= frame.truncated;
-        if self.dataframes.len() >= MOST_DATAFRAMES {
+        if self.dataframes.len() >= MAX_DATAFRAMES {
             self.dataframes_cut = true;
             return;
         }

@@ -1,24 +1,15 @@
-//! Images: the states that sandboxes start from.
+//! Images as files: the states that sandboxes start from.
 
-mod bake;
-mod choose;
 mod format;
-mod recipe;
-mod shelf;
-mod store;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use bake::BakeError;
-pub(crate) use choose::{BUILT_IN, choose};
 pub use format::{InterruptAddresses, Manifest, Reserved};
-pub(crate) use shelf::{Shelf, StoredImage};
-pub(crate) use store::ImageStore;
 
 use crate::cache::{CacheError, create_sealed, seal};
-use crate::error::Hint;
+use crate::hint::Hint;
 use crate::memory::{MemoryError, Source, Strategy};
 
 /// An image file cannot be used.

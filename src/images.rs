@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::bakery::{Shelf, StoredImage};
 use crate::cache::Cache;
 use crate::doctor::file_size;
 use crate::error::Error;
-use crate::image::{Manifest, Shelf, StoredImage};
+use crate::image::Manifest;
 
 /// An image, as it is listed.
 #[derive(Clone, Debug)]

@@ -35,7 +35,7 @@ pub(crate) use quota::Quota;
 pub(crate) use roots::WORKSPACE_PATH;
 
 use self::roots::{MountPoint, TEMPORARY_FD, WORKSPACE_FD};
-use crate::error::Hint;
+use crate::hint::Hint;
 use crate::image::{Image, InterruptAddresses};
 #[cfg(target_os = "linux")]
 use crate::memory::{Creator, Pool, Slot};
@@ -344,7 +344,7 @@ impl Instance {
 #[derive(Debug)]
 struct Limiter {
     image: usize,
-    most: usize,
+    max: usize,
     peak: u64,
     refused: bool,
     /// Growing to the image's size is not the guest's doing.
@@ -352,13 +352,13 @@ struct Limiter {
 }
 
 /// The heap of wasm exceptions may become this large, in bytes.
-const MOST_EXCEPTIONS: usize = 16 << 20;
+const MAX_EXCEPTIONS: usize = 16 << 20;
 
 impl Limiter {
     fn new(image: usize, above: u64) -> Self {
         Self {
             image,
-            most: image.saturating_add(usize::try_from(above).unwrap_or(usize::MAX)),
+            max: image.saturating_add(usize::try_from(above).unwrap_or(usize::MAX)),
             peak: 0,
             refused: false,
             armed: false,
@@ -378,9 +378,9 @@ impl ResourceLimiter for Limiter {
         }
         if current < self.image {
             // Not the linear memory, which is never smaller than its image: the exceptions' heap.
-            return Ok(desired <= MOST_EXCEPTIONS);
+            return Ok(desired <= MAX_EXCEPTIONS);
         }
-        if desired > self.most {
+        if desired > self.max {
             self.refused = true;
             return Ok(false);
         }

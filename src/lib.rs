@@ -22,46 +22,42 @@
 //! What code does wrong is data in the [`Outcome`]; an [`Error`] means that the engine failed.
 #![deny(unsafe_code, missing_docs)]
 
+mod api;
+mod bakery;
 mod cache;
 pub mod doctor;
-mod engine;
 mod error;
 mod guest;
 mod hex;
+mod hint;
 pub mod image;
 mod images;
 mod instance;
-mod licences;
-mod live;
+mod licenses;
 pub mod memory;
 mod module;
-mod outcome;
-mod pip;
-mod policy;
 pub mod progress;
-mod report;
-mod request;
 mod run;
 mod runtime;
 mod session;
-mod verdict;
-mod wire;
+mod shared;
 mod workspace;
 
+pub use api::json::*;
+pub use api::outcome::*;
+pub use api::policy::{Bounds, Refusal};
+pub use api::request::*;
+pub use bakery::{BakeError, RecipeError};
 pub use cache::CacheError;
+pub use cache::pip::PipError;
 pub use error::Error;
 #[doc(hidden)]
 pub use guest::parse_frame;
 pub use images::{ImageInfo, Images};
 pub use instance::{InstanceError, OutputWatcher, Stream};
-pub use licences::{Licence, licences};
+pub use licenses::{License, licenses};
 pub use module::{ArtifactError, CodeError, PassError, SplitError};
-pub use outcome::*;
-pub use pip::PipError;
-pub use policy::{Bounds, Refusal};
-pub use request::*;
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::*;
-pub use wire::*;
 pub use workspace::WorkspaceError;

@@ -5,7 +5,7 @@
 
 pub(crate) mod artifact;
 mod code;
-mod engine;
+mod config;
 mod passes;
 mod split;
 

@@ -1,18 +1,22 @@
 //! One run, from plan to outcome.
 
+pub(crate) mod interpreter;
+pub(crate) mod report;
+pub(crate) mod verdict;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::api::outcome::{Outcome, Violation};
+use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::image::Image;
 use crate::instance::{Factory, OutputWatcher};
-use crate::live::{Live, Seen, Terms, entropy};
-use crate::outcome::{Outcome, Violation};
-use crate::policy::Plan;
-use crate::report::{Artifacts, blank, fail, fill};
-use crate::verdict;
+use crate::run::interpreter::{Interpreter, Observed, Terms, entropy};
+use crate::run::report::{Artifacts, blank, fail, fill};
+use crate::shared::on_blocking_thread;
 use crate::workspace::{self, Copies, Workspace, Workspaces};
 
 /// A finished run: its outcome, and its workspace, which is removed when this is dropped.
@@ -73,8 +77,6 @@ pub struct CheckReport {
     pub missing_imports: Vec<String>,
 }
 
-const BLOCKING: &str = "use a thread that may block";
-
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
     let mut workspace = tools.workspaces.create(&plan.request.files)?;
@@ -84,16 +86,16 @@ pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
         return Ok(Run { outcome, workspace });
     }
     let order = RunOrder::new(&plan, entropy(plan.request.deterministic.as_ref())?, false);
-    let seen = execute(&tools, &plan, order, &workspace).await?;
-    fill(&mut outcome, &plan, &seen);
-    if seen.touched {
-        let (named, capture) = (seen.transcript.plots, plan.request.capture);
-        let listing = tokio::task::spawn_blocking(move || {
+    let observed = execute(&tools, &plan, order, &workspace).await?;
+    fill(&mut outcome, &plan, &observed);
+    if observed.touched {
+        let (named, capture) = (observed.transcript.plots, plan.request.capture);
+        let artifacts;
+        (workspace, artifacts) = on_blocking_thread(move || {
             let artifacts = Artifacts::of(&workspace, &named, &capture);
             (workspace, artifacts)
-        });
-        let artifacts;
-        (workspace, artifacts) = listing.await.map_err(Error::system(BLOCKING))?;
+        })
+        .await?;
         artifacts?.put_into(&mut outcome);
     } else {
         workspace.declare_unused();
@@ -105,8 +107,8 @@ pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
 pub(crate) async fn check(tools: Tools<'_>, plan: Plan) -> Result<CheckReport, Error> {
     let workspace = tools.workspaces.create(&[])?;
     let order = RunOrder::new(&plan, entropy(None)?, false).checking();
-    let seen = execute(&tools, &plan, order, &workspace).await?;
-    let failure = seen.judge(&plan);
+    let observed = execute(&tools, &plan, order, &workspace).await?;
+    let failure = observed.judge(&plan);
     let violations = match failure {
         Some(failure) if failure.detail.violations.is_empty() => vec![Violation {
             message: failure.error,
@@ -115,7 +117,7 @@ pub(crate) async fn check(tools: Tools<'_>, plan: Plan) -> Result<CheckReport, E
         Some(failure) => failure.detail.violations,
         None => Vec::new(),
     };
-    let missing = seen.transcript.value.unwrap_or_default();
+    let missing = observed.transcript.value.unwrap_or_default();
     Ok(CheckReport {
         violations,
         missing_imports: serde_json::from_value(missing).unwrap_or_default(),
@@ -128,7 +130,7 @@ async fn execute(
     plan: &Plan,
     order: RunOrder,
     workspace: &Workspace,
-) -> Result<Seen, Error> {
+) -> Result<Observed, Error> {
     let started = Instant::now();
     let terms = Terms {
         image: tools.image,
@@ -138,6 +140,6 @@ async fn execute(
         quota: (plan.bounds.workspace, plan.bounds.files),
         deterministic: plan.request.deterministic.as_ref(),
     };
-    let mut live = Live::start(tools.factory, terms, workspace, None).await?;
-    live.run(plan, order, tools.watcher.clone(), started).await
+    let mut interpreter = Interpreter::start(tools.factory, terms, workspace, None).await?;
+    interpreter.run(plan, order, tools.watcher.clone(), started).await
 }

@@ -7,19 +7,20 @@ use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
+use crate::api::policy::{Bounds, resolve};
+use crate::api::request::{Mount, Policy, Request, Rules};
+use crate::bakery::ImageStore;
 use crate::cache::Cache;
-use crate::engine::Engine;
 use crate::error::Error;
-use crate::image::{Image, ImageStore};
+use crate::image::Image;
 use crate::images::{ImageInfo, Images};
 use crate::instance::{Factory, OutputWatcher};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
-use crate::policy::{Bounds, resolve};
 use crate::progress::{Progress, Silent};
-use crate::request::{Mount, Policy, Request, Rules};
 use crate::run::{self, CheckReport, Run, Tools};
 use crate::session::{Session, SessionBounds, SessionOptions, Sessions};
+use crate::shared::Engine;
 use crate::workspace::Workspaces;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
@@ -169,7 +170,7 @@ impl RuntimeBuilder {
         });
         let artifact = Artifact::ensure(&cache, wheel.as_deref(), &*self.progress)?;
         let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
-        let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MOST_IDLE))?;
+        let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MAX_IDLE))?;
         let images = ImageStore::new(cache, artifact, self.strategy, self.progress);
         let temp_dir = self.temp_dir.unwrap_or_else(std::env::temp_dir);
         let engine = Engine::new(
@@ -188,7 +189,7 @@ impl RuntimeBuilder {
 }
 
 /// Idle memories that are kept for reuse, each of 1 to 16 MiB.
-const MOST_IDLE: usize = 16;
+const MAX_IDLE: usize = 16;
 
 impl Runtime {
     /// Starts building a runtime.
@@ -254,7 +255,7 @@ impl Runtime {
         let engine = &self.engine;
         let request = Request::new(code).policy(Policy::Custom(rules.clone())).image("core");
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        let _place = engine.place().await?;
+        let _permit = engine.admit().await?;
         let image = engine.image(&plan.request.image, code).await?;
         run::check(self.tools(&image, None), plan).await
     }
@@ -362,7 +363,7 @@ impl Runtime {
     ) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        let _place = engine.place().await?;
+        let _permit = engine.admit().await?;
         let image = engine.image(&plan.request.image, &plan.request.code).await?;
         run::run(self.tools(&image, watcher), plan).await
     }

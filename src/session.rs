@@ -9,26 +9,30 @@ mod context;
 mod core;
 pub(crate) mod error;
 mod history;
+mod info;
 mod options;
+mod past;
 mod registry;
 mod state;
+mod storage;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::context::Context;
 use self::core::Core;
+use crate::api::outcome::{FileEntry, Outcome};
+use crate::api::policy::Bounds;
+use crate::api::request::Request;
 use crate::error::Error;
 use crate::instance::OutputWatcher;
-use crate::outcome::{FileEntry, Outcome};
-use crate::policy::Bounds;
-use crate::request::Request;
 
 pub use checkpoint::parse_checkpoint;
 pub use error::SessionError;
 pub use history::HistoryEntry;
+pub use info::{SessionInfo, SessionStatus};
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
-pub use registry::{SessionInfo, SessionStatus, Sessions};
+pub use registry::Sessions;
 
 /// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same
 /// session, which lives until it is [closed](Self::close), or the runtime is gone.
@@ -177,7 +181,8 @@ impl Session {
     /// When the file cannot be written.
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
         let mut core = self.lock().await?;
-        checkpoint::save(&self.inner.context, &mut core, path.into()).await
+        let frozen = core.freeze(&self.inner.context).await?;
+        checkpoint::save(frozen, path.into()).await
     }
 
     /// Writes the session to `writer`, in the format of [`checkpoint`](Self::checkpoint).
@@ -190,7 +195,8 @@ impl Session {
         writer: impl std::io::Write + Send + 'static,
     ) -> Result<(), Error> {
         let mut core = self.lock().await?;
-        checkpoint::stream(&self.inner.context, &mut core, writer).await
+        let frozen = core.freeze(&self.inner.context).await?;
+        checkpoint::stream(frozen, writer).await
     }
 
     /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
@@ -237,7 +243,7 @@ impl Session {
     /// all of them.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
-        self.inner.context.ground.bounds
+        self.inner.context.fixed.bounds
     }
 
     /// Checks a request as [`run`](Self::run) does, without running it.
@@ -290,14 +296,16 @@ impl Inner {
         let Ok(mut core) = self.core.try_lock() else {
             return false;
         };
-        match checkpoint::suspend(&self.context, &core) {
-            Ok(Some(suspended)) => {
+        let Some(frozen) = core.freeze_in_memory(&self.context) else {
+            return true;
+        };
+        match checkpoint::suspend(&self.context, &frozen) {
+            Ok(suspended) => {
                 core.suspend(suspended);
                 tracing::debug!(session = self.context.id, "a session was suspended");
                 self.context.note_in_memory(false);
                 true
             }
-            Ok(None) => true,
             Err(error) => {
                 // It stays in memory, and nothing is lost.
                 tracing::warn!(session = self.context.id, %error, "a session cannot be suspended");

@@ -18,8 +18,8 @@ use cap_std::fs::{Dir, Metadata};
 pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
 pub(crate) use self::copies::Copies;
 use self::folder::Folder;
-use crate::error::Hint;
-use crate::request::{Content, InputFile};
+use crate::api::request::{Content, InputFile};
+use crate::hint::Hint;
 
 /// A run's directory cannot be made, filled or read.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ pub(crate) struct Workspaces {
 }
 
 /// The most unused directories that are kept.
-const MOST_UNUSED: usize = 32;
+const MAX_UNUSED: usize = 32;
 
 impl Workspaces {
     /// Workspaces under `parent`.
@@ -112,7 +112,7 @@ impl Workspaces {
             before: Snapshot::new(),
         };
         for file in files {
-            workspace.place(file)?;
+            workspace.put(file)?;
         }
         if !files.is_empty() {
             workspace.before = workspace.snapshot()?;
@@ -148,7 +148,7 @@ impl Drop for Workspace {
             return;
         };
         let mut unused = self.home.lock();
-        if unused.len() < MOST_UNUSED {
+        if unused.len() < MAX_UNUSED {
             unused.push(folder);
         }
     }
@@ -206,9 +206,9 @@ impl Workspace {
 
     /// Places further files, before a further run; what is there then is not new to it. Returns
     /// their bytes and their number.
-    pub(crate) fn place_all(&mut self, files: &[InputFile]) -> Result<(u64, u64), WorkspaceError> {
+    pub(crate) fn put_all(&mut self, files: &[InputFile]) -> Result<(u64, u64), WorkspaceError> {
         for file in files {
-            self.place(file)?;
+            self.put(file)?;
         }
         self.look()?;
         let placed = files.iter().filter_map(|file| self.before.get(&file.path));
@@ -248,7 +248,7 @@ impl Workspace {
         folder.keep()
     }
 
-    fn place(&self, file: &InputFile) -> Result<(), WorkspaceError> {
+    fn put(&self, file: &InputFile) -> Result<(), WorkspaceError> {
         let path = Path::new(&file.path);
         if let Some(parent) = path.parent() {
             self.dir().create_dir_all(parent).map_err(failed("create the directory of", path))?;
@@ -337,9 +337,9 @@ fn identity(meta: &Metadata) -> FileIdentity {
 }
 
 /// Reads a file of a workspace, at most `most` bytes of it.
-pub(crate) fn read(workspace: &Workspace, path: &str, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(workspace: &Workspace, path: &str, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    workspace.open(path)?.take(most).read_to_end(&mut bytes)?;
+    workspace.open(path)?.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

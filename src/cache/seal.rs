@@ -26,7 +26,7 @@ struct Seal {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
     size: u64,
-    place: (u64, u64),
+    device_inode: (u64, u64),
     modified_ns: i128,
     changed_ns: i128,
 }
@@ -136,7 +136,7 @@ impl Identity {
         let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
         Self {
             size: meta.len(),
-            place: (meta.dev(), meta.ino()),
+            device_inode: (meta.dev(), meta.ino()),
             modified_ns: ns(meta.mtime(), meta.mtime_nsec()),
             changed_ns: ns(meta.ctime(), meta.ctime_nsec()),
         }
@@ -148,7 +148,7 @@ impl Identity {
     fn from_metadata(meta: &fs::Metadata) -> Self {
         Self {
             size: meta.len(),
-            place: (0, 0),
+            device_inode: (0, 0),
             modified_ns: -1,
             changed_ns: i128::from(std::process::id()),
         }

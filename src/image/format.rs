@@ -17,9 +17,9 @@ const VERSION: u32 = 1;
 /// Magic, version, manifest length, memory offset, memory length, two hashes.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 32 + 32;
 /// A manifest is a page or two of JSON.
-const MOST_MANIFEST: usize = 1 << 20;
+const MAX_MANIFEST: usize = 1 << 20;
 /// The largest 32-bit memory.
-const MOST_MEMORY: u64 = 1 << 32;
+const MAX_MEMORY: u64 = 1 << 32;
 /// Memory is stored sparse in blocks of this size, which divides a page.
 const BLOCK: usize = 4096;
 const BLOCK_STEP: i64 = 4096;
@@ -134,7 +134,7 @@ pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<H
     let memory_length = u64::from_le_bytes(take(&mut fields));
     let memory_sha256 = take(&mut fields);
     let expected: [u8; 32] = take(&mut fields);
-    if manifest_length > MOST_MANIFEST {
+    if manifest_length > MAX_MANIFEST {
         return Err(bad("its manifest is too long"));
     }
     let mut manifest = vec![0; manifest_length];
@@ -147,7 +147,7 @@ pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<H
         || memory_offset < (HEADER + manifest_length) as u64
         || memory_length == 0
         || memory_length % page != 0
-        || memory_length > MOST_MEMORY
+        || memory_length > MAX_MEMORY
         || memory_offset.checked_add(memory_length) != Some(size)
     {
         return Err(bad("its memory is not where its header says"));

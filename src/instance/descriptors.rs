@@ -210,7 +210,7 @@ impl State {
 
     /// The number of the file at a path, as the system interface gives it.
     async fn number_of(&mut self, path: &str) -> Option<u64> {
-        let (fd, name) = roots::place(path, &self.mounts);
+        let (fd, name) = roots::split(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).ok()?;
         let found = p1::path_filestat_get(
@@ -350,7 +350,7 @@ impl State {
 
     /// Takes a file's name away.
     async fn remove(&mut self, path: &str) -> Result<(), InstanceError> {
-        let (fd, name) = roots::place(path, &self.mounts);
+        let (fd, name) = roots::split(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let length = i32::try_from(name.len()).unwrap_or(i32::MAX);
         let removed =
@@ -365,7 +365,7 @@ impl State {
         rights: i64,
         flags: i32,
     ) -> Result<i32, InstanceError> {
-        let (fd, name) = roots::place(path, &self.mounts);
+        let (fd, name) = roots::split(path, &self.mounts);
         let mut scratch = Scratch::new(name.as_bytes());
         let opened = p1::path_open(
             &mut self.wasi,

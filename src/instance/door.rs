@@ -5,9 +5,9 @@ use wasmtime::{Caller, Extern, Linker, Memory};
 use super::State;
 
 /// The largest frame that a guest may send, in bytes.
-const MOST_FRAME: usize = 16 << 20;
+const MAX_FRAME: usize = 16 << 20;
 /// The most frames that a guest may send in one run.
-const MOST_FRAMES: u64 = 100_000;
+const MAX_FRAMES: u64 = 100_000;
 
 // What the guest's door module makes of the return value.
 const ANSWERED: i32 = 0;
@@ -57,7 +57,7 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
     let start = at as usize;
     let frame = start
         .checked_add(length as usize)
-        .filter(|_| length as usize <= MOST_FRAME && state.frames <= MOST_FRAMES)
+        .filter(|_| length as usize <= MAX_FRAME && state.frames <= MAX_FRAMES)
         .and_then(|end| bytes.get(start..end));
     match frame {
         Some(frame) => state.host.answer(frame, bytes),

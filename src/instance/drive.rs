@@ -100,7 +100,7 @@ impl Instance {
     }
 
     /// Copies bytes into memory that the guest allocates, and returns their address.
-    pub(crate) async fn place(&mut self, bytes: &[u8]) -> Result<u32, InstanceError> {
+    pub(crate) async fn copy_in(&mut self, bytes: &[u8]) -> Result<u32, InstanceError> {
         let failed = |e: wasmtime::Error| InstanceError::Start(e);
         let length = u32::try_from(bytes.len()).map_err(|e| failed(e.into()))?;
         let at = self.allocate.call_async(&mut self.store, length).await.map_err(failed)?;
@@ -113,8 +113,8 @@ impl Instance {
             // The guest frees the source that it was given.
             let (at, length) = match (turn, self.run_source.take()) {
                 (Turn::Run, Some(at)) => (at, RUN.len()),
-                (Turn::Run, None) => (self.place(RUN.as_bytes()).await?, RUN.len()),
-                (Turn::Source(source), _) => (self.place(source.as_bytes()).await?, source.len()),
+                (Turn::Run, None) => (self.copy_in(RUN.as_bytes()).await?, RUN.len()),
+                (Turn::Source(source), _) => (self.copy_in(source.as_bytes()).await?, source.len()),
             };
             // `place` has found that the length fits.
             let length = u32::try_from(length).unwrap_or(u32::MAX);

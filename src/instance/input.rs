@@ -23,9 +23,9 @@ impl Input {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bytes.into();
     }
 
-    fn take(&self, most: usize) -> Bytes {
+    fn take(&self, max: usize) -> Bytes {
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let length = left.len().min(most);
+        let length = left.len().min(max);
         left.split_to(length)
     }
 }

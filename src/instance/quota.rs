@@ -10,10 +10,10 @@ use std::io;
 use crate::workspace::Tree;
 
 /// Descriptors that a guest may hold open at once.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN: usize = 256;
 /// How far below its preopened directory a name may lie: deeper trees and longer paths are a
 /// burden to every tool of the host, those that clean up after a run included.
-const MOST_DEPTH: Depth = Depth {
+const MAX_DEPTH: Depth = Depth {
     parts: 64,
     bytes: 2048,
 };
@@ -22,8 +22,8 @@ const MOST_DEPTH: Depth = Depth {
 #[derive(Debug)]
 pub(crate) struct Quota {
     roots: Vec<(i32, Tree)>,
-    most_bytes: u64,
-    most_files: u64,
+    max_bytes: u64,
+    max_files: u64,
     bytes: u64,
     files: u64,
     open: HashMap<i32, Opened>,
@@ -76,7 +76,7 @@ impl Depth {
     }
 
     pub(super) fn is_allowed(self) -> bool {
-        self.parts <= MOST_DEPTH.parts && self.bytes <= MOST_DEPTH.bytes
+        self.parts <= MAX_DEPTH.parts && self.bytes <= MAX_DEPTH.bytes
     }
 }
 
@@ -108,8 +108,8 @@ impl Quota {
     pub(crate) fn new(roots: Vec<(i32, Tree)>, bytes: u64, files: u64, there: (u64, u64)) -> Self {
         Self {
             roots,
-            most_bytes: bytes.saturating_add(there.0),
-            most_files: files.saturating_add(there.1),
+            max_bytes: bytes.saturating_add(there.0),
+            max_files: files.saturating_add(there.1),
             bytes: there.0,
             files: there.1,
             open: HashMap::new(),
@@ -122,8 +122,8 @@ impl Quota {
     /// Begins a further run, whose host placed so many bytes and files.
     pub(super) fn begin(&mut self, placed: (u64, u64)) {
         self.touched = false;
-        self.most_bytes = self.most_bytes.saturating_add(placed.0);
-        self.most_files = self.most_files.saturating_add(placed.1);
+        self.max_bytes = self.max_bytes.saturating_add(placed.0);
+        self.max_files = self.max_files.saturating_add(placed.1);
         self.bytes = self.bytes.saturating_add(placed.0);
         self.files = self.files.saturating_add(placed.1);
     }
@@ -139,14 +139,14 @@ impl Quota {
     }
 
     /// The largest size that a file may have.
-    pub(super) fn most_bytes(&self) -> u64 {
-        self.most_bytes
+    pub(super) fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     /// Allows a file to grow by `bytes`, if that fits.
     pub(super) fn grow(&mut self, bytes: u64) -> bool {
         self.touch();
-        let sum = self.bytes.checked_add(bytes).filter(|sum| *sum <= self.most_bytes);
+        let sum = self.bytes.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
         self.bytes = sum.unwrap_or(self.bytes);
         sum.is_some()
     }
@@ -154,10 +154,10 @@ impl Quota {
     /// Allows another file or directory, if need be after measuring again.
     pub(super) fn create(&mut self) -> io::Result<bool> {
         self.touch();
-        if self.files >= self.most_files {
+        if self.files >= self.max_files {
             self.measure(0)?;
         }
-        let fits = self.files < self.most_files;
+        let fits = self.files < self.max_files;
         if fits {
             self.files += 1;
         }
@@ -183,7 +183,7 @@ impl Quota {
 
     /// Whether another descriptor may be opened.
     pub(super) fn may_open(&self) -> bool {
-        self.open.len() < MOST_OPEN
+        self.open.len() < MAX_OPEN
     }
 
     pub(super) fn opened(&mut self, fd: i32, depth: Depth, path: String) {

@@ -63,7 +63,7 @@ pub(super) fn path_of(fd: i32, mounts: &[MountPoint]) -> Option<&str> {
 }
 
 /// The directory that an absolute path lies in, and the path from there.
-pub(super) fn place<'a>(path: &'a str, mounts: &[MountPoint]) -> (i32, &'a str) {
+pub(super) fn split<'a>(path: &'a str, mounts: &[MountPoint]) -> (i32, &'a str) {
     let inside = |(root, fd): (&str, i32)| {
         let rest = below(path, root.trim_end_matches('/'))?;
         Some((root.len(), fd, if rest.is_empty() { "." } else { rest }))

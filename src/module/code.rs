@@ -12,9 +12,9 @@ use wasmtime::{Engine, Module};
 
 use super::passes::PassError;
 use super::split::{Split, SplitError, split};
-use super::{Artifact, PINS, engine, passes};
+use super::{Artifact, PINS, config, passes};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
-use crate::error::Hint;
+use crate::hint::Hint;
 use crate::memory::Strategy;
 use crate::progress::{Progress, Stage, Step};
 
@@ -66,7 +66,7 @@ impl Code {
         strategy: Strategy,
         progress: &dyn Progress,
     ) -> Result<Self, CodeError> {
-        let engine = engine::engine(strategy).map_err(CodeError::Engine)?;
+        let engine = config::engine(strategy).map_err(CodeError::Engine)?;
         let path = path_for(cache, &engine);
         if let Some(code) = Self::load(&engine, &path)? {
             return Ok(code);
@@ -127,7 +127,7 @@ pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
 
 /// Where the compiled module for this machine is kept.
 pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
-    Ok(path_for(cache, &engine::engine(Strategy::default()).map_err(CodeError::Engine)?))
+    Ok(path_for(cache, &config::engine(Strategy::default()).map_err(CodeError::Engine)?))
 }
 
 /// The directory in the cache.

@@ -10,16 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::read::Opened;
+pub(super) use self::write::Frozen;
 use super::SessionError;
 use super::context::Context;
-use super::core::{Core, Past};
-use super::options::Ground;
-use super::registry::Keeping;
+
+use super::options::FixedSettings;
+use super::past::Past;
+use super::storage::Storage;
+use crate::api::policy::Bounds;
+use crate::api::request::{ImageChoice, Mount};
 use crate::cache::create_atomically;
 use crate::error::Error;
 use crate::image::Image;
-use crate::policy::Bounds;
-use crate::request::{ImageChoice, Mount};
+use crate::shared::on_blocking_thread;
 
 /// A session on the disk, removed from there when dropped.
 pub(super) struct Suspended {
@@ -37,21 +40,18 @@ impl Suspended {
     /// Reads it back.
     pub(super) async fn read(&self, context: &Context) -> Result<Past, Error> {
         let opened = open(&self.path).await?;
-        let keeping = Arc::clone(&context.keeping);
-        let (image, mounts) = (Arc::clone(&context.image), context.ground.mounts.clone());
+        let storage = Arc::clone(&context.storage);
+        let (image, mounts) = (Arc::clone(&context.image), context.fixed.mounts.clone());
         // What this process wrote may be as large as it is.
         let bounds = (context.engine.ceilings, u64::MAX);
-        Ok(opened.read(image, mounts, keeping, bounds).await?.past)
+        Ok(opened.read(image, mounts, storage, bounds).await?.past)
     }
 }
 
-/// Writes a session to the runtime's own directory; `None` when it is there already. It blocks.
-pub(super) fn suspend(context: &Context, core: &Core) -> Result<Option<Suspended>, Error> {
-    let Some(frozen) = write::Frozen::of(context, core) else {
-        return Ok(None);
-    };
+/// Writes a session to the runtime's own directory. It blocks.
+pub(super) fn suspend(context: &Context, frozen: &Frozen) -> Result<Suspended, Error> {
     let suspended = Suspended {
-        path: context.keeping.spool.path(),
+        path: context.storage.spool.path(),
     };
     let failed = io("write", &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
@@ -60,12 +60,11 @@ pub(super) fn suspend(context: &Context, core: &Core) -> Result<Option<Suspended
         file.flush()
     });
     written.map_err(failed)?;
-    Ok(Some(suspended))
+    Ok(suspended)
 }
 
 /// Writes a session to `path`, all at once.
-pub(super) async fn save(context: &Context, core: &mut Core, path: PathBuf) -> Result<(), Error> {
-    let frozen = frozen(context, core).await?;
+pub(super) async fn save(frozen: Frozen, path: PathBuf) -> Result<(), Error> {
     let path = std::path::absolute(&path).unwrap_or(path);
     blocking(move || {
         let written = create_atomically(&path, |file| {
@@ -80,11 +79,9 @@ pub(super) async fn save(context: &Context, core: &mut Core, path: PathBuf) -> R
 
 /// Writes a session to `writer`.
 pub(super) async fn stream(
-    context: &Context,
-    core: &mut Core,
+    frozen: Frozen,
     mut writer: impl Write + Send + 'static,
 ) -> Result<(), Error> {
-    let frozen = frozen(context, core).await?;
     blocking(move || {
         let written = frozen.write(&mut writer).and_then(|()| writer.flush());
         Ok(written.map_err(io("write", Path::new("(a writer)")))?)
@@ -111,7 +108,7 @@ pub(super) struct Checkpoint {
 
 /// What a checkpoint holds.
 pub(super) struct Read {
-    pub ground: Ground,
+    pub fixed: FixedSettings,
     pub past: Past,
     pub execution: u64,
     pub fuel: u64,
@@ -123,30 +120,25 @@ impl Checkpoint {
         &self.opened.image
     }
 
-    /// Reads everything, for a runtime that allows at most `ceilings`, and `most` bytes of memory
+    /// Reads everything, for a runtime that allows at most `ceilings`, and `max` bytes of memory
     /// and files.
     pub(super) async fn read(
         self,
         image: Arc<Image>,
         mounts: Vec<Mount>,
-        keeping: Arc<Keeping>,
-        (ceilings, most): (Bounds, u64),
+        storage: Arc<Storage>,
+        (ceilings, max): (Bounds, u64),
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || opened.read(&image, mounts, &keeping, (&ceilings, most), &path)).await
+        blocking(move || opened.read(&image, mounts, &storage, (&ceilings, max), &path)).await
     }
-}
-
-async fn frozen(context: &Context, core: &mut Core) -> Result<write::Frozen, Error> {
-    core.past(context).await?;
-    Ok(write::Frozen::of(context, core).expect("its states have just been read"))
 }
 
 /// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))?
+    on_blocking_thread(work).await?
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {

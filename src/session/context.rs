@@ -4,29 +4,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use super::options::{Ground, misplaced};
-use super::registry::{Keeping, SessionInfo, SessionStatus, Shared};
-use crate::engine::Engine;
+use super::info::{SessionInfo, SessionStatus};
+use super::options::{FixedSettings, misplaced};
+use super::storage::Storage;
+use crate::api::policy::{Plan, Refusal, resolve};
+use crate::api::request::{Policy, Request};
 use crate::image::Image;
 use crate::instance::{Control, StopReason};
-use crate::policy::{Plan, Refusal, resolve};
-use crate::request::{Policy, Request};
-use crate::verdict::{self, Failure};
+use crate::run::verdict::{self, Failure};
+use crate::shared::{Engine, on_blocking_thread};
 
+/// Bounds how many sessions are in memory.
+pub(super) trait Room: Send + Sync {
+    /// Whether another session in memory would be too many.
+    fn is_full(&self) -> bool;
+
+    /// Suspends the sessions used longest ago until there is room for another in memory. It blocks.
+    fn make_room(&self);
+}
+
+/// A session's surroundings.
 pub(super) struct Context {
     pub id: String,
     pub client: Option<String>,
     pub image: Arc<Image>,
-    pub ground: Ground,
+    pub fixed: FixedSettings,
     pub engine: Arc<Engine>,
-    pub keeping: Arc<Keeping>,
-    pub shared: Weak<Shared>,
+    pub storage: Arc<Storage>,
+    pub room: Weak<dyn Room>,
     pub born: Instant,
-    pub signs: Signs,
+    pub status: SharedStatus,
 }
 
 /// What is seen of a session from outside.
-pub(super) struct Signs {
+pub(super) struct SharedStatus {
     in_memory: AtomicBool,
     /// The interpreter was lost and could not be brought back.
     failed: AtomicBool,
@@ -37,7 +48,7 @@ pub(super) struct Signs {
     used: Mutex<Instant>,
 }
 
-impl Signs {
+impl SharedStatus {
     pub(super) fn new() -> Self {
         Self {
             in_memory: AtomicBool::new(false),
@@ -57,16 +68,16 @@ impl Context {
             return Err(Refusal { reasons });
         }
         if request.policy == Policy::Open {
-            request.policy = self.ground.policy.clone();
+            request.policy = self.fixed.policy.clone();
         }
-        let mut plan = resolve(request, &self.ground.bounds, &self.engine.ceilings)?;
-        plan.request.deterministic.clone_from(&self.ground.deterministic);
+        let mut plan = resolve(request, &self.fixed.bounds, &self.engine.ceilings)?;
+        plan.request.deterministic.clone_from(&self.fixed.deterministic);
         Ok(plan)
     }
 
     /// Why the session may not run any more, if it may not.
     pub(super) fn over(&self) -> Option<Failure> {
-        let limits = &self.ground.limits;
+        let limits = &self.fixed.limits;
         let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
         let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
         too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
@@ -83,7 +94,7 @@ impl Context {
             SessionStatus::Running
         } else if !self.is_in_memory() {
             SessionStatus::Suspended
-        } else if self.signs.failed.load(Ordering::Acquire) {
+        } else if self.status.failed.load(Ordering::Acquire) {
             SessionStatus::Failed
         } else {
             SessionStatus::Idle
@@ -114,45 +125,45 @@ impl Context {
 
     /// Notes whether the interpreter could be brought back when it was last tried.
     pub(super) fn note_failed(&self, failed: bool) {
-        self.signs.failed.store(failed, Ordering::Release);
+        self.status.failed.store(failed, Ordering::Release);
     }
 
     pub(super) fn note_in_memory(&self, in_memory: bool) {
-        self.signs.in_memory.store(in_memory, Ordering::Release);
+        self.status.in_memory.store(in_memory, Ordering::Release);
     }
 
     pub(super) fn is_in_memory(&self) -> bool {
-        self.signs.in_memory.load(Ordering::Acquire)
+        self.status.in_memory.load(Ordering::Acquire)
     }
 
     pub(super) fn close(&self) {
-        self.signs.closed.store(true, Ordering::Release);
+        self.status.closed.store(true, Ordering::Release);
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.signs.closed.load(Ordering::Acquire)
+        self.status.closed.load(Ordering::Acquire)
     }
 
     pub(super) fn used(&self) -> Instant {
-        *self.signs.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.status.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session was used just now.
     pub(super) fn touch(&self) {
-        *self.signs.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.status.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Sees to it that this session's memory is not one too many.
     pub(super) async fn make_room(&self) {
-        let Some(shared) = self.shared.upgrade().filter(|shared| shared.is_full()) else {
+        let Some(room) = self.room.upgrade().filter(|room| room.is_full()) else {
             return;
         };
         // Whether it could be done or not, this session goes on.
-        let _ = tokio::task::spawn_blocking(move || shared.make_room()).await;
+        let _ = on_blocking_thread(move || room.make_room()).await;
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Arc<Control>>> {
-        self.signs.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,27 +5,29 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::SessionError;
-use super::checkpoint::Suspended;
+use super::checkpoint::{Frozen, Suspended};
 use super::context::Context;
 use super::history::{History, HistoryEntry};
-use super::options::Beginning;
+use super::options::InitialRun;
+use super::past::Past;
 use super::state::State;
+use crate::api::outcome::{ErrorKind, Outcome, SessionReport};
+use crate::api::policy::Plan;
+use crate::api::request::{InputFile, Request};
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::instance::{Ended, Kept, OutputWatcher};
-use crate::live::{Live, Seen, Terms};
-use crate::outcome::{ErrorKind, Outcome, SessionReport};
-use crate::policy::Plan;
-use crate::report::{Artifacts, blank, fail, fill};
-use crate::request::{InputFile, Request};
-use crate::verdict;
+use crate::run::interpreter::{Interpreter, Observed, Terms};
+use crate::run::report::{Artifacts, blank, fail, fill};
+use crate::run::verdict;
+use crate::shared::on_blocking_thread;
 use crate::workspace::{Contents, Copies, Identities, Workspace};
 
 /// A session's changing parts; one run at a time has them.
 pub(super) struct Core {
     /// The interpreter, while it is in memory and between runs.
     awake: Option<Awake>,
-    place: Place,
+    residence: Residence,
     /// How many runs there were.
     pub execution: u64,
     /// Seeds for the guest's generators, the same for all of the session's runs.
@@ -35,28 +37,18 @@ pub(super) struct Core {
     /// Why the interpreter was lost outside a run that could say so.
     lost: Option<&'static str>,
     /// The files of a run whose interpreter was lost, until the next run.
-    wreck: Option<Workspace>,
+    lost_workspace: Option<Workspace>,
 }
 
 /// Where the states are.
-enum Place {
+enum Residence {
     Memory(Past),
     Disk(Suspended),
 }
 
-/// The states of a session, all in memory.
-#[derive(Clone)]
-pub(super) struct Past {
-    /// Before the first run, and after the initial code.
-    pub origin: Arc<State>,
-    /// After the last completed run.
-    pub state: Arc<State>,
-    pub history: History,
-}
-
 /// An interpreter between two runs.
 struct Awake {
-    live: Live,
+    interpreter: Interpreter,
     workspace: Workspace,
     files: Identities,
 }
@@ -76,7 +68,7 @@ impl Core {
         let past = Past {
             state: Arc::clone(&origin),
             origin,
-            history: History::new(context.ground.history),
+            history: History::new(context.fixed.history),
         };
         Self::of(past, 0, entropy, 0)
     }
@@ -85,18 +77,22 @@ impl Core {
     pub(super) fn of(past: Past, execution: u64, entropy: [u8; 32], fuel: u64) -> Self {
         Self {
             awake: None,
-            place: Place::Memory(past),
+            residence: Residence::Memory(past),
             execution,
             entropy,
             fuel,
             lost: None,
-            wreck: None,
+            lost_workspace: None,
         }
     }
 
     /// Runs what comes before the first run.
-    pub(super) async fn begin(&mut self, context: &Context, start: Beginning) -> Result<(), Error> {
-        let Beginning { files, request } = start;
+    pub(super) async fn begin(
+        &mut self,
+        context: &Context,
+        start: InitialRun,
+    ) -> Result<(), Error> {
+        let InitialRun { files, request } = start;
         if request.code.is_empty() && request.env.is_empty() && files.is_empty() {
             return Ok(());
         }
@@ -130,7 +126,7 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let mut plan = context.plan(request)?;
         let mut outcome = blank(&plan);
-        let fuel = context.ground.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
+        let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
         let hindrance = match fuel {
             _ if let Some(failure) = context.over() => Some(failure),
             Some((total, 0)) => Some(verdict::session_fuel(total)),
@@ -187,7 +183,7 @@ impl Core {
         watcher: Option<Arc<dyn OutputWatcher>>,
         outcome: &mut Outcome,
     ) -> Result<Option<String>, Error> {
-        let _place = context.engine.place().await?;
+        let _permit = context.engine.admit().await?;
         self.discard(None).await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
@@ -210,16 +206,17 @@ impl Core {
         watcher: Option<Arc<dyn OutputWatcher>>,
         outcome: &mut Outcome,
     ) -> Result<Option<String>, Error> {
-        let (mut awake, placed) = awake.place(&plan.request.files).await?;
-        let seen = awake.run(context, plan, self.entropy, placed, watcher).await?;
-        self.fuel = self.fuel.saturating_add(seen.driven.fuel);
-        fill(outcome, plan, &seen);
-        let files_changed = seen.touched || placed.1 > 0;
+        let (mut awake, placed) = awake.put(&plan.request.files).await?;
+        let observed = awake.run(context, plan, self.entropy, placed, watcher).await?;
+        self.fuel = self.fuel.saturating_add(observed.driven.fuel);
+        fill(outcome, plan, &observed);
+        let files_changed = observed.touched || placed.1 > 0;
         if files_changed {
             awake.workspace.declare_used();
         }
-        if seen.touched {
-            let (named, capture) = (seen.transcript.plots.clone(), plan.request.capture.clone());
+        if observed.touched {
+            let (named, capture) =
+                (observed.transcript.plots.clone(), plan.request.capture.clone());
             let artifacts;
             (awake, artifacts) = aside(true, move || {
                 let artifacts = Artifacts::of(&awake.workspace, &named, &capture);
@@ -228,9 +225,9 @@ impl Core {
             .await?;
             artifacts?.put_into(outcome);
         }
-        let reason = restart_reason(&seen, outcome);
+        let reason = restart_reason(&observed, outcome);
         if reason.is_some() {
-            self.wreck = Some(awake.workspace);
+            self.lost_workspace = Some(awake.workspace);
         } else {
             let before = Arc::clone(&self.past(context).await?.state);
             let (awake, state) = awake.keep(context, before, placed, files_changed).await?;
@@ -249,7 +246,7 @@ impl Core {
         let (workspace, files) = if has_files {
             let contents = Arc::clone(&state.contents);
             aside(true, move || {
-                let files = contents.place(&workspace)?;
+                let files = contents.write_into(&workspace)?;
                 workspace.look()?;
                 Ok::<_, Error>((workspace, files))
             })
@@ -259,39 +256,40 @@ impl Core {
             workspace.declare_unused();
             (workspace, Identities::default())
         };
-        let bounds = &context.ground.bounds;
+        let bounds = &context.fixed.bounds;
         let terms = Terms {
             image: &context.image,
             package_dir: context.engine.images.package_dir(&context.image),
-            mounts: &context.ground.mounts,
+            mounts: &context.fixed.mounts,
             memory: bounds.memory,
             quota: (
                 bounds.workspace.saturating_add(state.placed.0),
                 bounds.files.saturating_add(state.placed.1),
             ),
-            deterministic: context.ground.deterministic.as_ref(),
+            deterministic: context.fixed.deterministic.as_ref(),
         };
-        let mut live =
-            Live::start(&context.engine.factory, terms, &workspace, Some(&state.kept)).await?;
+        let mut interpreter =
+            Interpreter::start(&context.engine.factory, terms, &workspace, Some(&state.kept))
+                .await?;
         let has_files = has_files || !state.kept.descriptors.is_empty();
         let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
         if has_files || pages > LONG_CAPTURE {
             let here = tokio::runtime::Handle::current();
-            live = aside(true, move || {
+            interpreter = aside(true, move || {
                 if has_files {
                     // Before files are opened: by then it is known whether there are links.
                     let measure = Error::system("measure a session's files");
-                    live.instance().measure_files(&state.kept).map_err(measure)?;
+                    interpreter.instance().measure_files(&state.kept).map_err(measure)?;
                 }
-                here.block_on(live.instance().resume(&state.kept))?;
-                Ok::<_, Error>(live)
+                here.block_on(interpreter.instance().resume(&state.kept))?;
+                Ok::<_, Error>(interpreter)
             })
             .await??;
         } else {
-            live.instance().resume(&state.kept).await?;
+            interpreter.instance().resume(&state.kept).await?;
         }
         Ok(Awake {
-            live,
+            interpreter,
             workspace,
             files,
         })
@@ -299,38 +297,46 @@ impl Core {
 
     /// The states, read from the disk if they are there.
     pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
-        if let Place::Disk(suspended) = &self.place {
+        if let Residence::Disk(suspended) = &self.residence {
             context.make_room().await;
             let past = suspended.read(context).await?;
-            self.place = Place::Memory(past);
+            self.residence = Residence::Memory(past);
             context.note_in_memory(true);
         }
-        match &mut self.place {
-            Place::Memory(past) => Ok(past),
-            Place::Disk(_) => unreachable!("it has just been read"),
+        match &mut self.residence {
+            Residence::Memory(past) => Ok(past),
+            Residence::Disk(_) => unreachable!("it has just been read"),
         }
     }
 
-    /// The states, if they are in memory.
-    pub(super) fn past_in_memory(&self) -> Option<&Past> {
-        match &self.place {
-            Place::Memory(past) => Some(past),
-            Place::Disk(_) => None,
+    /// What a checkpoint of it holds; read from the disk if it is there.
+    pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
+        let past = self.past(context).await?.clone();
+        Ok(Frozen::of(context, past, self.execution, self.fuel))
+    }
+
+    /// What a checkpoint of it holds; `None` when it is on the disk already.
+    pub(super) fn freeze_in_memory(&self, context: &Context) -> Option<Frozen> {
+        match &self.residence {
+            Residence::Memory(past) => {
+                Some(Frozen::of(context, past.clone(), self.execution, self.fuel))
+            }
+            Residence::Disk(_) => None,
         }
     }
 
     /// Puts the states on the disk, and everything else away.
     pub(super) fn suspend(&mut self, suspended: Suspended) {
         self.awake = None;
-        self.wreck = None;
-        self.place = Place::Disk(suspended);
+        self.lost_workspace = None;
+        self.residence = Residence::Disk(suspended);
     }
 
     /// Frees what can be freed while others still have a handle.
     pub(super) fn close(&mut self) {
         self.awake = None;
-        self.wreck = None;
-        if let Place::Memory(past) = &mut self.place {
+        self.lost_workspace = None;
+        if let Residence::Memory(past) = &mut self.residence {
             past.history.clear();
         }
     }
@@ -366,7 +372,7 @@ impl Core {
 
     /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
     async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
-        let discarded = (self.wreck.take(), awake);
+        let discarded = (self.lost_workspace.take(), awake);
         let is_long = discarded.0.is_some() || discarded.1.is_some();
         aside(is_long, move || drop(discarded)).await
     }
@@ -375,7 +381,7 @@ impl Core {
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
         let missing = |_| Error::NoSuchFile { path: path.into() };
         let awake = self.awake.as_ref().map(|awake| &awake.workspace);
-        if let Some(workspace) = self.wreck.as_ref().or(awake) {
+        if let Some(workspace) = self.lost_workspace.as_ref().or(awake) {
             return crate::workspace::read(workspace, path, u64::MAX).map_err(missing);
         }
         let past = self.past(context).await?;
@@ -389,13 +395,14 @@ impl Core {
         names: Vec<String>,
         to: PathBuf,
     ) -> Result<Vec<PathBuf>, Error> {
-        if let Some(wreck) = self.wreck.take() {
+        if let Some(lost_workspace) = self.lost_workspace.take() {
             let copying = aside(true, move || {
-                let copied = Copies::make(to, &names, |copies, name| copies.add(&wreck, name));
-                (wreck, copied)
+                let copied =
+                    Copies::make(to, &names, |copies, name| copies.add(&lost_workspace, name));
+                (lost_workspace, copied)
             });
-            let (wreck, copied) = copying.await?;
-            self.wreck = Some(wreck);
+            let (lost_workspace, copied) = copying.await?;
+            self.lost_workspace = Some(lost_workspace);
             return Ok(copied?);
         }
         let contents = Arc::clone(&self.past(context).await?.state.contents);
@@ -408,7 +415,7 @@ impl Core {
 
 impl Awake {
     /// Places the files of a run. Returns also their bytes and number.
-    async fn place(mut self, files: &[InputFile]) -> Result<(Self, (u64, u64)), Error> {
+    async fn put(mut self, files: &[InputFile]) -> Result<(Self, (u64, u64)), Error> {
         if files.is_empty() {
             return Ok((self, (0, 0)));
         }
@@ -417,7 +424,7 @@ impl Awake {
         }
         let files = files.to_vec();
         aside(true, move || {
-            let placed = self.workspace.place_all(&files)?;
+            let placed = self.workspace.put_all(&files)?;
             Ok((self, placed))
         })
         .await?
@@ -430,13 +437,13 @@ impl Awake {
         entropy: [u8; 32],
         placed: (u64, u64),
         watcher: Option<Arc<dyn OutputWatcher>>,
-    ) -> Result<Seen, Error> {
-        self.live.instance().begin(placed);
-        let control = self.live.control();
+    ) -> Result<Observed, Error> {
+        self.interpreter.instance().begin(placed);
+        let control = self.interpreter.control();
         control.clear();
         let _running = context.run(Arc::clone(control));
         let order = RunOrder::new(plan, entropy, true);
-        self.live.run(plan, order, watcher, Instant::now()).await
+        self.interpreter.run(plan, order, watcher, Instant::now()).await
     }
 
     /// Returns also the state after a run.
@@ -447,23 +454,23 @@ impl Awake {
         placed: (u64, u64),
         files_changed: bool,
     ) -> Result<(Self, State), Error> {
-        let instance = self.live.instance();
+        let instance = self.interpreter.instance();
         let has_open_files = instance.has_open_files();
         // All that lies above the image can have been written, also what was there before.
         let above = instance.memory_bytes().saturating_sub(context.image.memory.len());
         let is_long = files_changed || has_open_files || above > LONG_CAPTURE;
-        let keeping = Arc::clone(&context.keeping);
+        let storage = Arc::clone(&context.storage);
         let here = tokio::runtime::Handle::current();
         aside(is_long, move || {
-            let instance = self.live.instance();
+            let instance = self.interpreter.instance();
             let descriptors = if has_open_files {
                 here.block_on(instance.descriptors())?
             } else {
                 Vec::new()
             };
-            let kept = instance.keep(&before.kept, descriptors, &keeping.pages)?;
+            let kept = instance.keep(&before.kept, descriptors, &storage.pages)?;
             let contents = if files_changed {
-                let (spool, files) = (&keeping.spool, &mut self.files);
+                let (spool, files) = (&storage.spool, &mut self.files);
                 let now = Contents::capture(&self.workspace, &before.contents, files, spool)?;
                 self.workspace.look()?;
                 Arc::new(now)
@@ -484,9 +491,9 @@ impl Awake {
 }
 
 /// Why the interpreter cannot go on after a run; `None` when it can.
-fn restart_reason(seen: &Seen, outcome: &Outcome) -> Option<String> {
+fn restart_reason(observed: &Observed, outcome: &Outcome) -> Option<String> {
     let detail = outcome.error_detail.as_ref();
-    match &seen.driven.ended {
+    match &observed.driven.ended {
         Ended::Stopped => Some("the code did not stop when it was interrupted".into()),
         Ended::Returned(_) => {
             // It came back, but not by way of the runner.
@@ -505,8 +512,9 @@ async fn aside<T: Send + 'static>(
     is_long: bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    if !is_long {
-        return Ok(work());
+    if is_long {
+        on_blocking_thread(work).await
+    } else {
+        Ok(work())
     }
-    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::Hint;
+use crate::hint::Hint;
 
 /// Reasons of [`SessionError::Format`] that another copy of the file would have, too.
 pub(crate) const NO_CHECKPOINT: &str = "it does not begin like a checkpoint";
@@ -20,10 +20,10 @@ pub enum SessionError {
         id: String,
     },
     /// There are as many sessions as there may be.
-    #[error("there are {most} sessions already, the most that this runtime holds")]
+    #[error("there are {max} sessions already, the most that this runtime holds")]
     TooMany {
         /// How many there may be.
-        most: usize,
+        max: usize,
     },
     /// The code that runs first failed; the session was not made.
     #[error("the session's initial code failed: {error}")]
@@ -90,7 +90,7 @@ impl Hint for SessionError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotFound { .. } => "list the sessions there are with Sessions::list",
-            Self::TooMany { .. } => "close some, or raise SessionBounds::most",
+            Self::TooMany { .. } => "close some, or raise SessionBounds::max",
             Self::InitCode { .. } => "run the code by itself to see what it does",
             Self::NoState { .. } => "raise HistoryBounds to keep more",
             Self::Format { reason, .. } if *reason == NO_CHECKPOINT => {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::options::HistoryBounds;
 use super::state::State;
-use crate::outcome::Outcome;
+use crate::api::outcome::Outcome;
 
 /// One run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct HistoryEntry {
 }
 
 /// What is kept of a run's code, in bytes.
-const MOST_CODE: usize = 64 << 10;
+const MAX_CODE: usize = 64 << 10;
 
 /// The runs that a session remembers, the latest last.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl HistoryEntry {
     pub(super) fn of(outcome: &Outcome, execution: u64) -> Self {
         Self {
             execution,
-            code: outcome.code[..outcome.code.floor_char_boundary(MOST_CODE)].to_owned(),
+            code: outcome.code[..outcome.code.floor_char_boundary(MAX_CODE)].to_owned(),
             success: outcome.success,
             error: outcome.error.clone(),
             wall_ms: outcome.usage.wall_ms,

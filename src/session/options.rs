@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Bounds;
-use crate::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
+use crate::api::policy::Bounds;
+use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
 
 /// How a session starts, and what holds for all of its life.
 ///
@@ -69,13 +69,13 @@ pub struct HistoryBounds {
 }
 
 /// The longest history.
-pub(super) const MOST_RUNS: usize = 10_000;
+pub(super) const MAX_RUNS: usize = 10_000;
 
 impl HistoryBounds {
     /// These, as far as a runtime with such ceilings allows them.
     pub(super) fn within(self, ceilings: &Bounds) -> Self {
         Self {
-            runs: self.runs.min(MOST_RUNS),
+            runs: self.runs.min(MAX_RUNS),
             bytes: self.bytes.min(ceilings.memory),
         }
     }
@@ -94,10 +94,10 @@ impl Default for HistoryBounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionBounds {
     /// Sessions altogether. Default 10,000.
-    pub most: usize,
+    pub max: usize,
     /// Sessions in memory; the one used longest ago is suspended to disk for another. Sessions that
     /// are running do not count as ones that could be suspended. Default 100.
-    pub most_awake: usize,
+    pub max_awake: usize,
     /// A session idle for so long is suspended to disk. Default 5 minutes.
     pub suspend_after: Duration,
     /// Bytes of memory and files, the history's included, of a session that is restored from a
@@ -111,8 +111,8 @@ pub struct SessionBounds {
 impl Default for SessionBounds {
     fn default() -> Self {
         Self {
-            most: 10_000,
-            most_awake: 100,
+            max: 10_000,
+            max_awake: 100,
             suspend_after: Duration::from_mins(5),
             restored: 4 << 30,
             dir: None,
@@ -256,7 +256,7 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<String> {
 
 /// What holds for all of a session's life.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct FixedSettings {
     pub mounts: Vec<Mount>,
     /// Of a run that asks for nothing else; those of memory, workspace and files for all.
     pub bounds: Bounds,
@@ -267,7 +267,7 @@ pub(super) struct Ground {
 }
 
 /// What a session's first run gets besides its code.
-pub(super) struct Beginning {
+pub(super) struct InitialRun {
     pub files: Vec<InputFile>,
     pub request: Request,
 }

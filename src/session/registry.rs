@@ -5,57 +5,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use super::context::{Context, Signs};
+use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
-use super::options::{Beginning, Ground, SessionBounds, SessionOptions};
+use super::info::SessionInfo;
+use super::options::{FixedSettings, InitialRun, SessionBounds, SessionOptions};
+use super::storage::Storage;
 use super::{Inner, Session, SessionError, checkpoint};
-use crate::engine::Engine;
+use crate::api::policy::resolve;
+use crate::api::request::{Mount, Request};
 use crate::error::Error;
 use crate::image::Image;
-use crate::live::entropy;
-use crate::memory::PageStore;
-use crate::policy::resolve;
-use crate::request::{Mount, Request};
-use crate::workspace::Spool;
+use crate::run::interpreter::entropy;
+use crate::shared::Engine;
 
 /// The sessions of a runtime.
 #[derive(Clone)]
 pub struct Sessions {
-    shared: Arc<Shared>,
+    shared: Arc<Registry>,
 }
 
-/// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SessionStatus {
-    /// It waits for its next run, in memory.
-    Idle,
-    /// It is running.
-    Running,
-    /// It waits for its next run, on the disk.
-    Suspended,
-    /// Its interpreter was lost and could not be brought back; the next run tries again.
-    Failed,
-}
-
-/// A session, as it is listed.
-#[derive(Clone, Debug, Serialize)]
-pub struct SessionInfo {
-    /// Its id.
-    pub id: String,
-    /// What it is doing.
-    pub status: SessionStatus,
-    /// Whose default session it is.
-    pub client: Option<String>,
-    /// Its image.
-    pub image: String,
-    /// Seconds since its last run ended.
-    pub idle_seconds: f64,
-}
-
-pub(super) struct Shared {
+pub(super) struct Registry {
     engine: Arc<Engine>,
     bounds: SessionBounds,
     dir: PathBuf,
@@ -66,20 +35,14 @@ pub(super) struct Shared {
 struct All {
     sessions: HashMap<String, Arc<Inner>>,
     /// Sessions that are being made.
-    coming: usize,
-    keeping: Option<Arc<Keeping>>,
-}
-
-/// Where states are kept.
-pub(super) struct Keeping {
-    pub pages: Arc<PageStore>,
-    pub spool: Arc<Spool>,
+    pending: usize,
+    storage: Option<Arc<Storage>>,
 }
 
 impl Sessions {
     pub(crate) fn new(engine: Arc<Engine>, temp_dir: PathBuf, bounds: SessionBounds) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(Registry {
                 engine,
                 dir: bounds.dir.clone().unwrap_or(temp_dir),
                 bounds,
@@ -143,7 +106,7 @@ impl Sessions {
     }
 
     pub(crate) async fn create(&self, options: SessionOptions) -> Result<Session, Error> {
-        let coming = self.shared.admit()?;
+        let pending = self.shared.admit()?;
         let SessionOptions {
             mut start,
             limits,
@@ -168,7 +131,7 @@ impl Sessions {
             args,
             ..Request::new(source)
         };
-        let ground = Ground {
+        let fixed = FixedSettings {
             mounts,
             bounds: plan.bounds,
             policy,
@@ -176,58 +139,58 @@ impl Sessions {
             limits,
             history: history.within(&engine.ceilings),
         };
-        let entropy = entropy(ground.deterministic.as_ref())?;
-        let context = self.context(image, ground, client)?;
+        let entropy = entropy(fixed.deterministic.as_ref())?;
+        let context = self.context(image, fixed, client)?;
         let mut core = Core::new(&context, entropy);
-        core.begin(&context, Beginning { files, request }).await?;
-        Ok(self.register(context, core, coming).await)
+        core.begin(&context, InitialRun { files, request }).await?;
+        Ok(self.register(context, core, pending).await)
     }
 
     pub(crate) async fn restore(&self, path: &Path, mounts: Vec<Mount>) -> Result<Session, Error> {
-        let coming = self.shared.admit()?;
+        let pending = self.shared.admit()?;
         let engine = &self.shared.engine;
-        let keeping = self.shared.keeping()?;
+        let storage = self.shared.storage()?;
         let opened = checkpoint::open(path).await?;
         let image = engine.image(opened.image(), "").await?;
         let bounds = (engine.ceilings, self.shared.bounds.restored);
-        let read = opened.read(Arc::clone(&image), mounts, keeping, bounds).await?;
-        let entropy = entropy(read.ground.deterministic.as_ref())?;
-        let context = self.context(image, read.ground, None)?;
+        let read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
+        let entropy = entropy(read.fixed.deterministic.as_ref())?;
+        let context = self.context(image, read.fixed, None)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);
-        Ok(self.register(context, core, coming).await)
+        Ok(self.register(context, core, pending).await)
     }
 
     /// A session with the state that another has; they share what neither changes.
     pub(super) async fn fork(&self, parent: &Context, core: &mut Core) -> Result<Session, Error> {
-        let coming = self.shared.admit()?;
+        let pending = self.shared.admit()?;
         let past = core.past(parent).await?.clone();
-        let ground = parent.ground.clone();
-        let entropy = entropy(ground.deterministic.as_ref())?;
-        let context = self.context(Arc::clone(&parent.image), ground, None)?;
+        let fixed = parent.fixed.clone();
+        let entropy = entropy(fixed.deterministic.as_ref())?;
+        let context = self.context(Arc::clone(&parent.image), fixed, None)?;
         let core = Core::of(past, core.execution, entropy, core.fuel);
-        Ok(self.register(context, core, coming).await)
+        Ok(self.register(context, core, pending).await)
     }
 
     fn context(
         &self,
         image: Arc<Image>,
-        ground: Ground,
+        fixed: FixedSettings,
         client: Option<String>,
     ) -> Result<Context, Error> {
         Ok(Context {
             id: new_id()?,
             client,
             image,
-            ground,
+            fixed,
             engine: Arc::clone(&self.shared.engine),
-            keeping: self.shared.keeping()?,
-            shared: Arc::downgrade(&self.shared),
+            storage: self.shared.storage()?,
+            room: Arc::downgrade(&self.shared) as _,
             born: Instant::now(),
-            signs: Signs::new(),
+            status: SharedStatus::new(),
         })
     }
 
-    async fn register(&self, context: Context, core: Core, coming: Coming<'_>) -> Session {
+    async fn register(&self, context: Context, core: Core, pending: Admission<'_>) -> Session {
         context.make_room().await;
         let inner = Arc::new(Inner {
             context,
@@ -237,7 +200,7 @@ impl Sessions {
         all.sessions.insert(inner.context.id.clone(), Arc::clone(&inner));
         drop(all);
         inner.context.note_in_memory(true);
-        drop(coming);
+        drop(pending);
         self.handle(inner)
     }
 
@@ -261,53 +224,56 @@ impl Sessions {
 }
 
 /// A place for a session that is being made.
-struct Coming<'a>(&'a Shared);
+struct Admission<'a>(&'a Registry);
 
-impl Drop for Coming<'_> {
+impl Drop for Admission<'_> {
     fn drop(&mut self) {
-        self.0.lock().coming -= 1;
+        self.0.lock().pending -= 1;
     }
 }
 
-impl Shared {
+impl Registry {
     fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self) -> Result<Coming<'_>, Error> {
+    fn admit(&self) -> Result<Admission<'_>, Error> {
         let mut all = self.lock();
-        if all.sessions.len() + all.coming >= self.bounds.most {
-            let most = self.bounds.most;
-            return Err(SessionError::TooMany { most }.into());
+        if all.sessions.len() + all.pending >= self.bounds.max {
+            let max = self.bounds.max;
+            return Err(SessionError::TooMany { max }.into());
         }
-        all.coming += 1;
-        Ok(Coming(self))
+        all.pending += 1;
+        Ok(Admission(self))
     }
 
     /// Where states are kept, made for the first session.
-    fn keeping(self: &Arc<Self>) -> Result<Arc<Keeping>, Error> {
+    fn storage(self: &Arc<Self>) -> Result<Arc<Storage>, Error> {
         let mut all = self.lock();
-        if let Some(keeping) = &all.keeping {
-            return Ok(Arc::clone(keeping));
+        if let Some(storage) = &all.storage {
+            return Ok(Arc::clone(storage));
         }
-        let keeping = Arc::new(Keeping {
-            pages: PageStore::new()?,
-            spool: Spool::create(&self.dir)?,
-        });
-        all.keeping = Some(Arc::clone(&keeping));
+        let storage = Arc::new(Storage::create(&self.dir)?);
+        all.storage = Some(Arc::clone(&storage));
         drop(all);
         let (shared, every) = (Arc::downgrade(self), self.bounds.suspend_after);
         std::thread::Builder::new()
             .name("belljar-sessions".into())
             .spawn(move || suspend_idle(&shared, every))
             .map_err(Error::system("start a thread for sessions"))?;
-        Ok(keeping)
+        Ok(storage)
     }
 
-    /// Suspends the sessions used longest ago until there is room for another in memory. It blocks.
-    pub(super) fn make_room(&self) {
+    fn in_memory(&self) -> Vec<Arc<Inner>> {
+        let all = self.lock();
+        all.sessions.values().filter(|inner| inner.context.is_in_memory()).cloned().collect()
+    }
+}
+
+impl Room for Registry {
+    fn make_room(&self) {
         let mut idle = self.in_memory();
-        let surplus = (idle.len() + 1).saturating_sub(self.bounds.most_awake.max(1));
+        let surplus = (idle.len() + 1).saturating_sub(self.bounds.max_awake.max(1));
         idle.sort_by_key(|inner| inner.context.used());
         let mut suspended = 0;
         for inner in idle {
@@ -318,19 +284,13 @@ impl Shared {
         }
     }
 
-    /// Whether another session in memory would be too many.
-    pub(super) fn is_full(&self) -> bool {
-        self.in_memory().len() >= self.bounds.most_awake.max(1)
-    }
-
-    fn in_memory(&self) -> Vec<Arc<Inner>> {
-        let all = self.lock();
-        all.sessions.values().filter(|inner| inner.context.is_in_memory()).cloned().collect()
+    fn is_full(&self) -> bool {
+        self.in_memory().len() >= self.bounds.max_awake.max(1)
     }
 }
 
 /// Suspends sessions that have been idle for so long, until the runtime is gone.
-fn suspend_idle(shared: &Weak<Shared>, after: Duration) {
+fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
     loop {
         std::thread::sleep((after / 4).clamp(Duration::from_millis(20), Duration::from_secs(1)));
         let Some(shared) = shared.upgrade() else {

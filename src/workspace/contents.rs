@@ -13,14 +13,14 @@ use cap_std::fs::Dir;
 
 use super::folder::Folder;
 use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
-use crate::outcome::FileEntry;
+use crate::api::outcome::FileEntry;
 
 /// The directories, by the first part of a path in here.
 const WORKSPACE: &str = "workspace";
 const TEMPORARY: &str = "tmp";
 
 /// Files up to this size are kept in memory, in bytes.
-const MOST_IN_MEMORY: u64 = 64 << 10;
+const MAX_IN_MEMORY: u64 = 64 << 10;
 /// A file changed this short a time ago may change again without its times saying so.
 const SETTLES: Duration = Duration::from_millis(20);
 
@@ -93,7 +93,7 @@ impl Spool {
         modified: SystemTime,
     ) -> io::Result<StoredFile> {
         let mut from = from.take(size);
-        let bytes = if size <= MOST_IN_MEMORY {
+        let bytes = if size <= MAX_IN_MEMORY {
             let mut bytes = Vec::with_capacity(size as usize);
             from.read_to_end(&mut bytes)?;
             Bytes::Memory(bytes.into())
@@ -112,7 +112,7 @@ impl Spool {
     /// Keeps a copy of a file; a file system that can share their blocks does.
     fn store_file(&self, from: &File, modified: SystemTime) -> io::Result<StoredFile> {
         let size = from.metadata()?.len();
-        if size <= MOST_IN_MEMORY {
+        if size <= MAX_IN_MEMORY {
             return self.store(&mut &*from, size, modified);
         }
         let file = SpoolFile(self.path());
@@ -144,8 +144,8 @@ impl StoredFile {
         to.set_modified(self.modified)
     }
 
-    /// Where it is kept: two that are kept in the same place are one.
-    pub(crate) fn place(&self) -> usize {
+    /// Its address: two that are kept under the same one are one.
+    pub(crate) fn address(&self) -> usize {
         match &self.bytes {
             Bytes::Memory(bytes) => Arc::as_ptr(bytes).addr(),
             Bytes::Disk(file) => Arc::as_ptr(file).addr(),
@@ -227,7 +227,7 @@ impl Contents {
     }
 
     /// Places everything into an empty workspace.
-    pub(crate) fn place(&self, workspace: &Workspace) -> Result<Identities, WorkspaceError> {
+    pub(crate) fn write_into(&self, workspace: &Workspace) -> Result<Identities, WorkspaceError> {
         let mut identities = BTreeMap::new();
         let mut links = Vec::new();
         let mut names: HashMap<usize, (usize, &Path)> = HashMap::new();
@@ -243,7 +243,7 @@ impl Contents {
                     Node::Directory => dir.create_dir(path).map_err(failed("create", path))?,
                     Node::Link(target) => links.push((root.clone(), path, target)),
                     Node::File(stored) => {
-                        let first = names.get(&stored.place());
+                        let first = names.get(&stored.address());
                         let link = |(there, first): &(usize, &Path)| {
                             dirs[*there].hard_link(first, dir, path).is_ok()
                         };
@@ -255,7 +255,7 @@ impl Contents {
                         let meta = dir.symlink_metadata(path).map_err(failed("look at", path))?;
                         // It cannot have changed since, for no guest has seen it.
                         identities.insert(key.clone(), (meta.len(), identity(&meta)));
-                        names.insert(stored.place(), (number, path));
+                        names.insert(stored.address(), (number, path));
                     }
                 }
             }
@@ -305,7 +305,7 @@ impl Contents {
     /// Bytes of files, each of which counts once whatever names it has, and how many names there are.
     pub(crate) fn size(&self) -> (u64, u64) {
         let files = self.0.values().filter_map(|node| match node {
-            Node::File(stored) => Some((stored.place(), stored.size)),
+            Node::File(stored) => Some((stored.address(), stored.size)),
             Node::Directory | Node::Link(_) => None,
         });
         let files: HashMap<usize, u64> = files.collect();
@@ -320,7 +320,9 @@ impl Contents {
     /// Bytes of files that `other` does not share.
     pub(crate) fn beyond(&self, other: &Self) -> u64 {
         let own = self.0.iter().filter_map(|(path, node)| match (node, other.0.get(path)) {
-            (Node::File(mine), Some(Node::File(theirs))) if mine.place() == theirs.place() => None,
+            (Node::File(mine), Some(Node::File(theirs))) if mine.address() == theirs.address() => {
+                None
+            }
             (Node::File(mine), _) => Some(mine.size),
             _ => None,
         });

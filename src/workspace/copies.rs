@@ -74,7 +74,7 @@ impl Copies {
     /// The same with a file that is kept.
     pub(crate) fn add_kept(&mut self, contents: &Contents, name: &str) {
         if let Some(file) = contents.file(name) {
-            self.copy(name, Some(file.place() as u64), |to| file.write_to(to));
+            self.copy(name, Some(file.address() as u64), |to| file.write_to(to));
         }
     }
 

@@ -10,35 +10,8 @@ use belljar::doctor::{self, State};
 use belljar::progress::{Progress, Stage};
 use belljar::{Error, Request, Runtime};
 
+use crate::caches::{copy, copy_of_the_shared_one, shared};
 use crate::support::{chain, run_on, runtime};
-
-/// Where the shared runtime keeps its files.
-fn shared() -> PathBuf {
-    runtime().prepare_image("core").unwrap();
-    let core = runtime().image("core").unwrap().path;
-    core.parent().unwrap().parent().unwrap().to_owned()
-}
-
-/// A cache like the shared one, for a test that spoils it.
-pub fn copy_of_the_shared_one() -> tempfile::TempDir {
-    runtime().prepare_image("data").unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    copy(&shared(), dir.path());
-    dir
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
 
 /// Notes what a runtime had to do.
 #[derive(Default)]

@@ -4,8 +4,8 @@
 //! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
 
 mod cache;
+mod caches;
 mod case;
-mod cli;
 mod contract;
 mod determinism;
 mod escape;

@@ -3,16 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use belljar::{ErrorKind, Outcome, Request, Run, Runtime};
 
-/// The runtime that tests share, on the default cache: code and images are made once.
-pub fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::builder().build().expect("the engine starts"))
-}
+pub use crate::caches::runtime;
 
 /// A runtime of the test's own, whose workspaces are in `dir`.
 pub fn runtime_in(dir: &Path) -> Runtime {

@@ -537,7 +537,7 @@ impl State {
 
     /// How deep something lies in a directory that can be written, by its absolute path.
     fn real_depth(&self, path: &str) -> Option<Depth> {
-        let (root, inner) = roots::place(path, &self.mounts);
+        let (root, inner) = roots::split(path, &self.mounts);
         match self.quota.root(root) {
             Some(tree) => Some(Depth::of(&tree.real(inner)?)),
             // Nothing is made there.

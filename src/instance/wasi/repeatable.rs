@@ -40,7 +40,7 @@ const MODIFIED_NOW: i32 = 8;
 
 /// The first buffer for a directory's entries, and the largest.
 const LISTING: i32 = 64 << 10;
-const MOST_LISTING: i32 = 32 << 20;
+const MAX_LISTING: i32 = 32 << 20;
 
 /// What the guest knows of files.
 pub(in crate::instance) struct Files {
@@ -268,7 +268,7 @@ impl State {
     /// Lists a directory by name; an error number where the host has none.
     async fn list(&mut self, fd: i32) -> wasmtime::Result<Result<Vec<Entry>, i32>> {
         let mut size = LISTING;
-        while size <= MOST_LISTING {
+        while size <= MAX_LISTING {
             // The length of what was read stands behind it.
             let mut buffer = vec![0; size.cast_unsigned() as usize + 4];
             let mut memory = GuestMemory::Unshared(&mut buffer);

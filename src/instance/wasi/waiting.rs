@@ -14,7 +14,7 @@ const SUBSCRIPTION: i32 = 48;
 const EVENT: i32 = 32;
 const CLOCK_TAG: u8 = 0;
 /// The most subscriptions that are looked at.
-const MOST_SUBSCRIPTIONS: i32 = 1024;
+const MAX_SUBSCRIPTIONS: i32 = 1024;
 
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
@@ -23,7 +23,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (subscriptions, events, count, out): (i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                if !(1..=MOST_SUBSCRIPTIONS).contains(&count) {
+                if !(1..=MAX_SUBSCRIPTIONS).contains(&count) {
                     return Ok(INVAL);
                 }
                 let mut shortest: Option<Sleep> = None;

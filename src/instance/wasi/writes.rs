@@ -96,7 +96,7 @@ impl State {
 
     /// Refuses a write of `length` bytes at `start` that would take the files over their bound.
     async fn allow_growth(&mut self, fd: i32, start: u64, length: u64) -> Option<i32> {
-        let Some(end) = start.checked_add(length).filter(|e| *e <= self.quota.most_bytes()) else {
+        let Some(end) = start.checked_add(length).filter(|e| *e <= self.quota.max_bytes()) else {
             return Some(NOSPC);
         };
         let size = self.file_size(fd).await.map_or(0, |(size, _)| size);

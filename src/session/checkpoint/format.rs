@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::policy::Bounds;
+use crate::api::request::{Deterministic, Policy};
 use crate::instance::Descriptor;
-use crate::policy::Bounds;
-use crate::request::{Deterministic, Policy};
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, SessionLimits};
 
@@ -24,12 +24,12 @@ pub(super) const CHUNK: usize = 1 << 20;
 /// Bytes of the checksum.
 pub(super) const SUM: usize = 32;
 /// The longest manifest, in bytes.
-pub(super) const MOST_MANIFEST: u32 = 64 << 20;
+pub(super) const MAX_MANIFEST: u32 = 64 << 20;
 /// The most states, entries of the history, and files.
-const MOST_STATES: usize = crate::session::options::MOST_RUNS + 2;
-const MOST_FILES: usize = 1_000_000;
+const MAX_STATES: usize = crate::session::options::MAX_RUNS + 2;
+const MAX_FILES: usize = 1_000_000;
 /// The most runs that a session may have had.
-const MOST_RUNS: u64 = 1 << 53;
+const MAX_RUNS: u64 = 1 << 53;
 
 /// Everything about a session but the bytes of its pages and files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,10 +62,10 @@ pub(super) struct Manifest {
 impl Manifest {
     /// Whether its lists are as long as they may be, and its runs as many.
     pub(super) fn is_in_bounds(&self) -> bool {
-        self.states.len() <= MOST_STATES
-            && self.history.len() <= MOST_STATES
-            && self.files.len() <= MOST_FILES
-            && self.execution < MOST_RUNS
+        self.states.len() <= MAX_STATES
+            && self.history.len() <= MAX_STATES
+            && self.files.len() <= MAX_FILES
+            && self.execution < MAX_RUNS
     }
 }
 

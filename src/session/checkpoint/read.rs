@@ -6,30 +6,30 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::format::{CHUNK, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, SUM, StateEntry, VERSION};
+use super::format::{CHUNK, MAGIC, MAX_MANIFEST, Manifest, NodeEntry, SUM, StateEntry, VERSION};
+use crate::api::policy::{Bounds, resolve};
+use crate::api::request::{ImageChoice, Limits, Mount, Request};
 use crate::image::Image;
 use crate::instance::Kept;
 use crate::memory::{HOST_PAGE, Imported, MemoryError, PageStore, Pages};
 use crate::module::PAGE;
-use crate::policy::{Bounds, resolve};
-use crate::request::{ImageChoice, Limits, Mount, Request};
 use crate::session::SessionError;
-use crate::session::core::Past;
 use crate::session::error::{NO_CHECKPOINT, OTHER_VERSION};
 use crate::session::history::History;
-use crate::session::options::Ground;
-use crate::session::registry::Keeping;
+use crate::session::options::FixedSettings;
+use crate::session::past::Past;
 use crate::session::state::State;
+use crate::session::storage::Storage;
 use crate::workspace::{Contents, Node, Spool, StoredFile};
 
 // Bounds on what a file can make us do.
-const MOST_NODES: usize = 500_000;
-const MOST_DESCRIPTORS: usize = 256;
+const MAX_NODES: usize = 500_000;
+const MAX_DESCRIPTORS: usize = 256;
 /// Numbers that are in use beside those of open files: streams, own directories, and each mount.
 const GIVEN_DESCRIPTORS: usize = 16;
-const MOST_PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 /// A guest makes no deeper trees than 64 names, but its host may.
-const MOST_DEPTH: usize = 256;
+const MAX_DEPTH: usize = 256;
 /// Chunks that are taken apart at the same time.
 const BATCH: usize = 8;
 
@@ -89,7 +89,7 @@ impl<R: Read + Seek> Opened<R> {
         from.read_exact(&mut head)?;
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
         let (length, compressed) = (word(12), word(16));
-        if length > MOST_MANIFEST || compressed > MOST_MANIFEST {
+        if length > MAX_MANIFEST || compressed > MAX_MANIFEST {
             return Err(Problem::Format("its manifest is too long"));
         }
         let bytes = take(&mut from, compressed as usize)?;
@@ -110,8 +110,8 @@ impl<R: Read + Seek> Opened<R> {
         self,
         image: &Image,
         mounts: Vec<Mount>,
-        keeping: &Keeping,
-        (ceilings, most): (&Bounds, u64),
+        storage: &Storage,
+        (ceilings, max): (&Bounds, u64),
         path: &Path,
     ) -> Result<super::Read, crate::error::Error> {
         if self.manifest.image.memory != image.identity {
@@ -121,34 +121,34 @@ impl<R: Read + Seek> Opened<R> {
             }
             .into());
         }
-        let (ground, bounds) = ground(&self.manifest, mounts, ceilings, path)?;
+        let (fixed, bounds) = fixed(&self.manifest, mounts, ceilings, path)?;
         let room = Room {
             image: image.memory.len() as u64,
             bounds,
-            mounts: ground.mounts.len(),
-            most,
+            mounts: fixed.mounts.len(),
+            max,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
-        let history = History::new(ground.history);
-        let past = self.states(&room, keeping, history).map_err(|problem| problem.at(path))?;
+        let history = History::new(fixed.history);
+        let past = self.states(&room, storage, history).map_err(|problem| problem.at(path))?;
         Ok(super::Read {
-            ground,
+            fixed,
             past,
             execution,
             fuel,
         })
     }
 
-    fn states(self, room: &Room, keeping: &Keeping, mut history: History) -> Result<Past, Problem> {
+    fn states(self, room: &Room, storage: &Storage, mut history: History) -> Result<Past, Problem> {
         let Self { from, manifest, .. } = self;
         room.check(&manifest)?;
         let pages = u64::from(manifest.pages) * HOST_PAGE as u64;
         let mut body = Body::new(from, pages + manifest.files.iter().sum::<u64>());
-        let imported = keeping.pages.import(manifest.pages, |piece| body.fill(piece))?;
+        let imported = storage.pages.import(manifest.pages, |piece| body.fill(piece))?;
         let mut files = Vec::new();
         for size in &manifest.files {
             let mut reader = BodyReader(&mut body, None);
-            let stored = keeping.spool.store(&mut reader, *size, SystemTime::UNIX_EPOCH);
+            let stored = storage.spool.store(&mut reader, *size, SystemTime::UNIX_EPOCH);
             match (reader.1.take(), stored) {
                 (Some(problem), _) => return Err(problem),
                 (None, stored) => files.push(stored?),
@@ -186,7 +186,7 @@ struct Room {
     /// Directories of the host that are seen.
     mounts: usize,
     /// Bytes of everything together.
-    most: u64,
+    max: u64,
 }
 
 impl Room {
@@ -203,12 +203,12 @@ impl Room {
         }
         let placed = manifest.states.iter().map(|state| state.placed.0).max().unwrap_or(0);
         let files = manifest.files.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
-        let most = self.bounds.workspace.saturating_add(placed).saturating_mul(3);
-        if files.is_none_or(|bytes| bytes > most.saturating_add(kept)) {
+        let max = self.bounds.workspace.saturating_add(placed).saturating_mul(3);
+        if files.is_none_or(|bytes| bytes > max.saturating_add(kept)) {
             return Err(Problem::Format("it holds more files than its limits allow"));
         }
         let all = files.map(|bytes| bytes.saturating_add(pages));
-        if all.is_none_or(|bytes| bytes > self.most) {
+        if all.is_none_or(|bytes| bytes > self.max) {
             return Err(Problem::Format("it holds more than this runtime restores"));
         }
         Ok(())
@@ -216,12 +216,12 @@ impl Room {
 }
 
 /// What holds for the session, if this runtime allows it.
-fn ground(
+fn fixed(
     manifest: &Manifest,
     mounts: Vec<Mount>,
     ceilings: &Bounds,
     path: &Path,
-) -> Result<(Ground, Bounds), crate::error::Error> {
+) -> Result<(FixedSettings, Bounds), crate::error::Error> {
     let asked = &manifest.bounds;
     let given = |guest: &String| mounts.iter().any(|mount| mount.guest == *guest);
     if !manifest.mounts.iter().all(given) || mounts.len() != manifest.mounts.len() {
@@ -244,7 +244,7 @@ fn ground(
         ..Request::default()
     };
     let plan = resolve(request, &Bounds::default(), ceilings)?;
-    let ground = Ground {
+    let fixed = FixedSettings {
         mounts: plan.request.mounts,
         bounds: plan.bounds,
         policy: manifest.policy.clone(),
@@ -252,7 +252,7 @@ fn ground(
         limits: manifest.limits,
         history: manifest.history_bounds.within(ceilings),
     };
-    Ok((ground, plan.bounds))
+    Ok((fixed, plan.bounds))
 }
 
 fn state(
@@ -271,8 +271,8 @@ fn state(
         descriptors,
         contents,
     } = entry;
-    let most = room.image.saturating_add(room.bounds.memory).min(1 << 32);
-    if memory < room.image || memory > most || memory % PAGE as u64 != 0 {
+    let max = room.image.saturating_add(room.bounds.memory).min(1 << 32);
+    if memory < room.image || memory > max || memory % PAGE as u64 != 0 {
         return Err(Problem::Format("a state has more or less memory than it may"));
     }
     let pages = Pages::from_imported(imported, stretches)
@@ -280,18 +280,18 @@ fn state(
         .ok_or(Problem::Format("a state's pages are not where they may be"))?;
     let mut numbers = HashSet::new();
     let bad_descriptor = Problem::Format("a state has an open file that cannot be");
-    if descriptors.len() > MOST_DESCRIPTORS {
+    if descriptors.len() > MAX_DESCRIPTORS {
         return Err(bad_descriptor);
     }
     // The lowest number that is free is given: no guest gets beyond what it may have open.
-    let most_number = MOST_DESCRIPTORS + GIVEN_DESCRIPTORS + room.mounts;
+    let max_number = MAX_DESCRIPTORS + GIVEN_DESCRIPTORS + room.mounts;
     let mut open = Vec::new();
     for (mut descriptor, content) in descriptors {
         let number = descriptor.number;
-        let is_sound = usize::try_from(number).is_ok_and(|number| number < most_number)
+        let is_sound = usize::try_from(number).is_ok_and(|number| number < max_number)
             && numbers.insert(number)
             && descriptor.path.starts_with('/')
-            && descriptor.path.len() <= MOST_PATH
+            && descriptor.path.len() <= MAX_PATH
             && i64::try_from(descriptor.position).is_ok();
         if !is_sound {
             return Err(bad_descriptor);
@@ -332,14 +332,14 @@ fn bad_file() -> Problem {
 
 /// The directories of a state: every path inside them, and every parent there.
 fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Contents, Problem> {
-    if contents.len() > MOST_NODES {
+    if contents.len() > MAX_NODES {
         return Err(Problem::Format("a state has too many files"));
     }
     let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
     for (path, entry) in contents {
         let node = match entry {
             NodeEntry::Directory => Node::Directory,
-            NodeEntry::Link(target) if target.len() <= MOST_PATH && !target.contains('\0') => {
+            NodeEntry::Link(target) if target.len() <= MAX_PATH && !target.contains('\0') => {
                 Node::Link(target)
             }
             NodeEntry::Link(_) => return Err(Problem::Format("a state has a link that cannot be")),
@@ -355,14 +355,14 @@ fn tree(contents: Vec<(String, NodeEntry)>, files: &[StoredFile]) -> Result<Cont
         };
         nodes.insert(path, node);
     }
-    let depth = 1..=MOST_DEPTH;
+    let depth = 1..=MAX_DEPTH;
     for path in nodes.keys() {
         let mut parts = path.split('/');
         let inside = matches!(parts.next(), Some("workspace" | "tmp"));
         let separates = |c: char| c == '\0' || std::path::is_separator(c);
         let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(separates);
         let is_sound = inside
-            && path.len() <= MOST_PATH
+            && path.len() <= MAX_PATH
             && depth.contains(&parts.clone().count())
             && parts.all(plain);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -549,22 +549,22 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
         check_sum(&mut from).ok()?;
     }
     let opened = Opened::manifest(from).ok()?;
-    let (ground, bounds) =
-        ground(&opened.manifest, Vec::new(), &Bounds::CEILINGS, Path::new("(bytes)")).ok()?;
+    let (fixed, bounds) =
+        fixed(&opened.manifest, Vec::new(), &Bounds::CEILINGS, Path::new("(bytes)")).ok()?;
     let room = Room {
         image: 0,
         bounds,
         mounts: 0,
-        most: u64::MAX,
+        max: u64::MAX,
     };
     // Larger ones are as good, and slow.
     let files = opened.manifest.files.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
     if opened.manifest.pages > 4096 || files > 16 << 20 {
         return None;
     }
-    let keeping = Keeping {
+    let storage = Storage {
         pages: PageStore::new().ok()?,
         spool: Spool::create(&std::env::temp_dir()).ok()?,
     };
-    opened.states(&room, &keeping, History::new(ground.history)).ok().map(|_| ())
+    opened.states(&room, &storage, History::new(fixed.history)).ok().map(|_| ())
 }

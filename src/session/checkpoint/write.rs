@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::format::{
-    CHUNK, ImageReference, MAGIC, MOST_MANIFEST, Manifest, NodeEntry, StateEntry, VERSION,
+    CHUNK, ImageReference, MAGIC, MAX_MANIFEST, Manifest, NodeEntry, StateEntry, VERSION,
 };
 use crate::image::Image;
 use crate::memory::HOST_PAGE;
 use crate::session::context::Context;
-use crate::session::core::{Core, Past};
-use crate::session::options::Ground;
+use crate::session::options::FixedSettings;
+use crate::session::past::Past;
 use crate::session::state::State;
 use crate::workspace::{Node, StoredFile};
 
@@ -22,24 +22,24 @@ const LEVEL: i32 = -3;
 const BATCH: usize = 8;
 
 /// A session as it is at one time, whatever becomes of it.
-pub(super) struct Frozen {
+pub(in crate::session) struct Frozen {
     image: Arc<Image>,
-    ground: Ground,
+    fixed: FixedSettings,
     past: Past,
     execution: u64,
     fuel: u64,
 }
 
 impl Frozen {
-    /// `None` for a session that is on the disk.
-    pub(super) fn of(context: &Context, core: &Core) -> Option<Self> {
-        Some(Self {
+    /// A session after run `execution`, which has used so much `fuel`.
+    pub(in crate::session) fn of(context: &Context, past: Past, execution: u64, fuel: u64) -> Self {
+        Self {
             image: Arc::clone(&context.image),
-            ground: context.ground.clone(),
-            past: core.past_in_memory()?.clone(),
-            execution: core.execution,
-            fuel: core.fuel,
-        })
+            fixed: context.fixed.clone(),
+            past,
+            execution,
+            fuel,
+        }
     }
 
     /// Writes it all.
@@ -49,7 +49,7 @@ impl Frozen {
         let fits = manifest.is_in_bounds();
         let manifest = serde_json::to_vec(&manifest)?;
         // What could not be read again is not written.
-        if !fits || manifest.len() > MOST_MANIFEST as usize {
+        if !fits || manifest.len() > MAX_MANIFEST as usize {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 "it has too many files or too long a history for one checkpoint",
@@ -89,19 +89,19 @@ impl Frozen {
         let (current, origin) = (number(state), number(origin));
         let history = history.entries().map(|e| (e.record.clone(), number(&e.state))).collect();
         let states = states.into_iter().map(|state| body.state(state)).collect();
-        let ground = &self.ground;
+        let fixed = &self.fixed;
         Manifest {
             written_by: format!("belljar {}", env!("CARGO_PKG_VERSION")),
             image: ImageReference {
                 name: self.image.manifest.name.clone(),
                 memory: self.image.identity.clone(),
             },
-            mounts: ground.mounts.iter().map(|mount| mount.guest.clone()).collect(),
-            bounds: ground.bounds,
-            policy: ground.policy.clone(),
-            deterministic: ground.deterministic.clone(),
-            limits: ground.limits,
-            history_bounds: ground.history,
+            mounts: fixed.mounts.iter().map(|mount| mount.guest.clone()).collect(),
+            bounds: fixed.bounds,
+            policy: fixed.policy.clone(),
+            deterministic: fixed.deterministic.clone(),
+            limits: fixed.limits,
+            history_bounds: fixed.history,
             execution: self.execution,
             fuel: self.fuel,
             pages: body.pages,
@@ -206,12 +206,12 @@ impl<'a> Body<'a> {
     }
 
     fn file(&mut self, stored: &'a StoredFile) -> usize {
-        self.number(stored.place(), Content::Stored(stored))
+        self.number(stored.address(), Content::Stored(stored))
     }
 
-    /// The number of what is kept at `place`.
-    fn number(&mut self, place: usize, content: Content<'a>) -> usize {
-        *self.file_numbers.entry(place).or_insert_with(|| {
+    /// The number of what is kept at `address`.
+    fn number(&mut self, address: usize, content: Content<'a>) -> usize {
+        *self.file_numbers.entry(address).or_insert_with(|| {
             self.files.push(content);
             self.files.len() - 1
         })

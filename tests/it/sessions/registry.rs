@@ -129,7 +129,7 @@ fn two_runs_racing_on_one_session_lose_nothing() {
 fn there_are_no_more_than_the_bound() {
     block_on(async {
         let runtime = bounded(SessionBounds {
-            most: 2,
+            max: 2,
             ..SessionBounds::default()
         });
         let one = session_on(&runtime, core()).await;
@@ -147,7 +147,7 @@ fn there_are_no_more_than_the_bound() {
 fn those_used_longest_ago_are_suspended_and_wake_unnoticed() {
     block_on(async {
         let runtime = bounded(SessionBounds {
-            most_awake: 3,
+            max_awake: 3,
             ..SessionBounds::default()
         });
         let mut sessions = Vec::new();

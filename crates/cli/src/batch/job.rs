@@ -1,0 +1,209 @@
+//! One line of a batch: asked, run, answered.
+
+use belljar::{Error, Outcome, Request, RunRequest, Runtime};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::lines::Line;
+use crate::exit::{chain, refused};
+
+/// What the library calls the parts of a request, and the keys of a line that ask for them.
+const KEYS: [(&str, &str); 6] = [
+    ("limits.timeout", "timeout"),
+    ("limits.memory", "memory_mb"),
+    ("limits.fuel", "fuel"),
+    ("limits.output", "output_bytes"),
+    ("limits.workspace", "workspace_mb"),
+    ("limits.files", "max_files"),
+];
+
+/// A line of output.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// JSON with its line end.
+    pub line: String,
+    pub kind: Kind,
+    /// How much of the input it answers.
+    pub bytes_read: u64,
+}
+
+/// How a line ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The code ran to its end.
+    Succeeded,
+    /// The code failed.
+    Failed,
+    /// The line could not be run.
+    Refused,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    id: &'a Value,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    id: &'a Value,
+    line: u64,
+    error: &'a str,
+}
+
+/// Runs what a line asks for. A failure is an answer too.
+pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
+    let Line {
+        number,
+        text,
+        bytes_read,
+    } = line;
+    let (id, outcome) = match text {
+        Ok(text) => run(runtime, &text).await,
+        Err(unread) => (Value::Null, Err(unread.into())),
+    };
+    let (line, kind) = match outcome {
+        Ok(outcome) => {
+            let kind = if outcome.success {
+                Kind::Succeeded
+            } else {
+                Kind::Failed
+            };
+            (
+                to_line(&Done {
+                    id: &id,
+                    outcome: &outcome,
+                }),
+                kind,
+            )
+        }
+        Err(error) => {
+            let error = match error.downcast_ref::<Error>() {
+                Some(Error::Refused(refusal)) => refused(refusal, &KEYS),
+                _ => chain(&error),
+            };
+            (
+                to_line(&Refused {
+                    id: &id,
+                    line: number,
+                    error: &error,
+                }),
+                Kind::Refused,
+            )
+        }
+    };
+    Answer {
+        line,
+        kind,
+        bytes_read,
+    }
+}
+
+async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>) {
+    let mut asked = match parse(text) {
+        Ok(asked) => asked,
+        Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(error))),
+    };
+    let id = asked.id.take();
+    let request = match Request::try_from(asked) {
+        Ok(request) => request,
+        Err(refusal) => return (id, Err(refusal.into())),
+    };
+    (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
+}
+
+/// What a line asks for, or what is wrong with it.
+fn parse(text: &[u8]) -> Result<RunRequest, String> {
+    // serde would take an array too, as the values of the keys in their order.
+    let is_object = text.trim_ascii_start().starts_with(b"{");
+    if !is_object && serde_json::from_slice::<Value>(text).is_ok() {
+        return Err("a request is a JSON object".to_owned());
+    }
+    serde_json::from_slice(text).map_err(|error| describe(&error))
+}
+
+/// The id of a line that is JSON but no request.
+fn salvage_id(text: &[u8]) -> Value {
+    let line: Value = serde_json::from_slice(text).unwrap_or_default();
+    line.get("id").cloned().unwrap_or_default()
+}
+
+/// What is wrong with a line. Its own line is always the first, which would only mislead.
+fn describe(error: &serde_json::Error) -> String {
+    let (text, column) = (error.to_string(), error.column());
+    let text = match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
+        Some(text) => format!("{} at column {column}", in_words(text)),
+        None => text,
+    };
+    if error.is_data() {
+        text
+    } else {
+        format!("the line is not JSON: {text}")
+    }
+}
+
+/// The same without the names that Rust has for types.
+fn in_words(text: &str) -> String {
+    let named = text.rsplit_once("expected ").and_then(|(start, expected)| {
+        let expected = match expected {
+            "f64" => "a number",
+            "u64" | "u32" => "a whole number",
+            "a map" => "an object",
+            "a sequence" => "an array",
+            _ => return None,
+        };
+        Some(format!("{start}expected {expected}"))
+    });
+    named.unwrap_or_else(|| text.to_owned())
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    // Neither type holds anything that JSON has no form for.
+    let mut line = serde_json::to_string(value).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_line_keeps_its_id_where_it_has_one() {
+        assert_eq!(salvage_id(br#"{"id": [1], "cod": ""}"#), serde_json::json!([1]));
+        assert_eq!(salvage_id(br#"{"id": 1"#), Value::Null);
+        assert_eq!(salvage_id(b"[]"), Value::Null);
+    }
+
+    #[test]
+    fn an_error_tells_the_column_alone() {
+        let error = parse(br#"{"cod": ""}"#).unwrap_err();
+        assert!(error.starts_with("unknown field `cod`, expected one of `id`, `code`"));
+        assert!(error.ends_with(" at column 6"), "{error}");
+    }
+
+    #[test]
+    fn a_request_is_an_object() {
+        for text in [r#"[1, "print(6)"]"#, "7", "null", " \"print(6)\""] {
+            assert_eq!(parse(text.as_bytes()).unwrap_err(), "a request is a JSON object", "{text}");
+        }
+        assert!(parse(b"[1").unwrap_err().starts_with("the line is not JSON: "));
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told_in_words() {
+        for (value, expected) in [
+            (r#""timeout": "1""#, "expected a number"),
+            (r#""fuel": -1"#, "expected a whole number"),
+            (r#""env": 1"#, "expected an object"),
+            (r#""args": {}"#, "expected an array"),
+            (r#""deterministic": [4]"#, "invalid type: sequence, expected an object"),
+            (r#""capture": 1"#, "expected an object"),
+            (r#""stdin": "expected f64", "args": 1"#, "expected an array"),
+        ] {
+            let error = parse(format!(r#"{{"code": "", {value}}}"#).as_bytes()).unwrap_err();
+            assert!(error.contains(&format!("{expected} at column ")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The input of a batch: lines, read a few ahead on a thread of their own.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::thread;
+
+use anyhow::Context;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::exit::Usage;
+use crate::source::unreadable;
+
+/// The longest line that is taken, in bytes. A longer one is passed over and reported.
+const LONGEST: u64 = 64 << 20;
+
+/// A line of the input that is not blank.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Counted from 1, blank lines included.
+    pub number: u64,
+    /// What is in it, or why that is not known.
+    pub text: Text,
+    /// How far the input was read since the line before.
+    pub bytes_read: u64,
+}
+
+/// A line's bytes, or why they are not known.
+type Text = Result<Vec<u8>, Unread>;
+
+/// A line that could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("the line is longer than {} MiB; pass large files by path", LONGEST >> 20)]
+    TooLong,
+    #[error("cannot read the rest of the input: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// An input, open.
+pub(super) struct Input {
+    reader: Box<dyn Read + Send>,
+    /// Its length in bytes, for a file.
+    pub length: Option<u64>,
+}
+
+/// Opens a file, or standard input when it is called `-`.
+pub(super) fn open(path: &Path) -> Result<Input, Usage> {
+    if path == Path::new("-") {
+        return Ok(Input {
+            reader: Box::new(io::stdin()),
+            length: None,
+        });
+    }
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|e| unreadable(&name, e))?;
+    let metadata = file.metadata().map_err(|e| unreadable(&name, e))?;
+    if metadata.is_dir() {
+        return Err(Usage::new(format!("{name} is a directory")));
+    }
+    Ok(Input {
+        reader: Box::new(file),
+        length: metadata.is_file().then_some(metadata.len()),
+    })
+}
+
+/// Reads at most `ahead` lines more than were taken.
+pub(super) fn read_ahead(input: Input, ahead: usize) -> anyhow::Result<Receiver<Line>> {
+    let (sender, receiver) = channel(ahead);
+    thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || read(BufReader::with_capacity(1 << 16, input.reader), &sender))
+        .context("cannot start a thread")?;
+    Ok(receiver)
+}
+
+/// Sends every line until the input or the interest in it ends.
+fn read(mut reader: impl BufRead, sender: &Sender<Line>) {
+    let mut bytes_read = 0;
+    for number in 1.. {
+        let text = match next(&mut reader, LONGEST) {
+            Ok(None) => return,
+            Ok(Some((text, length))) => {
+                bytes_read += length;
+                text
+            }
+            Err(error) => Err(error.into()),
+        };
+        if matches!(&text, Ok(text) if text.trim_ascii().is_empty()) {
+            continue;
+        }
+        let last = matches!(text, Err(Unread::Io(_)));
+        let bytes_read = std::mem::take(&mut bytes_read);
+        if sender
+            .blocking_send(Line {
+                number,
+                text,
+                bytes_read,
+            })
+            .is_err()
+            || last
+        {
+            return;
+        }
+    }
+}
+
+/// The next line and how many bytes it took; `None` at the end.
+fn next(reader: &mut impl BufRead, longest: u64) -> io::Result<Option<(Text, u64)>> {
+    let mut line = Vec::new();
+    let length = reader.take(longest + 1).read_until(b'\n', &mut line)? as u64;
+    if length == 0 {
+        return Ok(None);
+    }
+    if length <= longest || line.ends_with(b"\n") {
+        return Ok(Some((Ok(line), length)));
+    }
+    drop(line);
+    let rest = reader.skip_until(b'\n')? as u64;
+    Ok(Some((Err(Unread::TooLong), length + rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(input: &str, longest: u64) -> Vec<Option<String>> {
+        let mut reader = input.as_bytes();
+        let mut lines = Vec::new();
+        while let Some((text, _)) = next(&mut reader, longest).unwrap() {
+            lines.push(text.ok().map(|text| String::from_utf8(text).unwrap()));
+        }
+        lines
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_costs_only_itself() {
+        let texts = lines("ab\nabcdef\nabc\nabcd", 3);
+        assert_eq!(texts, [Some("ab\n".into()), None, Some("abc\n".into()), None]);
+    }
+
+    #[test]
+    fn lines_are_counted_with_the_blank_ones() {
+        let (sender, mut receiver) = channel(9);
+        read("a\n\n \r\nb".as_bytes(), &sender);
+        drop(sender);
+        let mut seen = Vec::new();
+        while let Some(line) = receiver.blocking_recv() {
+            seen.push((line.number, line.text.unwrap(), line.bytes_read));
+        }
+        assert_eq!(seen, [(1, b"a\n".to_vec(), 2), (4, b"b".to_vec(), 5)]);
+    }
+}

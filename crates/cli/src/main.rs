@@ -1,0 +1,60 @@
+//! The command `belljar`: arguments in, library calls, text or JSON out.
+
+#![deny(unsafe_code)]
+
+mod args;
+mod batch;
+mod check;
+mod doctor;
+mod engine;
+mod exit;
+mod image;
+mod interrupt;
+mod licenses;
+mod options;
+mod policy;
+mod printer;
+mod progress;
+mod repl;
+mod run;
+mod schema;
+mod session_file;
+mod setup;
+mod source;
+mod terminal;
+mod text;
+mod trace;
+
+use std::sync::Arc;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::Exit;
+use printer::Printer;
+
+/// Does what the command line asks for and ends the process. What could be left undone by that
+/// has been done: output is flushed, workspaces are removed; the rest the system frees faster.
+fn main() -> ! {
+    let cli = Cli::parse();
+    trace::start(cli.global.verbose);
+    let printer = Arc::new(Printer::new(cli.global.quiet));
+    let exit = dispatch(cli, &printer).unwrap_or_else(|error| exit::report(&printer, &error));
+    std::process::exit(exit.code())
+}
+
+fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Run(args) => run::run(*args, global, printer),
+        Command::Repl(args) => repl::repl(*args, global, printer),
+        Command::Batch(args) => batch::batch(&args, global, printer),
+        Command::Check(args) => check::check(args, global, printer),
+        Command::Setup(args) => setup::setup(&args, global, printer),
+        Command::Image(command) => image::image(&command, global, printer),
+        Command::Doctor(args) => doctor::doctor(&args, global, printer),
+        Command::Licenses(args) => licenses::licenses(&args, global, printer),
+        Command::Completions(args) => schema::completions(&args, printer),
+        Command::Schema(args) => schema::schema(&args, printer),
+    }
+}

@@ -1,0 +1,165 @@
+//! The commands of the prompt: lines that begin with `%`.
+
+use std::path::PathBuf;
+
+use crate::exit::Usage;
+
+/// A command, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Fork(Option<String>),
+    Sessions,
+    Switch(String),
+    Rewind(u64),
+    History,
+    Reset,
+    Checkpoint(PathBuf),
+    Restore(PathBuf),
+    Files,
+    Save(String, Option<PathBuf>),
+    Limits,
+    Time(String),
+    Help,
+    Quit,
+}
+
+/// Every command, how it is written, and what it does.
+pub(super) const COMMANDS: &[(&str, &str, &str)] = &[
+    ("fork", "[NAME]", "go on in a copy of this session; the session itself stays as it is"),
+    ("sessions", "", "list the sessions"),
+    ("switch", "NAME", "go on in another session"),
+    ("rewind", "[N]", "go back to the state after run N, or to the beginning with 0"),
+    ("history", "", "list the runs that can be gone back to"),
+    ("reset", "", "go back to the beginning"),
+    ("checkpoint", "FILE", "save the session to a file"),
+    ("restore", "FILE", "go on in a session that was saved to a file"),
+    ("files", "", "list the files of the session"),
+    ("save", "PATH [TO]", "copy a file of the session to this machine"),
+    ("limits", "", "show how far a run may go"),
+    ("time", "CODE", "run code and show how long it takes"),
+    ("help", "", "show this"),
+    ("quit", "", "leave, as Ctrl-D does"),
+];
+
+impl Command {
+    /// Reads what comes after the `%`.
+    pub(super) fn parse(text: &str) -> Result<Self, Usage> {
+        let text = text.trim();
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        if !COMMANDS.iter().any(|(known, ..)| *known == name) {
+            return Err(Usage::new(format!("there is no command %{name}"))
+                .hint("%help lists those there are"));
+        }
+        if name == "time" && !rest.is_empty() {
+            return Ok(Self::Time(rest.to_owned()));
+        }
+        let words = words(rest)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Ok(match (name, words.as_slice()) {
+            ("fork", []) => Self::Fork(None),
+            ("fork", [name]) => Self::Fork(Some((*name).to_owned())),
+            ("sessions", []) => Self::Sessions,
+            ("switch", [name]) => Self::Switch((*name).to_owned()),
+            ("history" | "rewind", []) => Self::History,
+            ("rewind", [number]) => {
+                let number = number.parse().map_err(|_| {
+                    Usage::new(format!("{number} is not the number of a run"))
+                        .hint("%history lists them")
+                });
+                Self::Rewind(number?)
+            }
+            ("reset", []) => Self::Reset,
+            ("checkpoint", [file]) => Self::Checkpoint(file.into()),
+            ("restore", [file]) => Self::Restore(file.into()),
+            ("files", []) => Self::Files,
+            ("save", [path]) => Self::Save((*path).to_owned(), None),
+            ("save", [path, to]) => Self::Save((*path).to_owned(), Some(to.into())),
+            ("limits", []) => Self::Limits,
+            ("help", []) => Self::Help,
+            ("quit", []) => Self::Quit,
+            _ => return Err(misused(name)),
+        })
+    }
+
+    /// What somebody means who wants to leave Python's own prompt.
+    pub(super) fn leaves(line: &str) -> bool {
+        matches!(line.trim(), "exit" | "quit" | "exit()" | "quit()")
+    }
+}
+
+/// `%name ARGUMENTS`.
+pub(super) fn usage(name: &str, arguments: &str) -> String {
+    format!("%{name} {arguments}").trim_end().to_owned()
+}
+
+fn misused(name: &str) -> Usage {
+    let arguments = COMMANDS.iter().find(|(known, ..)| *known == name).map_or("", |known| known.1);
+    Usage::new(format!("%{name} is written {}", usage(name, arguments)))
+        .hint("%help says what the commands do; names with spaces in them need quotes")
+}
+
+/// Splits at spaces that are not between quotes.
+fn words(text: &str) -> Result<Vec<String>, Usage> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in text.chars() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            None if c == '"' || c == '\'' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(Usage::new(format!("a {quote} is not closed")));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_read() {
+        let parse = |text: &str| Command::parse(text).unwrap();
+        assert_eq!(parse("fork"), Command::Fork(None));
+        assert_eq!(parse("fork  a "), Command::Fork(Some("a".to_owned())));
+        assert_eq!(parse("rewind"), Command::History);
+        assert_eq!(parse("rewind 3"), Command::Rewind(3));
+        assert_eq!(parse("time 'a' + \"b"), Command::Time("'a' + \"b".to_owned()));
+        let save = Command::Save("a b".to_owned(), Some("c".into()));
+        assert_eq!(parse("save 'a b'  c"), save);
+        assert_eq!(parse("restore \"it's\""), Command::Restore("it's".into()));
+        for (name, arguments, _) in COMMANDS {
+            let arguments = arguments.replace("[N]", "1").replace(['[', ']'], "");
+            assert!(Command::parse(&format!("{name} {arguments}")).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_way_to_write_it() {
+        for (text, says) in [
+            ("frok", "there is no command %frok"),
+            ("switch", "%switch is written %switch NAME"),
+            ("time", "%time is written %time CODE"),
+            ("files x", "%files is written %files"),
+            ("rewind -1", "-1 is not the number of a run"),
+            ("save 'a", "a ' is not closed"),
+        ] {
+            assert_eq!(Command::parse(text).unwrap_err().to_string(), says);
+        }
+    }
+
+    #[test]
+    fn leaving_is_understood() {
+        assert!(Command::leaves("exit()") && Command::leaves(" quit "));
+        assert!(!Command::leaves("exit(1)"));
+    }
+}

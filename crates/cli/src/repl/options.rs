@@ -1,0 +1,63 @@
+//! The options of `belljar repl`.
+
+use std::path::PathBuf;
+
+use belljar::{Capture, Echo, Request};
+use clap::{Args, ValueHint};
+
+use crate::exit::Usage;
+use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReplArgs {
+    /// Go on in the session that is kept in this file, and write the session that is current at the
+    /// end back to it; the file is made if missing
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) session: Option<PathBuf>,
+    /// Save figures into this directory, which is made when there is one to save; files that are
+    /// there already stay as they are
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(default_value = "belljar-figures")]
+    pub(super) out: PathBuf,
+    /// Save figures as SVG instead of PNG
+    #[arg(long)]
+    svg: bool,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What the code sees")]
+struct Input {
+    #[command(flatten)]
+    given: Given,
+    /// Start from this image; auto takes data [default: auto]
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+    /// Make a new session repeatable to the byte: fixed clock, random numbers from SEED [default
+    /// seed: 0]
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0", value_parser = whole)]
+    deterministic: Option<u64>,
+}
+
+impl ReplArgs {
+    /// What every line asks for besides its code, and a new session for itself.
+    pub(super) fn request(&self) -> Result<Request, Usage> {
+        Ok(Request {
+            image: image(self.input.image.as_deref()),
+            limits: self.bounds.limits(),
+            // As Python's own prompt does.
+            echo: Some(Echo::Last),
+            deterministic: deterministic(self.input.deterministic),
+            capture: Capture {
+                figure_format: figure_format(self.svg),
+                dataframes: false,
+                ..Capture::default()
+            },
+            ..self.input.given.request()?
+        })
+    }
+}

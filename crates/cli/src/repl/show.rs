@@ -1,0 +1,110 @@
+//! What the prompt says about runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar::{Bounds, HistoryEntry, Limits, Outcome};
+
+use crate::printer::Printer;
+use crate::run;
+use crate::text::{duration, plain, shorten, size};
+
+/// More files than this are counted and not named.
+const MAX_FILES: usize = 10;
+/// Characters of a run's code in the history.
+const MAX_CODE: usize = 60;
+
+/// What a run left that its own output does not say.
+pub(super) fn outcome(printer: &Printer, outcome: &Outcome) {
+    run::cuts(printer, outcome);
+    run::failure(printer, outcome);
+    let is_figure = |path: &str| outcome.plots.iter().any(|plot| plot.path == path);
+    let made: Vec<String> = outcome
+        .files
+        .iter()
+        .filter(|file| !is_figure(&file.path))
+        .map(|file| format!("{} ({})", plain(&file.path), size(file.size)))
+        .collect();
+    match made.len() {
+        0 => {}
+        1..=MAX_FILES => printer.note(&format!("made {}", made.join(", "))),
+        number => printer.note(&format!("made {number} files; %files lists them")),
+    }
+    if let Some(session) = outcome.session.as_ref().filter(|s| s.interpreter_restarted) {
+        let reason = session.restart_reason.as_deref().unwrap_or("it ended");
+        printer.note(&format!(
+            "the interpreter was lost ({}); the session is back in the state before",
+            plain(reason)
+        ));
+        if session.interpreter_crashed {
+            printer.note("it could not be brought back; the next line tries again");
+        }
+    }
+}
+
+/// Where figures were saved.
+pub(super) fn figures(printer: &Printer, saved: &[PathBuf]) {
+    for path in saved {
+        printer.note(&format!("figure {}", plain(&path.display().to_string())));
+    }
+}
+
+/// How long a run took.
+pub(super) fn time(outcome: &Outcome) -> String {
+    let usage = &outcome.usage;
+    format!("{}, {} fuel", milliseconds(usage.wall_ms), grouped(usage.fuel))
+}
+
+/// A run's number, how it went, how long it took, and its code.
+pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
+    let mut lines = entry.code.lines().filter(|line| !line.trim().is_empty());
+    let mut code = plain(&shorten(lines.next().unwrap_or(""), MAX_CODE));
+    if lines.next().is_some() {
+        code.push_str(" …");
+    }
+    let went = if entry.success { "good" } else { "failed" };
+    [entry.execution.to_string(), went.to_owned(), milliseconds(entry.wall_ms), code]
+}
+
+/// How far a run may go that asks for `asked`, in a session of these `bounds`.
+pub(super) fn limits(bounds: &Bounds, asked: &Limits) -> Vec<[String; 3]> {
+    let fuel = asked.fuel.or(bounds.fuel);
+    let row = |name: &str, value: String, of: &str| [name.to_owned(), value, of.to_owned()];
+    let timeout = asked.timeout.unwrap_or(bounds.timeout);
+    let fuel = fuel.map_or_else(|| "as much as the time allows".to_owned(), grouped);
+    vec![
+        row("time", duration(timeout), "each run"),
+        row("fuel", fuel, "each run"),
+        row("output", size(asked.output.unwrap_or(bounds.output)), "each run, of each stream"),
+        row("memory", size(bounds.memory), "the session, above its image"),
+        row("workspace", size(bounds.workspace), "the session"),
+        row("files", grouped(bounds.files), "the session"),
+    ]
+}
+
+fn milliseconds(milliseconds: f64) -> String {
+    duration(Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default())
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_kept_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

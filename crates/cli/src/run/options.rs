@@ -1,0 +1,147 @@
+//! The options of `belljar run`, and the request that they make.
+
+use std::path::PathBuf;
+
+use belljar::{Capture, Echo, Request};
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::args::{PolicyChoice, SourceArgs};
+use crate::exit::Usage;
+use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
+use crate::policy::policy;
+use crate::source;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RunArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Arguments of the code: sys.argv[1:]
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+    /// Run in the session that is kept in this file, and write it back afterwards; the file is made
+    /// if missing. Image, mounts, --memory, --workspace-limit, --file-limit and --deterministic
+    /// are chosen when it is made. Runs that name the same file wait for each other
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Session")]
+    pub(super) session: Option<PathBuf>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    bounds: Bounds,
+    #[command(flatten)]
+    behaviour: Behaviour,
+    /// Copy the files that the code made into this directory, which is made if missing; files of
+    /// the same names are replaced [default: they are listed and thrown away]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
+    pub(super) out: Option<PathBuf>,
+    /// Print the outcome as JSON, and nothing else on stdout
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+    #[command(flatten)]
+    detail: Detail,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What the code sees")]
+struct Input {
+    #[command(flatten)]
+    given: Given,
+    /// Give the code this file as its standard input; - passes on this command's [default: nothing]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    stdin: Option<PathBuf>,
+    /// Start from this image; auto takes the smallest that has imported what the code names, and for
+    /// a session data [default: auto]
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Behaviour")]
+struct Behaviour {
+    /// What the code may contain: open is everything, strict a short list of imports and no
+    /// dangerous names. Isolation does not depend on it [default: open]
+    #[arg(long, value_enum, value_name = "POLICY", hide_possible_values = true)]
+    policy: Option<PolicyChoice>,
+    /// Allow this module under the strict policy, which it implies; may be given several times
+    #[arg(long, value_name = "MODULE", value_delimiter = ',')]
+    allow_import: Vec<String>,
+    /// Print the values of top-level expressions: none, all, or the last like a notebook [default:
+    /// none; in a session all]
+    #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
+    echo: Option<EchoChoice>,
+    /// The variable whose value is the result [default: result]
+    #[arg(long, value_name = "NAME")]
+    result_var: Option<String>,
+    /// Make the run repeatable to the byte: fixed clock, random numbers from SEED [default seed: 0]
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0", value_parser = whole)]
+    deterministic: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct Detail {
+    /// Put plots into the JSON as data: URIs
+    #[arg(long)]
+    inline_images: bool,
+    /// Put the first N rows of every pandas object into the JSON as data [default: 0]
+    #[arg(long, value_name = "N")]
+    tables: Option<u32>,
+    /// Put the SHA-256 and the media type of every file into the JSON
+    #[arg(long)]
+    hashes: bool,
+    /// Save captured figures as SVG instead of PNG
+    #[arg(long)]
+    svg: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EchoChoice {
+    None,
+    All,
+    Last,
+}
+
+impl RunArgs {
+    /// Reads what is to be read, and makes the request.
+    pub(super) fn into_request(self) -> Result<Request, Usage> {
+        let from_stdin =
+            |path: &Option<PathBuf>| path.as_deref().is_some_and(|p| p.as_os_str() == "-");
+        if from_stdin(&self.source.script) && from_stdin(&self.input.stdin) {
+            return Err(Usage::new("code and --stdin cannot both come from standard input"));
+        }
+        let policy = policy(self.behaviour.policy, &self.behaviour.allow_import)?;
+        let given = self.input.given.request()?;
+        let code = source::code(self.source)?;
+        let stdin = self.input.stdin.as_deref().map(source::read).transpose()?;
+        Ok(Request {
+            code,
+            image: image(self.input.image.as_deref()),
+            stdin: stdin.unwrap_or_default(),
+            args: self.args,
+            limits: self.bounds.limits(),
+            policy,
+            echo: self.behaviour.echo.map(|choice| match choice {
+                EchoChoice::None => Echo::None,
+                EchoChoice::All => Echo::All,
+                EchoChoice::Last => Echo::Last,
+            }),
+            result_var: self.behaviour.result_var,
+            deterministic: deterministic(self.behaviour.deterministic),
+            capture: self.detail.capture(),
+            ..given
+        })
+    }
+}
+
+impl Detail {
+    fn capture(&self) -> Capture {
+        Capture {
+            figure_format: figure_format(self.svg),
+            inline_images: self.inline_images,
+            table_rows: self.tables,
+            file_hashes: self.hashes,
+            media_types: self.hashes,
+            ..Capture::default()
+        }
+    }
+}

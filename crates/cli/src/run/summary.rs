@@ -1,0 +1,137 @@
+//! What a run made, in a few lines beside its output.
+
+use std::path::{Path, PathBuf};
+
+use belljar::{Error, ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated, WorkspaceError};
+
+use crate::printer::{Printer, Tone};
+use crate::text::{count, plain, shorten, size, table};
+
+/// More files than this are counted and not named.
+const MAX_FILES: usize = 20;
+/// A longer result is shown in part.
+const MAX_RESULT: usize = 200;
+
+/// What becomes of the files that a run made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Files<'a> {
+    /// So many of them were copied into this directory.
+    Copied(usize, &'a Path),
+    /// They stay in the session that is in this file.
+    Kept(&'a Path),
+    ThrownAway,
+}
+
+impl<'a> Files<'a> {
+    /// What became of those that were to be copied to `out`.
+    pub(super) fn of(
+        out: Option<&'a Path>,
+        copied: &Result<Option<Vec<PathBuf>>, Error>,
+    ) -> Option<Self> {
+        let number = match copied {
+            Ok(copied) => copied.as_ref()?.len(),
+            Err(Error::Workspace(WorkspaceError::Copies { copied, .. })) => copied.len(),
+            Err(_) => return None,
+        };
+        Some(Self::Copied(number, out?))
+    }
+}
+
+/// Says what the run made, what became of it, and what went wrong.
+pub(super) fn print(printer: &Printer, outcome: &Outcome, made: Files<'_>) {
+    if !outcome.result.is_null() {
+        let value = shorten(&plain(&outcome.result.to_string()), MAX_RESULT);
+        printer.note(&format!("result: {value}"));
+    }
+    files(printer, outcome, made);
+    cuts(printer, outcome);
+    failure(printer, outcome);
+}
+
+fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {
+    if outcome.files.is_empty() {
+        return;
+    }
+    let made = count(outcome.files.len() as u64, "file");
+    let regular = outcome.files.iter().filter(|file| file.symlink.is_none()).count();
+    printer.note(&printer.paint_note(
+        Tone::Strong,
+        &match fate {
+            Files::Copied(copied, dir) if copied < regular => {
+                format!("made {made}, {copied} of them copied to {}", dir.display())
+            }
+            Files::Copied(_, dir) => format!("made {made}, copied to {}", dir.display()),
+            Files::Kept(file) => format!("made {made}, kept in {}", file.display()),
+            Files::ThrownAway => format!("made {made}, thrown away without --out DIR"),
+        },
+    ));
+    let listed = outcome.files.iter().take(MAX_FILES);
+    let rows: Vec<[String; 3]> = listed.map(|file| row(file, outcome)).collect();
+    for line in table(&rows) {
+        printer.note(&format!("  {line}"));
+    }
+    if let Some(more @ 1..) = outcome.files.len().checked_sub(MAX_FILES) {
+        printer.note(&format!("  and {more} more"));
+    }
+}
+
+/// Path, size, and what it is when it is no ordinary file.
+fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
+    let kind = match &file.symlink {
+        Some(target) => format!("link to {}", plain(target)),
+        None if outcome.plots.iter().any(|plot| plot.path == file.path) => "plot".to_owned(),
+        None => String::new(),
+    };
+    [plain(&file.path), size(file.size), kind]
+}
+
+/// Says what was cut.
+pub(in crate::cli) fn cuts(printer: &Printer, outcome: &Outcome) {
+    for cut in &outcome.truncated {
+        let usage = &outcome.usage;
+        printer.note(&match cut {
+            Truncated::Stdout => output_cut("stdout", usage.stdout_bytes),
+            Truncated::Stderr => output_cut("stderr", usage.stderr_bytes),
+            Truncated::Result => "the result was cut".to_owned(),
+            Truncated::Dataframes => continue,
+        });
+    }
+}
+
+fn output_cut(name: &str, written: u64) -> String {
+    format!("{name} was cut: the code wrote {}; --output-limit keeps more", size(written))
+}
+
+/// Says what went wrong, unless the code's own output has said it.
+pub(in crate::cli) fn failure(printer: &Printer, outcome: &Outcome) {
+    let Some(error) = &outcome.error else {
+        return;
+    };
+    let detail = outcome.error_detail.as_ref();
+    // An exception's traceback was on stderr already, and ends in these words.
+    let said = detail.is_some_and(|d| matches!(d.kind, ErrorKind::Exception | ErrorKind::Syntax))
+        && !outcome.stderr.is_empty();
+    if !said {
+        let place = detail.filter(|d| d.violations.is_empty()).and_then(place).unwrap_or_default();
+        printer.error(&format!("{}{place}", plain(error)));
+    }
+    for violation in detail.iter().flat_map(|d| &d.violations) {
+        let line = violation.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        printer.note(&format!("  {line}{}", plain(&violation.message)));
+    }
+    if let Some(hint) = detail.and_then(|d| d.hint.as_deref()) {
+        printer.hint(&plain(hint));
+    }
+}
+
+/// Where in the code it happened.
+fn place(detail: &ErrorDetail) -> Option<String> {
+    let line = detail.line?;
+    let stopped =
+        matches!(detail.kind, ErrorKind::Timeout | ErrorKind::Fuel | ErrorKind::Interrupted);
+    Some(if stopped {
+        format!(" (line {line} was running)")
+    } else {
+        format!(" (line {line})")
+    })
+}

@@ -1,0 +1,111 @@
+//! The command: every subcommand as a process, with the engine behind it.
+
+mod batch;
+#[path = "../../../../tests/it/caches.rs"]
+mod caches;
+mod endings;
+mod help;
+mod leftovers;
+mod repl;
+mod run;
+mod session;
+mod state;
+mod usage;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The command, in a cache where nothing is left to be made of which it would say that it takes long.
+fn belljar() -> Command {
+    static READY: Once = Once::new();
+    READY.call_once(|| {
+        for image in ["core", "data"] {
+            caches::runtime().prepare_image(image).unwrap();
+        }
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
+    for name in ["BELLJAR_LOG", "COLUMNS", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+struct Ran {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().expect("it was not ended by a signal"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// Checks the exit status, and shows everything when it is another.
+    #[track_caller]
+    fn exits(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// Every line of stdout as JSON.
+    #[track_caller]
+    fn lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What a snapshot shows: both streams and the status.
+    fn page(&self) -> String {
+        format!("{}--- stderr\n{}--- exit {}\n", self.stdout, self.stderr, self.status)
+    }
+}
+
+fn ran(args: &[&str]) -> Ran {
+    belljar().args(args).output().unwrap().into()
+}
+
+fn ran_in(folder: &Path, args: &[&str]) -> Ran {
+    belljar().args(args).current_dir(folder).output().unwrap().into()
+}
+
+fn ran_with(input: impl AsRef<[u8]>, args: &[&str]) -> Ran {
+    let mut child = belljar().args(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.as_ref().to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let ran = child.wait_with_output().unwrap().into();
+    writer.join().unwrap().unwrap();
+    ran
+}
+
+/// A folder with files in it.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn lines(requests: &[Value]) -> String {
+    requests.iter().map(|request| format!("{request}\n")).collect::<Vec<_>>().concat()
+}

@@ -1,0 +1,7 @@
+//! What is asked of a run and what it answers: requests, the policy that checks them, outcomes, and
+//! their JSON.
+
+pub(crate) mod json;
+pub(crate) mod outcome;
+pub(crate) mod policy;
+pub(crate) mod request;

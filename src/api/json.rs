@@ -1,0 +1,350 @@
+//! The request as JSON: what `belljar batch` reads, one object a line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::outcome::titled;
+use crate::api::policy::Refusal;
+use crate::api::request::{
+    Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request,
+};
+
+/// A run asked for in JSON. Only `code` must be there; a key that is not listed here is refused
+/// by its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// Any JSON value. It does nothing to the run: it is given back with the outcome.
+    #[serde(default)]
+    pub id: Value,
+    /// Python source.
+    pub code: String,
+    /// The image to start from. Default `auto`: the smallest built-in image that has imported
+    /// what the code names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Files placed in the workspace before the code runs, by their path in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, FileSource>,
+    /// What the code reads from standard input. Default: nothing, it is at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// Environment variables.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Arguments: `sys.argv[1:]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Wall clock time in seconds, sleep included. Default 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// Memory above the image, in MiB. Default 256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u64>,
+    /// Fuel. Default: as much as the time allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// Bytes kept of each of stdout and stderr. Default 1,048,576.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+    /// What the run's files may take together, in MiB. Default 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_mb: Option<u64>,
+    /// Files and directories that the run may create. Default 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_files: Option<u64>,
+    /// What the code may contain. Default `open`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    /// Which top-level expression statements are printed. Default `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Echo>,
+    /// The variable whose value is the result. Default `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_var: Option<String>,
+    /// Makes the run repeatable to the byte; `{}` takes every default.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "object"
+    )]
+    pub deterministic: Option<Deterministic>,
+    /// What is brought back.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "object"
+    )]
+    pub capture: Option<Capture>,
+}
+
+/// What is in a file: text, or an object that says where its bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FileSource {
+    /// This text, as UTF-8.
+    Text(String),
+    /// Bytes from elsewhere.
+    Bytes(ByteSource),
+}
+
+/// Where a file's bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ByteSource {
+    /// These bytes, in standard base64 with padding.
+    Base64(String),
+    /// A copy of this file on the host. Only for senders who may read the host's files.
+    Path(PathBuf),
+}
+
+impl RunRequest {
+    /// The JSON Schema of a request as it is read. `docs/schema/request.schema.json` holds it.
+    ///
+    /// ```
+    /// let schema = belljar::RunRequest::schema();
+    /// assert_eq!(schema.get("required").unwrap()[0], "code");
+    /// ```
+    pub fn schema() -> Schema {
+        titled("request", schema_for!(Self))
+    }
+}
+
+impl TryFrom<RunRequest> for Request {
+    type Error = Refusal;
+
+    /// Decodes what JSON has no form for. The limits themselves are checked when it runs.
+    ///
+    /// ```
+    /// use belljar::{Request, RunRequest};
+    ///
+    /// let line = r#"{"id": 7, "code": "print(open('a.txt').read())", "files": {"a.txt": "Ada"}}"#;
+    /// let asked: RunRequest = serde_json::from_str(line)?;
+    /// let request = Request::try_from(asked)?;
+    /// assert_eq!(request.files[0].path, "a.txt");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn try_from(asked: RunRequest) -> Result<Self, Refusal> {
+        let mut reasons = Vec::new();
+        let limits = limits(&asked, &mut reasons);
+        let files = input_files(asked.files, &mut reasons);
+        if !reasons.is_empty() {
+            return Err(Refusal { reasons });
+        }
+        let image = match asked.image.as_deref() {
+            None | Some("auto") => ImageChoice::Auto,
+            Some(name) => ImageChoice::Named(name.to_owned()),
+        };
+        Ok(Self {
+            code: asked.code,
+            image,
+            files,
+            mounts: Vec::new(),
+            stdin: asked.stdin.unwrap_or_default().into_bytes(),
+            env: asked.env,
+            args: asked.args,
+            limits,
+            policy: asked.policy.unwrap_or_default(),
+            echo: asked.echo,
+            result_var: asked.result_var,
+            deterministic: asked.deterministic,
+            capture: asked.capture.unwrap_or_default(),
+        })
+    }
+}
+
+fn limits(asked: &RunRequest, reasons: &mut Vec<String>) -> Limits {
+    let timeout = asked.timeout.and_then(|seconds| {
+        Duration::try_from_secs_f64(seconds)
+            .inspect_err(|_| reasons.push(format!("timeout: {seconds} is not a number of seconds")))
+            .ok()
+    });
+    let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
+    Limits {
+        timeout,
+        memory: bytes(asked.memory_mb),
+        fuel: asked.fuel,
+        output: asked.output_bytes,
+        workspace: bytes(asked.workspace_mb),
+        files: asked.max_files,
+    }
+}
+
+fn input_files(asked: BTreeMap<String, FileSource>, reasons: &mut Vec<String>) -> Vec<InputFile> {
+    let mut files = Vec::with_capacity(asked.len());
+    for (path, source) in asked {
+        let content = match source {
+            FileSource::Text(text) => Content::Bytes(text.into_bytes()),
+            FileSource::Bytes(ByteSource::Path(host)) => Content::Host(host),
+            FileSource::Bytes(ByteSource::Base64(text)) => match BASE64.decode(text) {
+                Ok(bytes) => Content::Bytes(bytes),
+                Err(error) => {
+                    reasons.push(format!("files: {path:?} is not base64: {error}"));
+                    continue;
+                }
+            },
+        };
+        files.push(InputFile { path, content });
+    }
+    files
+}
+
+/// Reads an object or nothing. What is derived would take an array too, and calls the type by its
+/// name in Rust when it is neither.
+fn object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct Object<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = Option<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_unit<E>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+
+    deserializer.deserialize_any(Object(PhantomData))
+}
+
+/// By hand, because a derived untagged enum answers every mistake with the same sentence.
+impl<'de> Deserialize<'de> for FileSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Source;
+
+        impl<'de> Visitor<'de> for Source {
+            type Value = FileSource;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(r#"a file's text, {"base64": text} or {"path": path}"#)
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<FileSource, E> {
+                Ok(FileSource::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<FileSource, E> {
+                Ok(FileSource::Text(text))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileSource, A::Error> {
+                ByteSource::deserialize(MapAccessDeserializer::new(map)).map(FileSource::Bytes)
+            }
+        }
+
+        deserializer.deserialize_any(Source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RunRequest, String> {
+        serde_json::from_str(text).map_err(|e| e.to_string())
+    }
+
+    fn request(text: &str) -> Result<Request, Vec<String>> {
+        Request::try_from(parse(text).unwrap()).map_err(|e| e.reasons)
+    }
+
+    #[test]
+    fn code_alone_is_a_request_with_every_default() {
+        assert_eq!(request(r#"{"code": "1"}"#).unwrap(), Request::new("1"));
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let request = request(
+            r#"{"id": [1], "code": "c", "image": "core", "stdin": "in", "env": {"A": "b"},
+                "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "/x"}},
+                "args": ["-n"], "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7,
+                "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last",
+                "result_var": "r", "deterministic": {"seed": 4}, "capture": {"figures": false}}"#,
+        )
+        .unwrap();
+        let expected = Request::new("c")
+            .image("core")
+            .stdin("in")
+            .env("A", "b")
+            .file("b", [0, 1])
+            .host_file("h", "/x")
+            .file("t", "text")
+            .arg("-n")
+            .limits(Limits {
+                timeout: Some(Duration::from_millis(500)),
+                memory: Some(64 << 20),
+                fuel: Some(9),
+                output: Some(7),
+                workspace: Some(1 << 20),
+                files: Some(3),
+            })
+            .policy(Policy::Strict)
+            .echo(Echo::Last)
+            .result_var("r")
+            .deterministic(Deterministic {
+                seed: 4,
+                ..Deterministic::default()
+            })
+            .capture(Capture {
+                figures: false,
+                ..Capture::default()
+            });
+        assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named() {
+        let cases = [
+            (r#"{"code": "", "timeuot": 1}"#, "timeuot"),
+            (r#"{"code": "", "capture": {"figure": true}}"#, "figure"),
+            (r#"{"code": "", "files": {"a": {"url": "x"}}}"#, "url"),
+            (r#"{"code": "", "policy": {"custom": {"import": []}}}"#, "import"),
+        ];
+        for (text, name) in cases {
+            assert!(parse(text).unwrap_err().contains(&format!("`{name}`")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_wrong_type_is_told_what_a_file_is() {
+        let error = parse(r#"{"code": "", "files": {"a": 3}}"#).unwrap_err();
+        assert!(error.contains(r#"{"base64": text}"#), "{error}");
+    }
+
+    #[test]
+    fn every_value_that_cannot_be_decoded_is_listed() {
+        let reasons =
+            request(r#"{"code": "", "timeout": -1, "files": {"a": {"base64": "?"}}}"#).unwrap_err();
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let asked =
+            parse(r#"{"code": "1", "files": {"a": {"base64": "AA=="}}, "fuel": 1}"#).unwrap();
+        let again = serde_json::to_string(&asked).unwrap();
+        assert_eq!(parse(&again).unwrap(), asked);
+    }
+}

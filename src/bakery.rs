@@ -1,0 +1,14 @@
+//! The bakery: images are made by running recipes, and kept on a shelf in the cache.
+
+mod bake;
+mod choose;
+mod error;
+mod recipe;
+mod shelf;
+mod store;
+
+pub(crate) use choose::choose;
+pub use error::BakeError;
+pub use recipe::RecipeError;
+pub(crate) use shelf::{Shelf, StoredImage};
+pub(crate) use store::ImageStore;

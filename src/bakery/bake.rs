@@ -1,0 +1,355 @@
+//! Makes an image: boots an instance, runs a recipe in it, and takes its memory.
+
+mod interrupt;
+mod packages;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::error::BakeError;
+use super::recipe::{BOOTSTRAP, MODULES, Recipe};
+use crate::api::policy::{Bounds, Plan, resolve};
+use crate::api::request::{Capture, Deterministic, Limits, Request};
+use crate::cache::{Cache, create_private_dir};
+use crate::guest::{RunHost, RunOrder, StatusKind, Transcript};
+use crate::image::{Image, InterruptAddresses, Manifest, Reserved};
+use crate::instance::{
+    Answer, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, RUN, SeededBytes,
+    Setup, Sink, SteppingClock, Stream, Turn,
+};
+use crate::module::PINS;
+use crate::progress::{Progress, Stage, Step};
+use crate::workspace::{Workspace, Workspaces};
+
+pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
+
+/// What is to be made.
+pub(super) struct Order<'a> {
+    pub recipe: &'a Recipe,
+    pub base: &'a Image,
+    /// Names everything that the image depends on.
+    pub key: String,
+    pub packages: &'a [LockedPackage],
+    pub cache: &'a Cache,
+    pub progress: &'a dyn Progress,
+}
+
+/// Runs the recipe and returns the image's manifest and memory. It blocks.
+pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
+    let package_dir = packages::unpack(order.cache, &order.recipe.name, order.packages)?;
+    let work = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(BakeError::System)?
+            .block_on(follow(factory, order, package_dir))
+    };
+    // On a thread of its own: the caller's may belong to an asynchronous runtime.
+    let baked = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("belljar-bake".into());
+        let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
+        baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    // At worst the next bake of the image removes it.
+    let _ = std::fs::remove_dir_all(workshop(order));
+    baked
+}
+
+/// The directory for the workspace of a bake.
+fn workshop(order: &Order<'_>) -> PathBuf {
+    order.cache.path("baking").join(&order.recipe.name)
+}
+
+/// Does what the recipe says.
+async fn follow(
+    factory: &Factory,
+    order: &Order<'_>,
+    package_dir: Option<PathBuf>,
+) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let mut oven = Oven::open(factory, order, package_dir.as_ref()).await?;
+    if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
+        oven.boot().await?;
+    }
+    oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
+    oven.turn("preparing", INSTALL).await?;
+    if !order.recipe.warm_up.is_empty() {
+        oven.run_own(|_, _| "warm_up", &order.recipe.warm_up).await?;
+    }
+    let interrupt = interrupt::find(&mut oven).await?;
+    oven.turn("sealing", SEAL).await?;
+    let reserved = oven.reserve().await?;
+    oven.capture(order, interrupt, reserved, package_dir)
+}
+
+/// Puts the runner's patches into modules that were imported since.
+const INSTALL: &str = "__import__('_belljar').install()";
+/// Clears what would not survive; the host looks for open descriptors itself.
+const SEAL: &str = "__import__('_belljar').seal() and None";
+
+/// The environment in which every image boots.
+const ENVIRONMENT: &str = "import os as _os
+_os.environ.clear()
+_os.environ.update(HOME='/tmp', TMPDIR='/tmp', PYTHONTZPATH='', MPLCONFIGDIR='/tmp',
+                   LANG='C.UTF-8', USER='sandbox')
+_os.chdir('/workspace')
+del _os
+";
+
+/// An instance in which a recipe is run.
+struct Oven<'a> {
+    instance: Instance,
+    recipe: &'a Recipe,
+    host: BakeHost,
+    stdout: std::sync::Arc<Sink>,
+    stderr: std::sync::Arc<Sink>,
+    control: std::sync::Arc<Control>,
+    has_packages: bool,
+    _workspace: Workspace,
+}
+
+impl<'a> Oven<'a> {
+    async fn open(
+        factory: &Factory,
+        order: &'a Order<'_>,
+        package_dir: Option<&PathBuf>,
+    ) -> Result<Self, BakeError> {
+        // What a process that was killed has left: this one holds the image's lock.
+        let dir = workshop(order);
+        let _ = std::fs::remove_dir_all(&dir);
+        create_private_dir(&dir)?;
+        let workspace = Workspaces::new(dir).create(&[])?;
+        let control = Control::new();
+        let sink = |stream| {
+            let sink = Sink::new(stream, control.clone());
+            sink.begin(1 << 20, None);
+            sink
+        };
+        let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
+        let host = BakeHost::new(control.clone());
+        let mounts = package_dir.map(|dir| (dir.clone(), "packages".into()));
+        let clock = Deterministic::default();
+        let setup = Setup {
+            workspace: &workspace,
+            mounts: mounts.into_iter().collect(),
+            stdin: Input::new(),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
+            control: control.clone(),
+            host: Box::new(host.clone()),
+            memory: 2 << 30,
+            quota: (1 << 30, 10_000),
+            // The same recipe makes the same image: its clock and its random numbers are fixed.
+            repeatable: Some((
+                SteppingClock::new(clock.epoch, clock.step_ns),
+                SeededBytes::new(clock.seed),
+            )),
+            lived: None,
+        };
+        Ok(Self {
+            instance: factory.start(order.base, setup).await?,
+            recipe: order.recipe,
+            host,
+            stdout,
+            stderr,
+            control,
+            has_packages: package_dir.is_some(),
+            _workspace: workspace,
+        })
+    }
+
+    /// Loads the runner into an interpreter that has just been born.
+    async fn boot(&mut self) -> Result<(), BakeError> {
+        self.turn("booting", ENVIRONMENT).await?;
+        self.turn("loading the runner", BOOTSTRAP).await
+    }
+
+    /// Runs a turn that must leave nothing on standard error.
+    async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
+        let driven = self.drive(Turn::Source(source), None).await?;
+        let output = self.stderr.take();
+        match driven.ended {
+            Ended::Returned(0) if output.text.is_empty() => Ok(()),
+            ended => Err(self.failed(step, format!("{}{ended:?}", output.text))),
+        }
+    }
+
+    /// Runs the runner's code the way a user's code is run.
+    async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(self.failed(step, failure.output)),
+        }
+    }
+
+    /// Runs code of the recipe in the same way; `part_of` says which part of the recipe has a line
+    /// of it.
+    async fn run_own(
+        &mut self,
+        part_of: impl FnOnce(&Recipe, Option<u64>) -> &'static str,
+        code: &str,
+    ) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(BakeError::RecipeCode {
+                image: self.recipe.name.clone(),
+                part: part_of(self.recipe, failure.line),
+                output: failure.output,
+            }),
+        }
+    }
+
+    async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
+        let transcript = self.transcript(code, None).await?;
+        let output = self.stderr.take().text;
+        self.stdout.take();
+        let line = transcript.status.as_ref().and_then(|status| status.line);
+        let output = match transcript.status {
+            Some(status) if status.status == StatusKind::Ok && transcript.ended => {
+                if transcript.warnings.is_empty() {
+                    return Ok(None);
+                }
+                transcript.warnings.join("\n")
+            }
+            Some(status) if output.is_empty() => status.message.unwrap_or_default(),
+            Some(_) => output,
+            None => format!("{output}the interpreter gave no answer"),
+        };
+        Ok(Some(Failure { line, output }))
+    }
+
+    async fn transcript(&mut self, code: &str, fuel: Option<u64>) -> Result<Transcript, BakeError> {
+        let request = Request {
+            limits: Limits {
+                timeout: Some(LONGEST),
+                ..Limits::default()
+            },
+            capture: Capture {
+                table_rows: Some(5),
+                ..Capture::default()
+            },
+            deterministic: Some(Deterministic::default()),
+            ..Request::new(code)
+        };
+        let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
+        let mut order = RunOrder::new(&plan, [0; 32], false);
+        if self.has_packages {
+            order = order.with_packages("/packages");
+        }
+        self.host.run.order(&order).map_err(|e| BakeError::System(e.into()))?;
+        let driven = self.drive(Turn::Source(RUN), fuel).await?;
+        let mut transcript = self.host.run.transcript();
+        if !matches!(driven.ended, Ended::Returned(_)) {
+            transcript.warnings.push(format!("{:?}", driven.ended));
+        }
+        Ok(transcript)
+    }
+
+    async fn drive(&mut self, turn: Turn<'_>, fuel: Option<u64>) -> Result<Driven, BakeError> {
+        let budget = Budget {
+            deadline: Instant::now() + LONGEST,
+            fuel,
+            grace: Duration::from_mins(1),
+            grace_fuel: 4_000_000_000,
+        };
+        Ok(self.instance.drive(turn, &budget).await?)
+    }
+
+    fn failed(&self, step: &'static str, output: String) -> BakeError {
+        BakeError::Python {
+            image: self.recipe.name.clone(),
+            step,
+            output,
+        }
+    }
+
+    /// Sets memory aside for what every run begins with.
+    async fn reserve(&mut self) -> Result<Reserved, BakeError> {
+        let run_source = self.instance.copy_in(RUN.as_bytes()).await?;
+        let answer = self.instance.copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
+        Ok(Reserved {
+            run_source,
+            answer,
+            answer_bytes: ANSWER_BYTES,
+        })
+    }
+
+    /// Takes the interpreter's memory, once nothing is open that it would remember.
+    fn capture(
+        mut self,
+        order: &Order<'_>,
+        interrupt: InterruptAddresses,
+        reserved: Reserved,
+        package_dir: Option<PathBuf>,
+    ) -> Result<(Manifest, Vec<u8>), BakeError> {
+        let open = self.instance.state().quota.open_descriptors();
+        if !open.is_empty() {
+            return Err(BakeError::OpenFiles {
+                image: order.recipe.name.clone(),
+                open,
+            });
+        }
+        let dir_name = |dir: PathBuf| Some(dir.file_name()?.to_string_lossy().into_owned());
+        let manifest = Manifest {
+            name: order.recipe.name.clone(),
+            base: Some(order.recipe.base.clone()),
+            description: order.recipe.description.clone(),
+            imports: order.recipe.imports.clone(),
+            packages: order.packages.iter().map(LockedPackage::pin).collect(),
+            package_dir: package_dir.and_then(dir_name),
+            artifact: PINS.files.module.sha256.clone(),
+            recipe: order.key.clone(),
+            stack_pointer: self.instance.stack_pointer(),
+            interrupt: Some(interrupt),
+            reserved: Some(reserved),
+        };
+        Ok((manifest, self.instance.memory().to_vec()))
+    }
+}
+
+/// How code failed.
+struct Failure {
+    line: Option<u64>,
+    output: String,
+}
+
+/// Room for a run's order: enough for code of a few hundred lines.
+const ANSWER_BYTES: u32 = 32 << 10;
+
+/// A recipe's code may take this long.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// The host's side while an image is made: what a run needs, the runner's sources, and the
+/// observation of the guest's memory by which the interrupt is found.
+#[derive(Clone)]
+struct BakeHost {
+    run: RunHost,
+    memories: std::sync::Arc<std::sync::Mutex<interrupt::Observation>>,
+}
+
+impl BakeHost {
+    fn new(control: std::sync::Arc<Control>) -> Self {
+        Self {
+            run: RunHost::new(control),
+            memories: std::sync::Arc::default(),
+        }
+    }
+}
+
+impl Host for BakeHost {
+    fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer {
+        match frame {
+            b"l" => {
+                let modules = serde_json::json!({ "modules": MODULES });
+                Answer::Bytes(modules.to_string().into_bytes())
+            }
+            [b'i', letter] => {
+                let mut memories =
+                    self.memories.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                memories.note(*letter, memory);
+                Answer::Bytes(Vec::new())
+            }
+            _ => self.run.answer(frame, memory),
+        }
+    }
+}

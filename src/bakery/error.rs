@@ -1,0 +1,118 @@
+//! What can go wrong while an image is made.
+
+use super::recipe::RecipeError;
+use crate::api::policy::Refusal;
+use crate::cache::CacheError;
+use crate::cache::pip::PipError;
+use crate::hint::Hint;
+use crate::image::ImageError;
+use crate::instance::InstanceError;
+use crate::module::CodeError;
+use crate::workspace::WorkspaceError;
+
+/// An image could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BakeError {
+    /// The recipe cannot be used.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// Code that the recipe brings failed: its imports, `init` or `warm_up`.
+    #[error("image {image}: its {part} failed:\n{output}")]
+    RecipeCode {
+        /// The image.
+        image: String,
+        /// Which part of the recipe.
+        part: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// What the runner does in every image failed.
+    #[error("image {image}: {step} failed:\n{output}")]
+    Python {
+        /// The image.
+        image: String,
+        /// Which step.
+        step: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// The interpreter left something open that an image cannot hold.
+    #[error("image {image}: descriptors {open:?} are still open after its code ran")]
+    OpenFiles {
+        /// The image.
+        image: String,
+        /// The descriptors.
+        open: Vec<i32>,
+    },
+    /// A running program could not be interrupted in the image.
+    #[error("image {image}: interrupting its code does not work: {why}")]
+    Interrupt {
+        /// The image.
+        image: String,
+        /// What went wrong.
+        why: &'static str,
+    },
+    /// A package is not one that can be added.
+    #[error("image {image}: {package} {why}")]
+    Package {
+        /// The image.
+        image: String,
+        /// The package or its file.
+        package: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The packages could not be downloaded.
+    #[error("image {image}: its packages cannot be downloaded")]
+    Download {
+        /// The image.
+        image: String,
+        /// What the client said.
+        source: PipError,
+    },
+    /// The order for the runner was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The image or its base cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The artifact cannot be read.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// The instance could not be started.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A directory for it could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The operating system gave no thread or no random numbers.
+    #[error("cannot prepare to make an image")]
+    System(#[source] std::io::Error),
+}
+
+impl Hint for BakeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::RecipeCode { part, .. } => Some(format!("mend the recipe's {part}")),
+            Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
+            Self::Package { .. } => {
+                Some("only pure Python packages can be added; what is compiled is built in".into())
+            }
+            Self::Download { .. } => Some(
+                "check the names, the versions and the network; only pure Python packages can be \
+                 added, what is compiled is built in"
+                    .into(),
+            ),
+            Self::Image(e) => e.hint(),
+            Self::Code(e) => e.hint(),
+            Self::Instance(e) => e.hint(),
+            Self::Workspace(e) => e.hint(),
+            Self::Cache(e) => e.hint(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The images of a runtime: loaded, and made when missing.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::bake;
+use super::error::BakeError;
+use super::recipe::Recipe;
+use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
+use crate::cache::{Cache, CacheError, create_atomically};
+use crate::image::{Image, ImageError, Manifest};
+use crate::instance::Factory;
+use crate::memory::Strategy;
+use crate::module::{Artifact, PINS, pass_versions, split_artifact};
+use crate::progress::{Progress, Stage};
+
+/// Images by name.
+pub(crate) struct ImageStore {
+    cache: Cache,
+    shelf: Shelf,
+    artifact: Artifact,
+    strategy: Strategy,
+    progress: Arc<dyn Progress>,
+    loaded: Mutex<HashMap<String, Arc<Image>>>,
+}
+
+impl ImageStore {
+    pub(crate) fn new(
+        cache: Cache,
+        artifact: Artifact,
+        strategy: Strategy,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            shelf: Shelf::new(cache.clone()),
+            cache,
+            artifact,
+            strategy,
+            progress,
+            loaded: Mutex::default(),
+        }
+    }
+
+    /// The image, if this process has loaded it.
+    pub(crate) fn loaded(&self, name: &str) -> Option<Arc<Image>> {
+        self.lock().get(name).cloned()
+    }
+
+    /// Loads the image, making it first if need be. This can take seconds; it blocks.
+    pub(crate) fn ensure(&self, factory: &Factory, name: &str) -> Result<Arc<Image>, BakeError> {
+        if let Some(image) = self.loaded(name) {
+            return Ok(image);
+        }
+        let image = Arc::new(self.find_or_bake(factory, name)?);
+        self.lock().insert(name.to_owned(), Arc::clone(&image));
+        Ok(image)
+    }
+
+    /// Makes the image of a user's recipe, whether it is there already or not. When that fails,
+    /// an earlier image of that name stays.
+    pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
+        let recipe = Recipe::read(path)?;
+        if is_built_in(&recipe.name) || recipe.name == BOOT {
+            return Err(ImageError::BuiltIn { name: recipe.name }.into());
+        }
+        let packages = bake::lock_packages(&self.cache, &recipe, path, &*self.progress)?;
+        self.bake(factory, &recipe, &packages, true)?;
+        let stored = bake::StoredRecipe {
+            recipe: recipe.text().to_owned(),
+            packages,
+        };
+        let kept = self.shelf.recipe_path(&recipe.name)?;
+        let text = serde_json::to_vec_pretty(&stored);
+        let text = text.map_err(|e| CacheError::io("write", &kept)(e.into()))?;
+        create_atomically(&kept, |file| io::Write::write_all(file, &text))?;
+        self.lock().remove(&recipe.name);
+        Ok(self.stored(&recipe.name)?)
+    }
+
+    /// All images, the built-in ones first, then by name.
+    pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
+        self.shelf.list()
+    }
+
+    /// One image.
+    pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
+        self.shelf.stored(name)
+    }
+
+    /// Removes an image. A built-in one is made again when it is needed.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
+        self.lock().remove(name);
+        self.shelf.remove(name)
+    }
+
+    /// Where an image's packages are, for mounting.
+    pub(crate) fn package_dir(&self, image: &Image) -> Option<PathBuf> {
+        let name = image.manifest.package_dir.as_ref()?;
+        Some(self.cache.root().join("packages").join(name))
+    }
+
+    fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
+        let (recipe, packages) = self.shelf.recipe(name)?;
+        self.bake(factory, &recipe, &packages, false)
+    }
+
+    /// Loads the image of a recipe, making it first if it is missing, or `anew`.
+    fn bake(
+        &self,
+        factory: &Factory,
+        recipe: &Recipe,
+        packages: &[bake::LockedPackage],
+        anew: bool,
+    ) -> Result<Image, BakeError> {
+        let name = recipe.name.as_str();
+        let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
+        let base_key = match base {
+            Some(base) => {
+                let (base, _) = self.shelf.recipe(base)?;
+                base.key(&base.base)
+            }
+            None => String::new(),
+        };
+        let key = recipe.key(&base_key);
+        let path = self.shelf.path(name)?;
+        let current = || {
+            if anew {
+                Ok(None)
+            } else {
+                self.load_current(&path, &key)
+            }
+        };
+        if let Some(image) = current()? {
+            return Ok(image);
+        }
+        let lock = format!("image-{name}");
+        let _lock = self.cache.lock(&lock, || self.progress.begin(Stage::Waiting, name))?;
+        if let Some(image) = current()? {
+            return Ok(image);
+        }
+        let base = match base {
+            Some(base) => self.ensure(factory, base)?,
+            None => Arc::new(self.boot()?),
+        };
+        let order = bake::Order {
+            recipe,
+            base: &base,
+            key: key.clone(),
+            packages,
+            cache: &self.cache,
+            progress: &*self.progress,
+        };
+        let (manifest, memory) = bake::bake(factory, &order)?;
+        Image::create(&path, &manifest, &memory)?;
+        drop(memory);
+        Ok(Image::load(&path, self.strategy)?)
+    }
+
+    /// Loads an image that is whole and was made from what the key names.
+    fn load_current(&self, path: &Path, key: &str) -> Result<Option<Image>, ImageError> {
+        match Image::load(path, self.strategy) {
+            Ok(image) if image.manifest.recipe == key => Ok(Some(image)),
+            Ok(_)
+            | Err(ImageError::Format { .. } | ImageError::Cache(CacheError::Tampered { .. })) => {
+                Ok(None)
+            }
+            Err(ImageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The artifact's own memory, as an image.
+    fn boot(&self) -> Result<Image, BakeError> {
+        let path = self.shelf.path(BOOT)?;
+        let artifact = PINS.files.module.sha256.clone();
+        let key = format!("{artifact}\n{}", pass_versions());
+        if let Some(image) = self.load_current(&path, &key)? {
+            return Ok(image);
+        }
+        let split = split_artifact(&self.artifact)?;
+        let manifest = Manifest {
+            name: BOOT.into(),
+            base: None,
+            description: "the artifact as it comes".into(),
+            imports: Vec::new(),
+            packages: Vec::new(),
+            package_dir: None,
+            artifact,
+            recipe: key,
+            stack_pointer: split.stack_pointer,
+            interrupt: None,
+            reserved: None,
+        };
+        Image::create(&path, &manifest, &split.memory)?;
+        Ok(Image::load(&path, self.strategy)?)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,201 @@
+//! Makes an outcome of what a run left.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest, Sha256};
+
+use crate::api::outcome::{FileEntry, Outcome, PlotEntry, Truncated, Usage};
+use crate::api::policy::Plan;
+use crate::api::request::Capture;
+use crate::hex;
+use crate::instance::WORKSPACE_PATH;
+use crate::run::interpreter::Observed;
+use crate::run::verdict::Failure;
+use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
+
+/// Figures larger than this are not given inline, in bytes.
+const MAX_INLINE: u64 = 16 << 20;
+/// The most bytes of all of a run's figures that are given inline.
+const MAX_INLINE_TOGETHER: u64 = 64 << 20;
+
+/// The outcome of a run that has not begun.
+pub(crate) fn blank(plan: &Plan) -> Outcome {
+    Outcome {
+        success: true,
+        result: serde_json::Value::Null,
+        stdout: String::new(),
+        stderr: String::new(),
+        files: Vec::new(),
+        plots: Vec::new(),
+        dataframes: Vec::new(),
+        error: None,
+        error_detail: None,
+        code: plan.request.code.clone(),
+        truncated: Vec::new(),
+        usage: Usage::default(),
+        session: None,
+    }
+}
+
+/// Puts a failure, or success, into an outcome.
+pub(crate) fn fail(outcome: &mut Outcome, failure: Option<Failure>) {
+    outcome.success = failure.is_none();
+    (outcome.error, outcome.error_detail) = failure.map(|f| (f.error, f.detail)).unzip();
+}
+
+/// Puts in what was seen of a run.
+pub(crate) fn fill(outcome: &mut Outcome, plan: &Plan, observed: &Observed) {
+    fail(outcome, observed.judge(plan));
+    let Observed {
+        transcript,
+        stdout,
+        stderr,
+        ..
+    } = observed;
+    let cut = [
+        (stdout.truncated, Truncated::Stdout),
+        (stderr.truncated, Truncated::Stderr),
+        (transcript.dataframes_cut, Truncated::Dataframes),
+        (transcript.value_cut, Truncated::Result),
+    ];
+    outcome.truncated = cut.into_iter().filter_map(|(cut, what)| cut.then_some(what)).collect();
+    outcome.usage = Usage {
+        // To the microsecond.
+        wall_ms: observed.wall.as_micros() as f64 / 1_000.0,
+        fuel: observed.driven.fuel,
+        memory_peak_bytes: observed.memory_peak,
+        stdout_bytes: stdout.total,
+        stderr_bytes: stderr.total,
+        workspace_bytes: 0,
+    };
+    outcome.stdout.clone_from(&stdout.text);
+    outcome.stderr.clone_from(&stderr.text);
+    for warning in &transcript.warnings {
+        outcome.stderr.push_str("belljar: ");
+        outcome.stderr.push_str(warning);
+        outcome.stderr.push('\n');
+    }
+    outcome.dataframes.clone_from(&transcript.dataframes);
+    outcome.result = transcript.value.clone().unwrap_or_default();
+}
+
+/// The files and figures that a run left.
+pub(crate) struct Artifacts {
+    files: Vec<FileEntry>,
+    plots: Vec<PlotEntry>,
+    /// Bytes of all files.
+    bytes: u64,
+}
+
+impl Artifacts {
+    /// Lists what is new in `workspace`; `named` are the paths that the guest calls figures. It
+    /// blocks: a guest can leave many files, and large ones.
+    pub(crate) fn of(
+        workspace: &Workspace,
+        named: &[String],
+        capture: &Capture,
+    ) -> Result<Self, WorkspaceError> {
+        let changes = workspace.changes()?;
+        Ok(Self {
+            files: files(workspace, &changes, capture),
+            plots: plots(workspace, &changes, named, capture),
+            bytes: changes.values().map(|e| e.size).sum(),
+        })
+    }
+
+    pub(crate) fn put_into(self, outcome: &mut Outcome) {
+        outcome.files = self.files;
+        outcome.plots = self.plots;
+        outcome.usage.workspace_bytes = self.bytes;
+    }
+}
+
+fn files(workspace: &Workspace, changes: &Snapshot, capture: &Capture) -> Vec<FileEntry> {
+    // A guest may give one file a thousand names.
+    let mut hashes: HashMap<_, Option<String>> = HashMap::new();
+    let entries = changes.iter().map(|(path, entry)| {
+        let is_hashed = capture.file_hashes && entry.link.is_none();
+        let take = || match entry.number() {
+            Some(number) => hashes.entry(number).or_insert_with(|| hash(workspace, path)).clone(),
+            None => hash(workspace, path),
+        };
+        FileEntry {
+            path: path.clone(),
+            size: entry.size,
+            symlink: entry.link.clone(),
+            sha256: is_hashed.then(take).flatten(),
+            media_type: capture.media_types.then(|| media_type(path)).flatten(),
+        }
+    });
+    entries.collect()
+}
+
+fn plots(
+    workspace: &Workspace,
+    changes: &Snapshot,
+    named: &[String],
+    capture: &Capture,
+) -> Vec<PlotEntry> {
+    let mut plots = Vec::new();
+    let mut observed = HashSet::new();
+    let mut room = MAX_INLINE_TOGETHER;
+    for path in named {
+        let path = relative(path);
+        let Some(entry) = changes.get(path).filter(|e| e.link.is_none()) else {
+            continue;
+        };
+        if observed.insert(path) {
+            let inline = capture.inline_images && entry.size <= room.min(MAX_INLINE);
+            let base64_uri = inline.then(|| data_uri(workspace, path)).flatten();
+            room -= base64_uri.as_ref().map_or(0, |_| entry.size);
+            plots.push(PlotEntry {
+                path: path.to_owned(),
+                size: entry.size,
+                base64_uri,
+            });
+        }
+    }
+    plots
+}
+
+/// A guest's path as the outcome names it.
+fn relative(path: &str) -> &str {
+    let path = path.strip_prefix(WORKSPACE_PATH).unwrap_or(path);
+    let path = path.trim_start_matches('/');
+    path.strip_prefix("./").unwrap_or(path)
+}
+
+fn hash(workspace: &Workspace, path: &str) -> Option<String> {
+    let mut hasher = HashWriter(Sha256::new());
+    io::copy(&mut workspace.open(path).ok()?, &mut hasher).ok()?;
+    Some(hex::encode(&hasher.0.finalize()))
+}
+
+struct HashWriter(Sha256);
+
+impl io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn media_type(path: &str) -> Option<String> {
+    Some(mime_guess::from_path(path).first()?.to_string())
+}
+
+fn data_uri(workspace: &Workspace, path: &str) -> Option<String> {
+    let bytes = workspace::read(workspace, path, MAX_INLINE + 1).ok()?;
+    if bytes.len() as u64 > MAX_INLINE {
+        return None;
+    }
+    let media_type = media_type(path).unwrap_or_else(|| "application/octet-stream".into());
+    Some(format!("data:{media_type};base64,{}", BASE64.encode(bytes)))
+}

@@ -1,0 +1,114 @@
+//! What runs and sessions share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::api::policy::Bounds;
+use crate::api::request::ImageChoice;
+use crate::bakery::{ImageStore, choose};
+use crate::error::Error;
+use crate::image::Image;
+use crate::instance::Factory;
+use crate::workspace::Workspaces;
+
+/// Everything that outlives a run.
+pub(crate) struct Engine {
+    pub factory: Factory,
+    pub images: ImageStore,
+    pub workspaces: Arc<Workspaces>,
+    pub defaults: Bounds,
+    pub ceilings: Bounds,
+    permits: Semaphore,
+    waiting: AtomicUsize,
+    queue: usize,
+}
+
+impl Engine {
+    /// An engine in which at most `concurrency` runs go on at once, and at most `queue` wait.
+    pub(crate) fn new(
+        factory: Factory,
+        images: ImageStore,
+        workspaces: Arc<Workspaces>,
+        (defaults, ceilings): (Bounds, Bounds),
+        (concurrency, queue): (usize, usize),
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            factory,
+            images,
+            workspaces,
+            defaults,
+            ceilings,
+            permits: Semaphore::new(concurrency),
+            waiting: AtomicUsize::new(0),
+            queue,
+        })
+    }
+
+    /// Waits for a turn among the runs, in order.
+    pub(crate) async fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        let waiting = Waiting::enter(&self.waiting);
+        tracing::debug!(before = waiting.before, "a run waits for others");
+        if waiting.before >= self.queue {
+            return Err(Error::Busy {
+                waiting: waiting.before,
+            });
+        }
+        Ok(self.permits.acquire().await.expect("the semaphore is never closed"))
+    }
+
+    /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
+    /// a thread that may block.
+    pub(crate) async fn image(
+        self: &Arc<Self>,
+        choice: &ImageChoice,
+        code: &str,
+    ) -> Result<Arc<Image>, Error> {
+        let name = match choice {
+            ImageChoice::Auto => choose(code),
+            ImageChoice::Named(name) => name.as_str(),
+        };
+        if let Some(image) = self.images.loaded(name) {
+            return Ok(image);
+        }
+        let (engine, name) = (Arc::clone(self), name.to_owned());
+        let made = on_blocking_thread(move || {
+            let started = Instant::now();
+            let made = engine.images.ensure(&engine.factory, &name);
+            tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
+            made
+        });
+        Ok(made.await??)
+    }
+}
+
+/// Runs `work` on a thread that may block.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))
+}
+
+/// Counts a waiting run, for as long as it waits.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        let before = count.fetch_add(1, Ordering::AcqRel);
+        Self { count, before }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,42 @@
+//! The cache that all tests share, and copies of it to spoil. The command's tests include this file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use belljar::Runtime;
+
+/// The runtime that tests share, on the default cache: code and images are made once.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::builder().build().expect("the engine starts"))
+}
+
+/// Where the shared runtime keeps its files.
+pub fn shared() -> PathBuf {
+    runtime().prepare_image("core").unwrap();
+    let core = runtime().image("core").unwrap().path;
+    core.parent().unwrap().parent().unwrap().to_owned()
+}
+
+/// A cache like the shared one, for a test that spoils it.
+pub fn copy_of_the_shared_one() -> tempfile::TempDir {
+    runtime().prepare_image("data").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    copy(&shared(), dir.path());
+    dir
+}
+
+/// Copies a directory with everything in it.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use belljar::image::{BakeError, ImageError};
-use belljar::{ArtifactError, Error, Refusal, SessionError, WorkspaceError};
+use belljar::image::ImageError;
+use belljar::{ArtifactError, BakeError, Error, Refusal, SessionError, WorkspaceError};
 
 use super::printer::{OutputError, Printer};
 use super::setup::BUILT_IN;

@@ -1,6 +1,6 @@
 //! `belljar licenses`.
 
-use belljar::{License, licenses};
+use belljar::License;
 use serde_json::{Value, json};
 
 use super::args::{Global, LicensesArgs};
@@ -17,7 +17,7 @@ pub(super) fn licenses(
     global: &Global,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
-    let mut all = licenses(global.cache.clone())?;
+    let mut all = belljar::licenses(global.cache.clone())?;
     if let Some(name) = &args.package {
         all.retain(|license| license.package.eq_ignore_ascii_case(name));
         if all.is_empty() {

@@ -9,7 +9,7 @@ use crate::exit::Usage;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReplArgs {
+pub(crate) struct ReplArgs {
     /// Go on in the session that is kept in this file, and write the session that is current at the
     /// end back to it; the file is made if missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -9,14 +9,14 @@ use crate::printer::{OutputError, Printer};
 
 /// Passes output on until the first failure to do so.
 #[derive(Debug)]
-pub(in crate::cli) struct Live {
+pub(crate) struct Live {
     printer: Arc<Printer>,
     failure: Mutex<Option<OutputError>>,
     failed: Notify,
 }
 
 impl Live {
-    pub(in crate::cli) fn new(printer: Arc<Printer>) -> Self {
+    pub(crate) fn new(printer: Arc<Printer>) -> Self {
         Self {
             printer,
             failure: Mutex::new(None),
@@ -25,7 +25,7 @@ impl Live {
     }
 
     /// Waits until output could not be passed on.
-    pub(in crate::cli) async fn failed(&self) -> OutputError {
+    pub(crate) async fn failed(&self) -> OutputError {
         loop {
             self.failed.notified().await;
             if let Some(error) = self.take() {
@@ -35,7 +35,7 @@ impl Live {
     }
 
     /// The failure that nobody has heard of yet.
-    pub(in crate::cli) fn take(&self) -> Option<OutputError> {
+    pub(crate) fn take(&self) -> Option<OutputError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

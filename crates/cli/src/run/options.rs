@@ -12,7 +12,7 @@ use crate::policy::policy;
 use crate::source;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     source: SourceArgs,
     /// Arguments of the code: sys.argv[1:]

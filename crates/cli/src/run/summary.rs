@@ -86,7 +86,7 @@ fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
 }
 
 /// Says what was cut.
-pub(in crate::cli) fn cuts(printer: &Printer, outcome: &Outcome) {
+pub(crate) fn cuts(printer: &Printer, outcome: &Outcome) {
     for cut in &outcome.truncated {
         let usage = &outcome.usage;
         printer.note(&match cut {
@@ -103,7 +103,7 @@ fn output_cut(name: &str, written: u64) -> String {
 }
 
 /// Says what went wrong, unless the code's own output has said it.
-pub(in crate::cli) fn failure(printer: &Printer, outcome: &Outcome) {
+pub(crate) fn failure(printer: &Printer, outcome: &Outcome) {
     let Some(error) = &outcome.error else {
         return;
     };

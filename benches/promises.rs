@@ -4,6 +4,8 @@
 //! `cargo bench --bench promises`, on a machine that does nothing else.
 
 mod measure;
+#[path = "measure/memory.rs"]
+mod memory;
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +16,8 @@ use belljar::{Request, Runtime};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
 
-use measure::{ms, promise, resident_kib, timed};
+use measure::{ms, promise, timed};
+use memory::resident_kib;
 
 const REGRESSION: &str = "
 import numpy as np

@@ -4,6 +4,8 @@
 //! `cargo bench --bench sessions`, on a machine that does nothing else.
 
 mod measure;
+#[path = "measure/memory.rs"]
+mod memory;
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,8 @@ use belljar::{Outcome, Request, Runtime, Session, SessionBounds, SessionOptions,
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
 
-use measure::{ms, promise, resident_kib, timed};
+use measure::{ms, promise, timed};
+use memory::resident_kib;
 
 const LOADED: &str = "
 import numpy as np

@@ -49,10 +49,3 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> Duration {
 pub fn ms(ms: f64) -> Duration {
     Duration::from_secs_f64(ms / 1_000.0)
 }
-
-/// Memory of this process that is its own: what it shares with the page cache is not counted.
-pub fn resident_kib() -> i64 {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
-    let dirty = text.lines().filter(|line| line.starts_with("Private_Dirty"));
-    dirty.filter_map(|line| line.split_whitespace().nth(1)?.parse::<i64>().ok()).sum()
-}

@@ -11,7 +11,7 @@ use belljar::progress::{Progress, Stage};
 use belljar::{Error, Request, Runtime};
 
 use crate::caches::{copy, copy_of_the_shared_one, shared};
-use crate::support::{chain, run_on, runtime};
+use crate::support::{chain, run_on};
 
 /// Notes what a runtime had to do.
 #[derive(Default)]

@@ -73,7 +73,7 @@ fn the_same_bytes_in_another_place() {
 /// Where objects lie, what was cached and counted: all of it follows from the recipe.
 #[test]
 fn the_same_bytes_from_an_image_made_again() {
-    let cache = crate::cache::copy_of_the_shared_one();
+    let cache = crate::caches::copy_of_the_shared_one();
     fs::remove_dir_all(cache.path().join("images")).unwrap();
     let again = Runtime::builder().cache(cache.path()).build().unwrap();
     for name in PROGRAMS {

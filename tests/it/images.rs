@@ -14,7 +14,7 @@ fn own() -> Arc<(Runtime, tempfile::TempDir)> {
     static OWN: Mutex<Weak<(Runtime, tempfile::TempDir)>> = Mutex::new(Weak::new());
     let mut shared = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
-        let dir = crate::cache::copy_of_the_shared_one();
+        let dir = crate::caches::copy_of_the_shared_one();
         let own = Arc::new((Runtime::builder().cache(dir.path()).build().unwrap(), dir));
         *shared = Arc::downgrade(&own);
         own

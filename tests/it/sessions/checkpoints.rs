@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use belljar::{Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, run, session_on};
-use crate::cache::copy_of_the_shared_one;
+use crate::caches::copy_of_the_shared_one;
 use crate::support::{alone, chain, runtime, runtime_in};
 
 async fn restore(runtime: &Runtime, path: &Path) -> Session {

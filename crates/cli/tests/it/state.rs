@@ -43,7 +43,7 @@ fn a_cache_that_is_no_directory_is_said() {
 /// An image of one's own in a cache of the test's own: missing, and with a damaged recipe.
 #[test]
 fn doctor_says_how_to_mend_an_image_of_ones_own() {
-    let cache = crate::caches::copy_of_the_shared_one();
+    let cache = caches::copy_of_the_shared_one();
     let folder = folder(&[("x.toml", "name = \"x\"\nbase = \"core\"\n")]);
     let on_cache = |args: &[&str]| -> Ran {
         let mut command = belljar();

@@ -15,7 +15,9 @@ mod roots;
 mod wasi;
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use wasmtime::{InstancePre, Linker, Memory, ResourceLimiter, Store, TypedFunc, Val};
@@ -37,9 +39,7 @@ pub(crate) use roots::WORKSPACE_PATH;
 use self::roots::{MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use crate::hint::Hint;
 use crate::image::{Image, InterruptAddresses};
-#[cfg(target_os = "linux")]
-use crate::memory::{Creator, Pool, Slot};
-use crate::memory::{MemoryError, Source, Tracker};
+use crate::memory::{Creator, MemoryError, Pool, Slot, Source, Tracker};
 use crate::module::{Artifact, Code, PAGE, PINS, STACK_POINTER};
 use crate::workspace::{Tree, Workspace};
 
@@ -84,7 +84,6 @@ pub(crate) struct Factory {
     code: Code,
     ready: InstancePre<State>,
     artifact: Artifact,
-    #[cfg(target_os = "linux")]
     pool: Arc<Pool>,
 }
 
@@ -136,7 +135,8 @@ pub(crate) struct Instance {
     interrupt: Option<interrupt::Handle>,
     /// Where the source of a run's turn stands.
     run_source: Option<u32>,
-    /// How its memory differs from its image.
+    /// How its memory differs from its image. It is dropped after the memory, which may show pages
+    /// that it holds.
     tracker: Tracker,
 }
 
@@ -147,22 +147,16 @@ impl Factory {
         wasi::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
         door::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
         let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::Start)?;
-        let _ = idle;
         Ok(Self {
             code,
             ready,
             artifact,
-            #[cfg(target_os = "linux")]
             pool: Pool::new(idle),
         })
     }
 
     /// Makes `image` live.
-    pub(crate) async fn start(
-        &self,
-        image: &Image,
-        setup: Setup<'_>,
-    ) -> Result<Instance, InstanceError> {
+    pub(crate) fn start(&self, image: &Image, setup: Setup<'_>) -> Result<Instance, InstanceError> {
         let image_bytes = image.memory.len();
         let lasts = setup.lived.is_some();
         let state = self.state(setup, image_bytes)?;
@@ -171,19 +165,15 @@ impl Factory {
         // Nothing is metered before the first turn.
         store.set_fuel(u64::MAX).map_err(InstanceError::Start)?;
 
-        #[cfg(target_os = "linux")]
-        if let Source::Mapped(backing) = &image.memory {
-            Creator::prepare(if lasts {
-                Slot::lasting(backing)?
-            } else {
-                self.pool.acquire(backing)?
-            });
-        }
-        let made = self.ready.instantiate_async(&mut store).await;
-        #[cfg(target_os = "linux")]
-        Creator::take_back();
-        let made = made.map_err(InstanceError::Start)?;
-        Instance::of(store, made, image).map_err(InstanceError::Start)
+        let slot = match &image.memory {
+            Source::Mapped(backing) if lasts => Some(Slot::lasting(backing)?),
+            Source::Mapped(backing) => Some(self.pool.acquire(backing)?),
+            Source::Copied(_) => None,
+        };
+        let tracker = Tracker::new(&image.memory, slot.as_ref().and_then(Slot::extent));
+        let made = Creator::provide(slot, || at_once(self.ready.instantiate_async(&mut store)));
+        Instance::of(store, made.map_err(InstanceError::Start)?, image, tracker)
+            .map_err(InstanceError::Start)
     }
 
     fn state(&self, setup: Setup<'_>, image_bytes: usize) -> Result<State, InstanceError> {
@@ -257,6 +247,15 @@ impl Factory {
     }
 }
 
+/// The result of an instantiation. Ours has nothing to wait for: the limiter answers at once, and
+/// the module has no start function.
+fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+    match pin!(instantiation).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(made) => made,
+        Poll::Pending => Err(wasmtime::format_err!("an instantiation waited for something")),
+    }
+}
+
 impl State {
     /// What the guest's clock says.
     fn now(&self, realtime: bool) -> Duration {
@@ -275,6 +274,7 @@ impl Instance {
         mut store: Store<State>,
         made: wasmtime::Instance,
         image: &Image,
+        tracker: Tracker,
     ) -> wasmtime::Result<Self> {
         let missing = |what| move || wasmtime::format_err!("the module exports no {what}");
         let memory = made.get_memory(&mut store, "memory").ok_or_else(missing("memory"))?;
@@ -306,7 +306,7 @@ impl Instance {
             allocate,
             interrupt,
             run_source: reserved.map(|r| r.run_source),
-            tracker: Tracker::new(&image.memory),
+            tracker,
         })
     }
 

@@ -8,17 +8,10 @@
 //! Where the mapping is not available the same interface copies the image instead
 //! ([`Strategy::Copy`]): slower, with nothing but portable and safe code.
 
-#[cfg(target_os = "linux")]
-mod pagemap;
-#[cfg(target_os = "linux")]
-mod pool;
-#[cfg(target_os = "linux")]
-mod region;
-#[cfg(target_os = "linux")]
-mod watch;
-
 mod creator;
 mod pages;
+mod pool;
+mod sys;
 mod tracker;
 
 use std::fs::File;
@@ -27,25 +20,30 @@ use std::sync::Arc;
 
 pub(crate) use creator::Creator;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
-#[cfg(target_os = "linux")]
 pub(crate) use pool::{Pool, Slot};
-#[cfg(target_os = "linux")]
-pub(crate) use region::{Backing, Region};
+use sys::{Backing, Region};
 pub(crate) use tracker::Tracker;
 
 /// How an image gets into a sandbox's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Map the image copy-on-write. The default on Linux, and only there.
+    /// Map the image copy-on-write. The default on Linux; elsewhere it means `Copy`.
     Map,
     /// Copy the whole image. The default elsewhere.
     Copy,
 }
 
+impl Strategy {
+    /// Whether images are mapped.
+    pub(crate) fn maps(self) -> bool {
+        self == Self::Map && sys::MAPS_IMAGES
+    }
+}
+
 impl Default for Strategy {
     fn default() -> Self {
-        if cfg!(target_os = "linux") {
+        if sys::MAPS_IMAGES {
             Self::Map
         } else {
             Self::Copy
@@ -70,7 +68,6 @@ impl MemoryError {
 /// The memory of an image, ready to become any number of sandboxes' memories.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    #[cfg(target_os = "linux")]
     Mapped(Arc<Backing>),
     Copied(Arc<[u8]>),
 }
@@ -83,15 +80,13 @@ impl Source {
         offset: u64,
         length: usize,
     ) -> Result<Self, MemoryError> {
-        #[cfg(target_os = "linux")]
-        if strategy == Strategy::Map {
+        if strategy.maps() {
             return Ok(Self::Mapped(Arc::new(Backing::new(file, offset, length)?)));
         }
-        let _ = strategy;
-        Self::read(file, offset, length).map_err(MemoryError::new("read an image"))
+        Self::load(file, offset, length).map_err(MemoryError::new("read an image"))
     }
 
-    fn read(mut file: File, offset: u64, length: usize) -> io::Result<Self> {
+    fn load(mut file: File, offset: u64, length: usize) -> io::Result<Self> {
         use std::io::{Read, Seek, SeekFrom};
         let mut bytes = vec![0; length];
         file.seek(SeekFrom::Start(offset))?;
@@ -99,19 +94,22 @@ impl Source {
         Ok(Self::Copied(bytes.into()))
     }
 
-    /// Its bytes, where they are copied into every sandbox.
-    fn copied(&self) -> Option<&[u8]> {
+    /// Copies its bytes from `at` on to `target`, as far as there are any; returns how many.
+    fn read(&self, at: usize, target: &mut [u8]) -> usize {
         match self {
-            #[cfg(target_os = "linux")]
-            Self::Mapped(_) => None,
-            Self::Copied(bytes) => Some(bytes),
+            Self::Mapped(backing) => backing.read(at, target),
+            Self::Copied(bytes) => {
+                let there = bytes.get(at..).unwrap_or_default();
+                let length = there.len().min(target.len());
+                target[..length].copy_from_slice(&there[..length]);
+                length
+            }
         }
     }
 
     /// Bytes of memory.
     pub(crate) fn len(&self) -> usize {
         match self {
-            #[cfg(target_os = "linux")]
             Self::Mapped(backing) => backing.len(),
             Self::Copied(bytes) => bytes.len(),
         }

@@ -44,9 +44,9 @@ const UNSAFE: &[&str] = &[
     "src/instance/drive.rs",
     "src/instance/interrupt.rs",
     "src/memory/creator.rs",
-    "src/memory/pagemap.rs",
-    "src/memory/region.rs",
-    "src/memory/watch.rs",
+    "src/memory/sys/linux/pagemap.rs",
+    "src/memory/sys/linux/region.rs",
+    "src/memory/sys/linux/watch.rs",
     "src/module/code.rs",
 ];
 

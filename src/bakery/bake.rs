@@ -147,7 +147,7 @@ impl<'a> Oven<'a> {
             lived: None,
         };
         Ok(Self {
-            instance: factory.start(order.base, setup).await?,
+            instance: factory.start(order.base, setup)?,
             recipe: order.recipe,
             host,
             stdout,

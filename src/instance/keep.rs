@@ -90,7 +90,7 @@ impl Instance {
         let stack_pointer = self.stack_pointer();
         let state = self.state();
         Ok(Kept {
-            pages: Arc::new(pages),
+            pages,
             memory,
             descriptors,
             lived: state.now(false),

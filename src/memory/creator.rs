@@ -8,13 +8,11 @@ use std::cell::RefCell;
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
-#[cfg(target_os = "linux")]
 use super::{Region, Slot};
 
 thread_local! {
     /// The slot that the instantiation under way on this thread will get. wasmtime's trait has no
     /// argument through which it could be passed.
-    #[cfg(target_os = "linux")]
     static NEXT: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
@@ -22,16 +20,20 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Creator;
 
-#[cfg(target_os = "linux")]
 impl Creator {
-    /// Makes `slot` the memory of the next instantiation on this thread.
-    pub(crate) fn prepare(slot: Slot) {
-        NEXT.set(Some(slot));
-    }
-
-    /// Takes back a slot that no instantiation took.
-    pub(crate) fn take_back() {
-        NEXT.take();
+    /// Makes `slot` the memory of the instantiation that `instantiate` makes. Since that is no
+    /// future, nothing else runs on this thread before it is made, and no other sandbox can take
+    /// the slot; one that was not taken goes back, whichever way `instantiate` ends.
+    pub(crate) fn provide<T>(slot: Option<Slot>, instantiate: impl FnOnce() -> T) -> T {
+        struct TakeBack(Option<Slot>);
+        impl Drop for TakeBack {
+            fn drop(&mut self) {
+                NEXT.replace(self.0.take());
+            }
+        }
+        // What an instantiation around this one may have left is put back.
+        let _take_back = TakeBack(NEXT.replace(slot));
+        instantiate()
     }
 }
 
@@ -40,7 +42,7 @@ impl Creator {
 // past its size inaccessible. For the module's memory `Region` keeps that with a private mapping of
 // `Region::RESERVED` bytes, checked here against what is asked. The only other memory is the heap of
 // exception objects, for which the engine is configured with no reservation and no guard
-// (`module::config`), so that its accesses are bounds-checked, and it may move.
+// (`module::engine`), so that its accesses are bounds-checked, and it may move.
 unsafe impl MemoryCreator for Creator {
     fn new_memory(
         &self,
@@ -53,22 +55,16 @@ unsafe impl MemoryCreator for Creator {
         if minimum == 0 && guard == 0 {
             return Ok(Box::new(ExceptionHeap(Vec::new())));
         }
-        #[cfg(target_os = "linux")]
+        let slot = NEXT.take().ok_or("a memory was asked for outside an instantiation")?;
+        if reserved.unwrap_or(0).saturating_add(guard) > Region::RESERVED
+            || minimum > slot.region().len()
         {
-            let slot = NEXT.take().ok_or("a memory was asked for outside an instantiation")?;
-            if reserved.unwrap_or(0).saturating_add(guard) > Region::RESERVED
-                || minimum > slot.region().len()
-            {
-                return Err("the engine asks for more memory than a slot reserves".into());
-            }
-            Ok(Box::new(slot))
+            return Err("the engine asks for more memory than a slot reserves".into());
         }
-        #[cfg(not(target_os = "linux"))]
-        Err(format!("no mapping of {reserved:?} bytes on this platform"))
+        Ok(Box::new(slot))
     }
 }
 
-#[cfg(target_os = "linux")]
 // SAFETY: a slot's base never moves, `len` bytes from it are readable and writable, and the rest
 // of its reservation is not accessible (see `Region`).
 unsafe impl LinearMemory for Slot {

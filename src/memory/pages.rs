@@ -5,12 +5,11 @@
 //! and its place in the file is given back to the system when the last of them is gone.
 
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::MemoryError;
+use super::{MemoryError, sys};
 
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
 pub(crate) const PAGE: usize = 4096;
@@ -69,7 +68,7 @@ pub(crate) struct Stretch<'a> {
 impl PageStore {
     /// An empty store.
     pub(crate) fn new() -> Result<Arc<Self>, MemoryError> {
-        let file = anonymous_file().map_err(MemoryError::new("make a file"))?;
+        let file = sys::anonymous_file().map_err(MemoryError::new("make a file"))?;
         Ok(Arc::new(Self {
             file,
             next: AtomicU64::new(0),
@@ -93,7 +92,7 @@ impl PageStore {
             holders: (0..total).map(|_| AtomicU32::new(0)).collect(),
         });
         let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
-        if let Err(error) = write_all_at(&self.file, start * PAGE as u64, &slices) {
+        if let Err(error) = sys::write_all_at(&self.file, start * PAGE as u64, &slices) {
             self.release(start..start + total as u64);
             return Err(MemoryError::new("set aside pages")(error));
         }
@@ -133,7 +132,7 @@ impl PageStore {
             let pages = STEP.min(u64::from(count) - done);
             let piece = &mut buffer[..pages as usize * PAGE];
             fill(piece)?;
-            write_all_at(&self.file, (start + done) * PAGE as u64, &[piece])
+            sys::write_all_at(&self.file, (start + done) * PAGE as u64, &[piece])
                 .map_err(MemoryError::new("set aside pages"))?;
             done += pages;
         }
@@ -170,12 +169,11 @@ impl Stretch<'_> {
 
     /// Copies it to `target`, which is as long.
     pub(crate) fn read(&self, target: &mut [u8]) -> Result<(), MemoryError> {
-        read_exact_at(&self.store.file, self.at, target)
+        sys::read_exact_at(&self.store.file, self.at, target)
             .map_err(MemoryError::new("read pages set aside"))
     }
 
     /// The file that it is in, and where.
-    #[cfg(target_os = "linux")]
     pub(super) fn file(&self) -> (&File, u64) {
         (&self.store.file, self.at)
     }
@@ -367,95 +365,9 @@ impl PageStore {
         if pages.is_empty() {
             return;
         }
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::fs::{FallocateFlags, fallocate};
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let (at, length) = (pages.start * PAGE as u64, (pages.end - pages.start) * PAGE as u64);
-            let _ = fallocate(&self.file, hole, at, length);
-        }
+        let length = (pages.end - pages.start) * PAGE as u64;
+        sys::release(&self.file, pages.start * PAGE as u64, length);
     }
-}
-
-#[cfg(target_os = "linux")]
-fn anonymous_file() -> io::Result<File> {
-    use rustix::fs::{MemfdFlags, memfd_create};
-    Ok(memfd_create("belljar-pages", MemfdFlags::CLOEXEC)?.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn anonymous_file() -> io::Result<File> {
-    tempfile::tempfile()
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, target, at)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    let mut done = 0;
-    while done < target.len() {
-        match file.seek_read(&mut target[done..], at + done as u64)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            n => done += n,
-        }
-    }
-    Ok(())
-}
-
-/// As many slices as one system call takes.
-#[cfg(target_os = "linux")]
-const MOST_SLICES: usize = 1024;
-
-#[cfg(target_os = "linux")]
-fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
-    let mut at = at;
-    for batch in slices.chunks(MOST_SLICES) {
-        let wanted: usize = batch.iter().map(|slice| slice.len()).sum();
-        let vectors: Vec<_> = batch.iter().map(|slice| io::IoSlice::new(slice)).collect();
-        let mut done = rustix::io::pwritev(file, &vectors, at)?;
-        if done < wanted {
-            // Cut short: the rest slice by slice, from the start of the one that was cut.
-            for slice in batch {
-                let skipped = done.min(slice.len());
-                done -= skipped;
-                let from = at + skipped as u64;
-                std::os::unix::fs::FileExt::write_all_at(file, &slice[skipped..], from)?;
-                at += slice.len() as u64;
-            }
-        } else {
-            at += wanted as u64;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(all(unix, not(target_os = "linux")))]
-fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
-    let mut at = at;
-    for slice in slices {
-        std::os::unix::fs::FileExt::write_all_at(file, slice, at)?;
-        at += slice.len() as u64;
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    let mut at = at;
-    for slice in slices {
-        let mut rest = *slice;
-        while !rest.is_empty() {
-            let written = file.seek_write(rest, at)?;
-            at += written as u64;
-            rest = &rest[written..];
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -510,8 +422,9 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(portable_memory)))]
     fn what_nobody_holds_takes_no_memory() {
+        use std::io;
         use std::os::unix::fs::MetadataExt;
         let store = PageStore::new().unwrap();
         let memory = vec![7; 100 * PAGE];

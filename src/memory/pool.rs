@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::sys::Extent;
 use super::{Backing, MemoryError, Region};
 
 /// Regions that wait for their next sandbox.
@@ -161,6 +162,11 @@ impl Slot {
             region: Some(region),
             pool: None,
         })
+    }
+
+    /// Leave to map pages into its memory, where that can be.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        self.region().extent()
     }
 
     pub(crate) fn region(&self) -> &Region {

@@ -1,53 +1,49 @@
 //! Takes a live memory's changes, and puts them into another.
 //!
-//! On Linux the kernel notes which pages are written ([`super::watch`]), so that a capture costs
-//! what changed since the one before. Elsewhere, and where it may not, pages are compared with
-//! what they were.
+//! Where the kernel notes which pages are written ([`sys::watch`]), a capture costs what changed
+//! since the one before. Elsewhere pages are compared with what they were.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::pages::{PAGE, PageStore, Pages, Stretch};
+use super::sys::{self, Extent};
 use super::{MemoryError, Source};
-#[cfg(target_os = "linux")]
-use super::{pagemap, watch};
 
 /// Knows how the memory of one live guest, at rest, differs from its image.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     image: Source,
+    /// Where pages can be mapped, rather than copied.
+    extent: Option<Extent>,
     /// How many bytes from its start the kernel watches.
-    #[cfg(target_os = "linux")]
     watched: usize,
-    #[cfg(target_os = "linux")]
     busy: Busy,
     /// What is mapped over the image, of which no range covers another.
-    #[cfg(target_os = "linux")]
     mapped: Vec<Range<usize>>,
+    /// The state last captured or restored: every mapped page that the guest has not written to
+    /// since is in it, and stays in the file for as long.
+    shown: Arc<Pages>,
 }
 
 /// Pages in a row from which on a capture leaves them to the file alone: until the guest writes to
 /// them again they take no memory twice.
-#[cfg(target_os = "linux")]
 const SHARED_AFTER_CAPTURE: usize = 64;
 /// Pages in a row from which on mapping them costs less than copying them.
-#[cfg(target_os = "linux")]
 const MAPPED_ON_RESTORE: usize = 16;
 /// The most mappings for one guest: a process may have 65,530.
-#[cfg(target_os = "linux")]
-const MOST_MAPPED: usize = 48;
+const MAX_MAPPED: usize = 48;
 
 impl Tracker {
-    /// For a memory that has just been made from `image`.
-    pub(crate) fn new(image: &Source) -> Self {
+    /// For a memory that has just been made from `image`; `extent` is its region's, if it is in one.
+    pub(crate) fn new(image: &Source, extent: Option<Extent>) -> Self {
         Self {
             image: image.clone(),
-            #[cfg(target_os = "linux")]
+            extent,
             watched: 0,
-            #[cfg(target_os = "linux")]
             busy: Busy::default(),
-            #[cfg(target_os = "linux")]
             mapped: Vec::new(),
+            shown: Arc::default(),
         }
     }
 
@@ -58,19 +54,16 @@ impl Tracker {
         memory: &mut [u8],
         before: &Pages,
         store: &Arc<PageStore>,
-    ) -> Result<Pages, MemoryError> {
+    ) -> Result<Arc<Pages>, MemoryError> {
         let changed = self.changed(memory, before)?;
-        let pages = before.with(store, memory, &changed)?;
-        #[cfg(target_os = "linux")]
-        if matches!(self.image, Source::Mapped(_)) {
-            let long = |range: &&Range<usize>| range.len() >= SHARED_AFTER_CAPTURE * PAGE;
-            for range in changed.iter().filter(long) {
-                for stretch in pages.within(range.clone()) {
-                    if self.may_map(&stretch.range()) {
-                        map(&stretch, &mut memory[stretch.range()])?;
-                        // A new mapping is not watched.
-                        self.watched = 0;
-                    }
+        let pages = Arc::new(before.with(store, memory, &changed)?);
+        self.shown = Arc::clone(&pages);
+        let long = |range: &&Range<usize>| range.len() >= SHARED_AFTER_CAPTURE * PAGE;
+        for range in changed.iter().filter(long) {
+            for stretch in pages.within(range.clone()) {
+                if self.map(&stretch, &mut memory[stretch.range()])? {
+                    // A new mapping is not watched.
+                    self.watched = 0;
                 }
             }
         }
@@ -78,86 +71,92 @@ impl Tracker {
     }
 
     /// Puts `pages` into a memory that is as its image.
-    pub(crate) fn restore(&mut self, memory: &mut [u8], pages: &Pages) -> Result<(), MemoryError> {
-        #[cfg(target_os = "linux")]
-        if matches!(self.image, Source::Mapped(_)) {
-            for stretch in pages.stretches() {
-                let target = &mut memory[stretch.range()];
-                if stretch.count >= MAPPED_ON_RESTORE && self.may_map(&stretch.range()) {
-                    map(&stretch, target)?;
-                } else {
-                    stretch.read(target)?;
-                }
-            }
-            // What was just copied is not a change.
-            self.written(memory);
-            self.busy.forget();
-            return Ok(());
-        }
+    pub(crate) fn restore(
+        &mut self,
+        memory: &mut [u8],
+        pages: &Arc<Pages>,
+    ) -> Result<(), MemoryError> {
+        self.shown = Arc::clone(pages);
         for stretch in pages.stretches() {
-            stretch.read(&mut memory[stretch.range()])?;
+            let target = &mut memory[stretch.range()];
+            if stretch.count < MAPPED_ON_RESTORE || !self.map(&stretch, target)? {
+                stretch.read(target)?;
+            }
         }
+        // What was just copied is not a change.
+        self.written(memory);
+        self.busy.forget();
         Ok(())
     }
 
-    /// Whether `range` may be mapped, which is then noted. A guest chooses what it writes in every
-    /// run: what counts is all that is mapped.
-    #[cfg(target_os = "linux")]
-    fn may_map(&mut self, range: &Range<usize>) -> bool {
+    /// Replaces `target` by a copy-on-write mapping of `stretch`, which the caller holds for as
+    /// long; returns whether it did. A guest chooses what it writes in every run: what counts is
+    /// all that is mapped.
+    fn map(&mut self, stretch: &Stretch<'_>, target: &mut [u8]) -> Result<bool, MemoryError> {
+        let Some(extent) = &self.extent else {
+            return Ok(false);
+        };
+        let range = stretch.range();
         self.mapped.retain(|old| old.start < range.start || range.end < old.end);
-        let fits = self.mapped.len() < MOST_MAPPED;
-        if fits {
-            self.mapped.push(range.clone());
+        if self.mapped.len() >= MAX_MAPPED {
+            return Ok(false);
         }
-        fits
+        let (file, at) = stretch.file();
+        extent.map_over(target, file, at)?;
+        self.mapped.push(range);
+        Ok(true)
     }
 
     /// The ranges of `memory` that differ from `before`.
     fn changed(&mut self, memory: &[u8], before: &Pages) -> Result<Vec<Range<usize>>, MemoryError> {
-        #[cfg(target_os = "linux")]
-        if matches!(self.image, Source::Mapped(_)) {
-            let candidates = self.written(memory).or_else(|| private(memory));
-            let candidates = candidates.unwrap_or_else(|| whole(memory));
+        match self.written(memory).or_else(|| self.private(memory)) {
             // Half of the pages that a short run writes to end up as they were: counters of
             // references go up and down.
-            return differing(memory, &candidates, before, None);
+            Some(candidates) => differing(memory, &candidates, before, None),
+            None => differing(memory, &whole(memory), before, Some(&self.image)),
         }
-        differing(memory, &whole(memory), before, self.image.copied())
     }
 
     /// What the kernel noted since the last call; `None` where it does not.
-    #[cfg(target_os = "linux")]
     fn written(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
+        self.extent.as_ref()?;
         let all = memory.as_ptr_range();
         let (start, end) = (all.start as usize, all.end as usize);
         if self.watched != memory.len() {
             self.watched = 0;
             self.busy.forget();
-            if !watch::watch(start..end) {
+            if !sys::watch(start..end) {
                 return None;
             }
             self.watched = memory.len();
         }
-        let written = pagemap::written_pages(start..end, false)?;
+        let written = sys::written_pages(start..end, false)?;
         match self.busy.settled(&written) {
             // A page that is not protected is written as far as the kernel can tell: it is looked
             // at every time.
             Some(settled) => {
                 for range in settled {
-                    pagemap::written_pages(range, true)?;
+                    sys::written_pages(range, true)?;
                 }
             }
             None => {
-                pagemap::written_pages(start..end, true)?;
+                sys::written_pages(start..end, true)?;
             }
         }
         Some(within(&written, start))
+    }
+
+    /// What was ever written to since the image was mapped; `None` when the kernel cannot tell.
+    fn private(&self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
+        self.extent.as_ref()?;
+        let all = memory.as_ptr_range();
+        let (start, end) = (all.start as usize, all.end as usize);
+        Some(within(&sys::private_pages(start..end, usize::MAX)?, start))
     }
 }
 
 /// Which pages every run writes to. Noticing a write costs a page fault, so these are left
 /// unprotected, and looked at after every run.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
 struct Busy {
     /// The pages written before the last capture, by address, sorted.
@@ -166,13 +165,10 @@ struct Busy {
 }
 
 /// Captures after which busy pages are found anew.
-#[cfg(target_os = "linux")]
 const BUSY_FOR: u32 = 64;
 /// The most ranges that are protected one by one, rather than all that was written.
-#[cfg(target_os = "linux")]
-const MOST_APART: usize = 48;
+const MAX_APART: usize = 48;
 
-#[cfg(target_os = "linux")]
 impl Busy {
     fn forget(&mut self) {
         self.last.clear();
@@ -193,7 +189,7 @@ impl Busy {
             }
         }
         self.captures += 1;
-        if settled.len() > MOST_APART || self.captures.is_multiple_of(BUSY_FOR) {
+        if settled.len() > MAX_APART || self.captures.is_multiple_of(BUSY_FOR) {
             self.last = now;
             return None;
         }
@@ -203,7 +199,6 @@ impl Busy {
 }
 
 /// Addresses as offsets from `start`.
-#[cfg(target_os = "linux")]
 fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
     addresses.iter().map(|range| range.start - start..range.end - start).collect()
 }
@@ -213,21 +208,13 @@ fn whole(memory: &[u8]) -> Vec<Range<usize>> {
     std::iter::once(0..memory.len()).collect()
 }
 
-/// What was ever written to since the image was mapped; `None` when the kernel cannot tell.
-#[cfg(target_os = "linux")]
-fn private(memory: &[u8]) -> Option<Vec<Range<usize>>> {
-    let all = memory.as_ptr_range();
-    let (start, end) = (all.start as usize, all.end as usize);
-    Some(within(&pagemap::private_pages(start..end, usize::MAX)?, start))
-}
-
 /// The pages among `candidates` that are not what they were. A page that `before` does not hold was
 /// `image`'s, or past its end zero; without an image to compare with it counts as changed.
 fn differing(
     memory: &[u8],
     candidates: &[Range<usize>],
     before: &Pages,
-    image: Option<&[u8]>,
+    image: Option<&Source>,
 ) -> Result<Vec<Range<usize>>, MemoryError> {
     const STEP: usize = 64 * PAGE;
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -240,9 +227,8 @@ fn differing(
             let was = &mut was[..step.len()];
             was.fill(0);
             let mut known = [image.is_some(); STEP / PAGE];
-            if let Some(bytes) = image.and_then(|image| image.get(step.start..)) {
-                let length = bytes.len().min(was.len());
-                was[..length].copy_from_slice(&bytes[..length]);
+            if let Some(image) = image {
+                image.read(step.start, was);
             }
             for stretch in before.within(step.clone()) {
                 let range = stretch.range();
@@ -266,34 +252,25 @@ fn differing(
     Ok(found)
 }
 
-/// Replaces `target` by a copy-on-write mapping of `stretch`.
-#[cfg(target_os = "linux")]
-fn map(stretch: &Stretch<'_>, target: &mut [u8]) -> Result<(), MemoryError> {
-    let (file, at) = stretch.file();
-    super::region::map_over(target, file, at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Strategy;
+    use crate::memory::{Region, Strategy};
     use std::io::Write;
 
     const PAGES: usize = 600;
 
     /// Memory made from an image, kept alive beside its owner.
     struct Live {
-        #[cfg(target_os = "linux")]
-        region: Option<crate::memory::Region>,
+        region: Option<Region>,
         copied: Vec<u8>,
     }
 
     impl Live {
         fn new(image: &Source) -> Self {
             match image {
-                #[cfg(target_os = "linux")]
                 Source::Mapped(backing) => {
-                    let mut region = crate::memory::Region::reserve().unwrap();
+                    let mut region = Region::reserve().unwrap();
                     region.map(backing).unwrap();
                     Self {
                         region: Some(region),
@@ -301,15 +278,17 @@ mod tests {
                     }
                 }
                 Source::Copied(bytes) => Self {
-                    #[cfg(target_os = "linux")]
                     region: None,
                     copied: bytes.to_vec(),
                 },
             }
         }
 
+        fn extent(&self) -> Option<Extent> {
+            self.region.as_ref().and_then(Region::extent)
+        }
+
         fn bytes(&mut self) -> &mut [u8] {
-            #[cfg(target_os = "linux")]
             if let Some(region) = &mut self.region {
                 return region.bytes();
             }
@@ -317,7 +296,6 @@ mod tests {
         }
 
         fn grow(&mut self, pages: usize) {
-            #[cfg(target_os = "linux")]
             if let Some(region) = &mut self.region {
                 return region.grow(pages * PAGE).unwrap();
             }
@@ -337,7 +315,7 @@ mod tests {
         let image = image(strategy);
         let store = PageStore::new().unwrap();
         let mut live = Live::new(&image);
-        let mut tracker = Tracker::new(&image);
+        let mut tracker = Tracker::new(&image, live.extent());
         let mut states = vec![(live.bytes().to_vec(), Arc::new(Pages::default()))];
         for turn in 1..6u8 {
             if turn == 3 {
@@ -350,7 +328,7 @@ mod tests {
             let (_, before) = states.last().unwrap();
             let pages = tracker.capture(live.bytes(), before, &store).unwrap();
             assert!(pages.count() < end, "not everything changed");
-            states.push((live.bytes().to_vec(), Arc::new(pages)));
+            states.push((live.bytes().to_vec(), pages));
         }
         // Nothing was written: nothing is captured.
         let (_, last) = states.last().unwrap();
@@ -361,7 +339,7 @@ mod tests {
         for (expected, pages) in &states {
             let mut other = Live::new(&image);
             other.grow(expected.len() / PAGE);
-            let mut tracker = Tracker::new(&image);
+            let mut tracker = Tracker::new(&image, other.extent());
             tracker.restore(other.bytes(), pages).unwrap();
             assert!(other.bytes() == expected.as_slice());
             // What one does, neither the state nor another sees.
@@ -385,8 +363,8 @@ mod tests {
         let store = PageStore::new().unwrap();
         let mut live = Live::new(&image);
         live.grow(PAGES + 400 * APART);
-        let mut tracker = Tracker::new(&image);
-        let mut pages = Pages::default();
+        let mut tracker = Tracker::new(&image, live.extent());
+        let mut pages = Arc::new(Pages::default());
         for turn in 0..10 {
             for number in turn * 40..turn * 40 + 40 {
                 let start = (PAGES + number * APART) * PAGE;
@@ -400,11 +378,10 @@ mod tests {
             maps.lines().filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
         let inside =
             starts.filter(|start| (memory.start as usize..memory.end as usize).contains(start));
-        assert!(inside.count() <= 2 * MOST_MAPPED + 3);
+        assert!(inside.count() <= 2 * MAX_MAPPED + 3);
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn states_are_independent_when_mapped() {
         states_are_independent(Strategy::Map);
     }

@@ -31,7 +31,7 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
         .gc_heap_guard_size(0)
         .gc_heap_reservation_for_growth(0)
         .gc_heap_may_move(true);
-    if strategy == Strategy::Map {
+    if strategy.maps() {
         config.with_host_memory(Arc::new(Creator));
     }
     Engine::new(&config)

@@ -86,7 +86,7 @@ impl Interpreter {
             repeatable,
             lived: kept.map(|kept| kept.lived),
         };
-        let instance = factory.start(terms.image, setup).await?;
+        let instance = factory.start(terms.image, setup)?;
         Ok(Self {
             instance,
             host,

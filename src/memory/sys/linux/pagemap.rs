@@ -23,7 +23,7 @@ const CHECK_WATCHED: u64 = 1 << 1;
 
 /// Ranges that one scan can return. A run that wrote more scattered ranges than this is reset in
 /// the other way.
-const MOST_RANGES: usize = 8192;
+const MAX_RANGES: usize = 8192;
 /// Bytes of which no scan finds more ranges than that.
 const PART: usize = 16 << 20;
 
@@ -37,7 +37,7 @@ struct ScanArguments {
     walk_end: u64,
     ranges: u64,
     ranges_length: u64,
-    most_pages: u64,
+    max_pages: u64,
     category_inverted: u64,
     category_mask: u64,
     category_any_of_mask: u64,
@@ -54,8 +54,8 @@ impl ScanArguments {
             end: range.end as u64,
             walk_end: 0,
             ranges: 0,
-            ranges_length: MOST_RANGES as u64,
-            most_pages: 0,
+            ranges_length: MAX_RANGES as u64,
+            max_pages: 0,
             category_inverted: 0,
             category_mask: 0,
             category_any_of_mask: 0,
@@ -73,8 +73,11 @@ struct PageRange {
 }
 
 /// The address ranges within `range`, a private file mapping, that have been written since it was
-/// mapped. `None` when there are more than `most_bytes` of them, or when this kernel cannot tell.
-pub(super) fn private_pages(range: Range<usize>, most_bytes: usize) -> Option<Vec<Range<usize>>> {
+/// mapped. `None` when there are more than `max_bytes` of them, or when this kernel cannot tell.
+pub(in crate::memory) fn private_pages(
+    range: Range<usize>,
+    max_bytes: usize,
+) -> Option<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let looking_for = ScanArguments {
         category_inverted: PAGE_IS_FILE,
@@ -83,13 +86,16 @@ pub(super) fn private_pages(range: Range<usize>, most_bytes: usize) -> Option<Ve
         ..ScanArguments::over(range)
     };
     scan(looking_for, &mut found)?;
-    (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= most_bytes).then_some(found)
+    (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= max_bytes).then_some(found)
 }
 
 /// The address ranges within `range` that have been written since they were last protected, or
 /// since they were mapped; with `protect` they are protected again. `range` is watched
 /// ([`super::watch`]). `None` when this kernel cannot tell.
-pub(super) fn written_pages(range: Range<usize>, protect: bool) -> Option<Vec<Range<usize>>> {
+pub(in crate::memory) fn written_pages(
+    range: Range<usize>,
+    protect: bool,
+) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = range.start;
     while at < range.end {
@@ -109,16 +115,16 @@ pub(super) fn written_pages(range: Range<usize>, protect: bool) -> Option<Vec<Ra
 
 /// Appends what one scan finds; `None` when it found more than fits, or could not be made.
 fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<()> {
-    let mut ranges = Vec::with_capacity(MOST_RANGES);
+    let mut ranges = Vec::with_capacity(MAX_RANGES);
     arguments.ranges = ranges.spare_capacity_mut().as_mut_ptr() as u64;
     // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
     // `ranges_length` entries, for which `ranges` has room.
     let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
     // SAFETY: the kernel says that it wrote `count` entries, which is at most what was asked for.
-    unsafe { ranges.set_len(count.min(MOST_RANGES)) };
+    unsafe { ranges.set_len(count.min(MAX_RANGES)) };
     // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
     // more ranges than its own buffer holds it keeps an address that was passed.)
-    if count >= MOST_RANGES {
+    if count >= MAX_RANGES {
         return None;
     }
     for PageRange { start, end, .. } in ranges {
@@ -164,8 +170,8 @@ unsafe impl ioctl::Ioctl for Scan<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Backing, Region};
     use super::*;
-    use crate::memory::{Backing, Region};
     use std::io::Write;
     use std::sync::Arc;
 

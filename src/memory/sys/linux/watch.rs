@@ -34,7 +34,7 @@ struct Register {
 
 /// Watches `range`, page-aligned memory of this process, until it is unmapped. To watch it again
 /// changes nothing. Returns whether it could be done.
-pub(super) fn watch(range: Range<usize>) -> bool {
+pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
     let Some(watcher) = watcher() else {
         return false;
     };

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use super::{MemoryError, pagemap};
+use super::pagemap;
+use crate::memory::MemoryError;
 
 /// An image's bytes: a file, and a read-only view of it from which pages are put back.
 #[derive(Debug)]
@@ -54,6 +55,20 @@ impl Backing {
     pub(crate) fn len(&self) -> usize {
         self.length
     }
+
+    /// Copies its bytes from `at` on to `target`, as far as there are any; returns how many.
+    pub(crate) fn read(&self, at: usize, target: &mut [u8]) -> usize {
+        let length = self.length.saturating_sub(at).min(target.len());
+        if length > 0 {
+            // SAFETY: `length` bytes from `at` on are in the view, and as many in `target`, which
+            // is no part of it: nobody can write to the view.
+            unsafe {
+                let from = self.view.add(at).as_ptr();
+                std::ptr::copy_nonoverlapping(from, target.as_mut_ptr(), length);
+            }
+        }
+        length
+    }
 }
 
 impl Drop for Backing {
@@ -64,23 +79,54 @@ impl Drop for Backing {
     }
 }
 
+/// Address space of a region; it is given back when its region and every [`Extent`] are gone.
+#[derive(Debug)]
+struct Reservation {
+    base: NonNull<u8>,
+}
+
+// SAFETY: the value owns its address space and does not touch what is mapped in it.
+unsafe impl Send for Reservation {}
+// SAFETY: as above.
+unsafe impl Sync for Reservation {}
+
+impl Reservation {
+    fn new() -> Result<Self, MemoryError> {
+        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        let base = unsafe {
+            mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                Region::RESERVED,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|e| MemoryError::new("reserve address space")(e.into()))?;
+        Ok(Self {
+            base: NonNull::new(base.cast()).expect("a mapping is not at address zero"),
+        })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: the address space is this value's own. A region or an extent that could lead
+        // to it holds this value.
+        let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), Region::RESERVED) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
 /// A stretch of address space as large as the largest guest memory and its guard: an image
 /// mapped at its start, zeroed pages after that as the guest grows, nothing past them.
 #[derive(Debug)]
 pub(crate) struct Region {
-    base: NonNull<u8>,
+    reservation: Arc<Reservation>,
     /// Bytes from the base that the guest can reach.
     accessible: usize,
     /// `None` until the first image, and after a mapping that failed half-way.
     image: Option<Arc<Backing>>,
 }
-
-// SAFETY: a region owns its reservation; the pointer is shared with no other value but the
-// wasmtime instance that owns the region.
-unsafe impl Send for Region {}
-// SAFETY: shared references hand out the base address only; whoever dereferences it argues for
-// itself.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// The largest 32-bit memory.
@@ -96,18 +142,8 @@ impl Region {
 
     /// Reserves address space.
     pub(crate) fn reserve() -> Result<Self, MemoryError> {
-        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
-        let base = unsafe {
-            mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                Self::RESERVED,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(|e| MemoryError::new("reserve address space")(e.into()))?;
         Ok(Self {
-            base: NonNull::new(base.cast()).expect("a mapping is not at address zero"),
+            reservation: Arc::new(Reservation::new()?),
             accessible: 0,
             image: None,
         })
@@ -115,7 +151,12 @@ impl Region {
 
     /// The address of the guest's byte 0.
     pub(crate) fn base(&self) -> *mut u8 {
-        self.base.as_ptr()
+        self.reservation.base.as_ptr()
+    }
+
+    /// Leave to map pages over the memory of the guest that lives here.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        Some(Extent(Arc::clone(&self.reservation)))
     }
 
     /// Bytes that the guest can reach.
@@ -141,7 +182,7 @@ impl Region {
         // SAFETY: the range lies in this reservation (checked above), where the pages past
         // `accessible` are untouched anonymous ones.
         unsafe {
-            let start = self.base.add(grown.start).as_ptr().cast();
+            let start = self.reservation.base.add(grown.start).as_ptr().cast();
             mm::mprotect(start, grown.len(), MprotectFlags::READ | MprotectFlags::WRITE)
         }
         .map_err(|e| MemoryError::new("grow the memory")(e.into()))?;
@@ -157,7 +198,7 @@ impl Region {
         // SAFETY: the range lies in this reservation (asserted), which nothing else uses.
         unsafe {
             mm::mmap(
-                self.base.as_ptr().cast(),
+                self.reservation.base.as_ptr().cast(),
                 image.length,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
@@ -177,7 +218,7 @@ impl Region {
             return self.discard(0);
         };
         self.discard(image.length)?;
-        let base = self.base.as_ptr() as usize;
+        let base = self.reservation.base.as_ptr() as usize;
         match pagemap::private_pages(base..base + image.length, Self::KEEP_RESIDENT) {
             Some(ranges) => {
                 for range in ranges {
@@ -197,7 +238,7 @@ impl Region {
         // SAFETY: the range lies in this reservation, which nothing else uses.
         unsafe {
             mm::mmap_anonymous(
-                self.base.add(start).as_ptr().cast(),
+                self.reservation.base.add(start).as_ptr().cast(),
                 self.accessible - start,
                 ProtFlags::empty(),
                 MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
@@ -216,7 +257,7 @@ impl Region {
         unsafe {
             std::ptr::copy_nonoverlapping(
                 image.view.add(range.start).as_ptr(),
-                self.base.add(range.start).as_ptr(),
+                self.reservation.base.add(range.start).as_ptr(),
                 range.len(),
             );
         }
@@ -225,7 +266,7 @@ impl Region {
     /// Drops every page that was written, so that the file's content shows again.
     fn drop_private_pages(&mut self, length: usize) -> Result<(), MemoryError> {
         // SAFETY: the range is this region's private mapping of an image file.
-        unsafe { mm::madvise(self.base.as_ptr().cast(), length, Advice::LinuxDontNeed) }
+        unsafe { mm::madvise(self.reservation.base.as_ptr().cast(), length, Advice::LinuxDontNeed) }
             .map_err(|e| MemoryError::new("reset memory")(e.into()))
     }
 }
@@ -233,38 +274,55 @@ impl Region {
 #[cfg(test)]
 impl Region {
     /// What the guest can reach.
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(in crate::memory) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: so far the region is mapped, and it is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.base(), self.accessible) }
     }
 }
 
-/// Replaces `target`, memory of a resting guest in a region, by a copy-on-write mapping of `file`
-/// from `at` on, of which as much is there.
-///
-/// What the file has there must not change for as long as the guest has not written to the pages
-/// itself: a state that holds them sees to it.
-pub(super) fn map_over(target: &mut [u8], file: &File, at: u64) -> Result<(), MemoryError> {
-    // SAFETY: `target` is exclusively borrowed and inside a region's mapping, and the new mapping
-    // has its length and its protection, so that the borrow stays valid; only the bytes change.
-    unsafe {
-        mm::mmap(
-            target.as_mut_ptr().cast(),
-            target.len(),
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
-            file,
-            at,
-        )
-    }
-    .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
-    Ok(())
-}
+/// Leave to map pages into one region. It outlives neither the address space, which it holds, nor
+/// does it give access to it: whoever maps something brings an exclusive borrow of what is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Extent(Arc<Reservation>);
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the reservation is this value's own, and no reference to it outlives the value.
-        let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), Self::RESERVED) };
-        debug_assert!(unmapped.is_ok());
+impl Extent {
+    /// Replaces `target`, whole pages of a resting guest's memory in this region, by a
+    /// copy-on-write mapping of `file` from `at` on. What the file has there must stay until the
+    /// guest has written to those pages or is gone: the caller holds the pages that long.
+    pub(crate) fn map_over(
+        &self,
+        target: &mut [u8],
+        file: &File,
+        at: u64,
+    ) -> Result<(), MemoryError> {
+        let start = (target.as_ptr() as usize).checked_sub(self.0.base.as_ptr() as usize);
+        let end = start.and_then(|start| start.checked_add(target.len()));
+        let inside = end.is_some_and(|end| end <= Region::CAPACITY);
+        let whole_pages = target.len().is_multiple_of(rustix::param::page_size());
+        let there = at
+            .checked_add(target.len() as u64)
+            .is_some_and(|end| file.metadata().is_ok_and(|file| end <= file.len()));
+        if !(inside && whole_pages && there) {
+            let wrong = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+            return Err(MemoryError::new("map pages set aside")(wrong));
+        }
+        // SAFETY: `target` lies in this region's address space (checked), which the reservation
+        // keeps from being anybody else's. A slice there is of pages that the guest may read and
+        // write, and it is exclusively borrowed, so nobody looks while they are replaced. The new
+        // mapping has their length (checked: whole pages) and their protection, so the borrow
+        // stays valid and only bytes change; the file has all of them (checked). The kernel
+        // refuses an address between pages.
+        unsafe {
+            mm::mmap(
+                target.as_mut_ptr().cast(),
+                target.len(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+                file,
+                at,
+            )
+        }
+        .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
+        Ok(())
     }
 }

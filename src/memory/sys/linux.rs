@@ -1,0 +1,14 @@
+//! Linux: images are mapped copy-on-write, and the kernel says which pages were written.
+
+mod files;
+mod pagemap;
+mod region;
+mod watch;
+
+pub(in crate::memory) use files::{anonymous_file, read_exact_at, release, write_all_at};
+pub(in crate::memory) use pagemap::{private_pages, written_pages};
+pub(in crate::memory) use region::{Backing, Extent, Region};
+pub(in crate::memory) use watch::watch;
+
+/// Images are mapped.
+pub(in crate::memory) const MAPS_IMAGES: bool = true;

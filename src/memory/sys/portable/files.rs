@@ -1,0 +1,79 @@
+//! The file of a page store: a temporary one.
+
+use std::fs::File;
+use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
+#[cfg(windows)]
+use std::os::windows::fs::FileExt;
+
+/// An empty file, removed when it is closed.
+pub(in crate::memory) fn anonymous_file() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+/// Fills `target` with what is in `file` from `at` on.
+pub(in crate::memory) fn read_exact_at(
+    file: &File,
+    mut at: u64,
+    mut target: &mut [u8],
+) -> io::Result<()> {
+    while !target.is_empty() {
+        match read_at(file, target, at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                target = &mut target[read..];
+                at += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes `slices` one after the other into `file` from `at` on.
+pub(in crate::memory) fn write_all_at(
+    file: &File,
+    mut at: u64,
+    slices: &[&[u8]],
+) -> io::Result<()> {
+    for slice in slices {
+        let mut rest = *slice;
+        while !rest.is_empty() {
+            match write_at(file, rest, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    at += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives bytes of `file` back to the system, which has no portable way to take them.
+pub(in crate::memory) fn release(_file: &File, _at: u64, _length: u64) {}
+
+#[cfg(unix)]
+fn read_at(file: &File, target: &mut [u8], at: u64) -> io::Result<usize> {
+    file.read_at(target, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, target: &mut [u8], at: u64) -> io::Result<usize> {
+    file.seek_read(target, at)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+    file.write_at(bytes, at)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+    file.seek_write(bytes, at)
+}

@@ -140,6 +140,6 @@ async fn execute(
         quota: (plan.bounds.workspace, plan.bounds.files),
         deterministic: plan.request.deterministic.as_ref(),
     };
-    let mut interpreter = Interpreter::start(tools.factory, terms, workspace, None).await?;
+    let mut interpreter = Interpreter::start(tools.factory, terms, workspace, None)?;
     interpreter.run(plan, order, tools.watcher.clone(), started).await
 }

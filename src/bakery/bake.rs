@@ -67,7 +67,7 @@ async fn follow(
     order: &Order<'_>,
     package_dir: Option<PathBuf>,
 ) -> Result<(Manifest, Vec<u8>), BakeError> {
-    let mut oven = Oven::open(factory, order, package_dir.as_ref()).await?;
+    let mut oven = Oven::open(factory, order, package_dir.as_ref())?;
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
@@ -109,7 +109,7 @@ struct Oven<'a> {
 }
 
 impl<'a> Oven<'a> {
-    async fn open(
+    fn open(
         factory: &Factory,
         order: &'a Order<'_>,
         package_dir: Option<&PathBuf>,

@@ -49,7 +49,7 @@ pub(crate) struct Interpreter {
 impl Interpreter {
     /// Starts one that writes to `workspace`; one that is to be kept between runs has yet to resume
     /// from `kept`.
-    pub(crate) async fn start(
+    pub(crate) fn start(
         factory: &Factory,
         terms: Terms<'_>,
         workspace: &Workspace,

@@ -269,8 +269,7 @@ impl Core {
             deterministic: context.fixed.deterministic.as_ref(),
         };
         let mut interpreter =
-            Interpreter::start(&context.engine.factory, terms, &workspace, Some(&state.kept))
-                .await?;
+            Interpreter::start(&context.engine.factory, terms, &workspace, Some(&state.kept))?;
         let has_files = has_files || !state.kept.descriptors.is_empty();
         let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
         if has_files || pages > LONG_CAPTURE {

@@ -12,6 +12,7 @@ from _belljar import (
     interrupt,
     monitors,
     namespaces,
+    originals,
     policy,
     streams,
     tracebacks,
@@ -22,10 +23,13 @@ _exit_code_of = SystemExit.code.__get__
 _exit_handlers = atexit._run_exitfuncs
 _handler_count = atexit._ncallbacks
 _set_recursion_limit = sys.setrecursionlimit
+_set_traceback = BaseException.__traceback__.__set__
+_usual_hook = sys.__excepthook__
+_NO_HOOK = "sys.excepthook is missing, printing exception to stderr\n"
 
 
 class _State:
-    __slots__ = ("handlers", "no_files", "recursion_limit", "reserve", "sealed")
+    __slots__ = ("handlers", "no_files", "recursion_limit", "reserve", "sealed", "unhandled")
 
     def __init__(self):
         self.handlers = 0
@@ -33,6 +37,7 @@ class _State:
         self.recursion_limit = 1000
         self.reserve = None
         self.sealed = False
+        self.unhandled = None  # an exception for the code's own hook, and our report of it
 
 
 _STATE = _State()
@@ -132,14 +137,46 @@ def _report(error, kind, cwd):
     status = ok()
     status["status"] = kind
     report = tracebacks.Report(error)
-    guard.quietly(report.read, error)
-    streams.write_error(report.stderr())
+    with originals.restored():
+        guard.quietly(report.read, error)
+    if kind != "interrupted" and getattr(sys, "excepthook", None) is not _usual_hook:
+        _STATE.unhandled = (error, report)
+    else:
+        streams.write_error(report.stderr())
     status["type"] = report.type
     status["message"] = report.message
     status["line"] = report.line
     status["traceback"] = report.traceback()
     status["hint"] = guard.quietly(hints.hint, error, cwd)
     return status
+
+
+def hand_over():
+    """Give an uncaught exception to the code's own `sys.excepthook`, as the interpreter does.
+
+    The status has been sent by now: whatever the hook does, the code had failed before.
+    """
+    if _STATE.unhandled is None:
+        return
+    (error, report), _STATE.unhandled = _STATE.unhandled, None
+    hook = getattr(sys, "excepthook", _usual_hook)
+    if hook is _usual_hook:
+        streams.write_error(_NO_HOOK + report.stderr())
+        return
+    trace = tracebacks.outermost(error)
+    _set_traceback(error, trace)
+    sys.last_exc, sys.last_type = error, type(error)
+    sys.last_value, sys.last_traceback = error, trace
+    failure = guard.failure_of(hook, type(error), error, trace)
+    regain_control()
+    if failure is None or is_kind(failure, SystemExit):
+        return
+    own = tracebacks.Report(failure)
+    with originals.restored():
+        guard.quietly(own.read, failure)
+    streams.write_error(
+        f"Error in sys.excepthook:\n{own.stderr()}\nOriginal exception was:\n{report.stderr()}"
+    )
 
 
 def _exited(error):

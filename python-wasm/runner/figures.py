@@ -5,12 +5,14 @@ drawn into memory first, so that a figure that fails to draw leaves no file, and
 writes over a file of the code's own.
 """
 
-import io
-import os
 import sys
-import warnings
+from io import BytesIO as _Buffer
+from io import IOBase as _Stream
+from os import PathLike as _PathLike
+from os import fspath as _fspath
+from warnings import catch_warnings as _catch_warnings
 
-from _belljar import guard, streams
+from _belljar import guard, paths, streams
 from _belljar.door import send
 from _belljar.inspecting import type_name
 
@@ -21,7 +23,7 @@ _modules = sys.modules
 class _State:
     """What the run asked for, and how far the numbers have come."""
 
-    __slots__ = ("capturing", "cwd", "left", "next", "options", "refused")
+    __slots__ = ("capturing", "cwd", "left", "next", "options", "refused", "shown")
 
     def __init__(self):
         self.options = None
@@ -30,6 +32,7 @@ class _State:
         self.left = 0
         self.refused = 0
         self.capturing = False
+        self.shown = None  # the figure that was current when it was shown, until another begins
 
 
 STATE = _State()
@@ -42,11 +45,13 @@ def begin(options, cwd, session):
     if not session:
         STATE.next = 1  # in an interpreter that is not sealed, others have counted already
     STATE.refused = 0
+    STATE.shown = None
 
 
 def forget():
     """Start over: what an image's warm-up counted is not a session's."""
     STATE.next = 1
+    STATE.shown = None
 
 
 def harvest(close):
@@ -57,14 +62,25 @@ def harvest(close):
     helpers = _modules.get("matplotlib._pylab_helpers")
     figures = getattr(getattr(helpers, "Gcf", None), "figs", None)
     if figures and STATE.options is not None:
-        for number, manager in sorted(figures.items()):
+        for number, manager in in_order(figures):
             what = f"Figure {number} cannot be drawn"
             guard.attempt(what, lambda manager=manager: capture(manager.canvas.figure))
         if close:
             guard.attempt("The figures cannot be closed", helpers.Gcf.destroy_all)
+    STATE.shown = None
     if STATE.refused:
         most = STATE.options["max"]
         guard.note(f"{STATE.refused} figures were not captured: the limit is {most}")
+
+
+def in_order(figures):
+    """Pairs of number and manager, by number; what is no number comes last."""
+
+    def place(item):
+        number = item[0]
+        return (0, number) if type(number) is int else (1, 0)
+
+    return sorted(figures.items(), key=place)
 
 
 def capture(figure):
@@ -77,10 +93,10 @@ def capture(figure):
         options["dpi"] = STATE.options["dpi"]
     if kind == "svg":
         options["metadata"] = {"Date": None}
-    drawn = io.BytesIO()
+    drawn = _Buffer()
     STATE.capturing = True
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with _catch_warnings(record=True) as caught:
             figure.savefig(drawn, **options)
     finally:
         STATE.capturing = False
@@ -98,7 +114,7 @@ def capture_image(image):
     """Write a PIL image as the next plot."""
     if STATE.options is None or not _may_add():
         return
-    drawn = io.BytesIO()
+    drawn = _Buffer()
     if image.mode not in ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA"):
         image = image.convert("RGB")
     image.save(drawn, "PNG")
@@ -124,16 +140,16 @@ def _may_add():
 
 def write(parts):
     """Write one plot, in one or more formats, under the next number free for all of them."""
-    folder = os.path.join(STATE.cwd, _FOLDER)
-    os.makedirs(folder, exist_ok=True)
+    folder = f"{STATE.cwd.rstrip('/')}/{_FOLDER}"
+    paths.make_directory(folder)
     while True:
         stem = f"plot_{STATE.next}"
         STATE.next += 1
-        paths = {kind: os.path.join(folder, f"{stem}.{kind}") for kind in parts}
-        if not any(os.path.lexists(path) for path in paths.values()):
+        names = {kind: f"{folder}/{stem}.{kind}" for kind in parts}
+        if not any(paths.is_taken(name) for name in names.values()):
             break
-    for kind, path in paths.items():
-        _write_file(path, parts[kind])
+    for kind, name in names.items():
+        _write_file(name, parts[kind])
         send(b"p", {"path": f"{_FOLDER}/{stem}.{kind}", "shown": True})
 
 
@@ -144,31 +160,24 @@ def _write_file(path, data):
             while view:
                 view = view[file.write(view) :]
     except BaseException:
-        _remove(path)
+        paths.remove(path)
         raise
 
 
-def _remove(path):
-    try:
-        os.unlink(path)
-    except OSError:
-        return
-
-
-def saved(target, extension):
-    """Tell the host of a figure that the code saved itself."""
+def saved(target, kind):
+    """Tell the host of a figure that the code saved itself, in a format that its name may lack."""
     if STATE.options is None or STATE.capturing:
         return
-    if isinstance(target, io.IOBase):
+    if isinstance(target, _Stream):
         target = getattr(target, "name", None)
-    if not isinstance(target, (str, os.PathLike)):
+    if not isinstance(target, (str, _PathLike)):
         return
-    path = os.fspath(target)
+    path = _fspath(target)
     if not isinstance(path, str):
         return
-    if not os.path.splitext(path)[1]:
-        path = f"{path.rstrip('.')}.{extension}"
-    path = os.path.normpath(os.path.join(os.getcwd(), path))
-    root = STATE.cwd.rstrip("/") + "/"
+    if not paths.extension(path):
+        path = f"{path.rstrip('.')}.{kind}"
+    path = paths.absolute(path)
+    root = f"{STATE.cwd.rstrip('/')}/"
     if path.startswith(root):
         send(b"p", {"path": path.removeprefix(root), "shown": False})

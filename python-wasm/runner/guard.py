@@ -42,6 +42,19 @@ def quietly(func, *args):
         return None
 
 
+def failure_of(func, *args):
+    """The exception with which the code's own `func(*args)` fails, or None."""
+    try:
+        try:
+            _STATE.phase = interrupt.ITEM
+            func(*args)
+        finally:
+            _STATE.phase = interrupt.IDLE
+    except BaseException as error:
+        return error
+    return None
+
+
 def describe(error):
     """`Type: message` of an exception that may be hostile itself."""
     name = type_name(type(error))

@@ -5,7 +5,7 @@ import os
 import sys
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 
-from _belljar import guard
+from _belljar import guard, paths
 
 _chdir = os.chdir
 _modules = sys.modules
@@ -78,7 +78,7 @@ def finder(path):
     """The path hook for the workspace and the directories in it."""
     if _STATE.workspace is None or not f"{path}/".startswith(_STATE.workspace):
         raise ImportError("not in the workspace", path=path)
-    if not os.path.isdir(path):
+    if not paths.is_directory(path):
         raise ImportError("not a directory", path=path)
     return WorkspaceFinder(path, (SourceFileLoader, SOURCE_SUFFIXES))
 

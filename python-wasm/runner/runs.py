@@ -14,6 +14,7 @@ from _belljar import (
     loops,
     monitors,
     namespaces,
+    originals,
     policy,
     sources,
     streams,
@@ -59,12 +60,15 @@ def _run(request):
     if program is not None:
         status = _execute(program, request)
     _deliver(status)
-    guard.attempt("The figures cannot be captured", figures.harvest, session)
-    if request["frames"]["capture"]:
-        what = "The pandas objects cannot be found"
-        guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
-    if not session or request["result_var"] or _is_set_by(program, name):
-        guard.attempt(f"The value of `{name}` cannot be read", _send_value, name, request["value"])
+    ending.hand_over()
+    with originals.restored():
+        guard.attempt("The figures cannot be captured", figures.harvest, session)
+        if request["frames"]["capture"]:
+            what = "The pandas objects cannot be found"
+            guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
+        if not session or request["result_var"] or _is_set_by(program, name):
+            what = f"The value of `{name}` cannot be read"
+            guard.attempt(what, _send_value, name, request["value"])
     # From here on it is the code's own again: exit handlers and destructors.
     send(b"x", {})
     if session:
@@ -124,6 +128,7 @@ def _text(request):
 
 
 def _execute(program, request):
+    originals.watch(program)
     echo = request["echo"]
     if echo != "none":
         sys.displayhook = _print_text if echo == "all" else _print_repr

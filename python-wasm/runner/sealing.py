@@ -16,6 +16,7 @@ from _belljar import (
     interrupt,
     loops,
     namespaces,
+    originals,
     showing,
     sources,
     streams,
@@ -54,6 +55,7 @@ def seal():
     streams.install()
     namespaces.seal()
     ending.seal()
+    originals.seal()
     gc.collect()
     gc.collect()
     gc.freeze()

@@ -1,19 +1,35 @@
 """What takes the place of the libraries' own `show` and `savefig`."""
 
 import functools
-import os
 import sys
 
-from _belljar import figures, guard, hooks
+from _belljar import figures, guard, hooks, originals, pictures
 
 
 def install():
+    hooks.when_imported("matplotlib._pylab_helpers", _patch_registry)
     hooks.when_imported("matplotlib.backend_bases", _patch_canvas)
+    hooks.when_imported("matplotlib.backends.backend_agg", _patch_agg)
     hooks.when_imported("matplotlib.figure", _patch_figure)
     hooks.when_imported("matplotlib.pyplot", _patch_pyplot)
     hooks.when_imported("PIL.Image", _patch_image)
+    hooks.when_imported("PIL.ImageFile", pictures.patch)
+    hooks.when_imported("pandas", lambda module: originals.learn())
     hooks.when_imported("plotly.basedatatypes", _patch_plotly_figure)
     hooks.when_imported("plotly.io._renderers", _patch_plotly_renderers)
+
+
+def _patch_registry(module):
+    """A figure that begins takes the place of the one that was shown."""
+    registry = module.Gcf
+    original = registry._set_new_active_manager
+
+    @functools.wraps(original)
+    def set_new_active_manager(cls, manager):
+        figures.STATE.shown = None
+        original(manager)
+
+    registry._set_new_active_manager = classmethod(set_new_active_manager)
 
 
 def _patch_canvas(module):
@@ -29,13 +45,44 @@ def _patch_canvas(module):
     module.FigureCanvasBase.print_figure = _as_part_of(module, print_figure)
 
 
+def _patch_agg(module):
+    """A PNG file takes less effort; a drawing that nobody may look at waits until somebody does."""
+    canvas = module.FigureCanvasAgg
+    print_png, draw = canvas.print_png, canvas.draw
+
+    @functools.wraps(print_png)
+    def print_plot(self, *args, **kwargs):
+        return pictures.of_plot(print_png, self, *args, **kwargs)
+
+    @functools.wraps(draw)
+    def draw_now(self):
+        self._belljar_due = False
+        draw(self)
+
+    def drawn_before(method):
+        @functools.wraps(method)
+        def call(self):
+            if self._belljar_due:
+                self.draw()
+            return method(self)
+
+        return _as_part_of(module, call)
+
+    canvas._belljar_due = False
+    canvas.print_png = _as_part_of(module, print_plot)
+    canvas.draw = _as_part_of(module, draw_now)
+    for name in ("get_renderer", "buffer_rgba", "tostring_argb"):
+        setattr(canvas, name, drawn_before(getattr(canvas, name)))
+    originals.learn()
+
+
 def _as_part_of(module, function):
     """The function as if its file were the module's neighbour.
 
     matplotlib attributes a warning to the first frame that is not in its own directory.
     """
     code = function.__code__
-    folder = os.path.dirname(module.__file__)
+    folder = module.__file__.rpartition("/")[0]
     function.__code__ = code.replace(co_filename=f"{folder}/{code.co_filename}")
     return function
 
@@ -43,33 +90,78 @@ def _as_part_of(module, function):
 def _patch_figure(module):
     @functools.wraps(module.Figure.show)
     def show(self, warn=True):
-        _show_figure(self)
+        registry = sys.modules["matplotlib._pylab_helpers"].Gcf
+        _show_figure(self, registry)
+        if not registry.figs:
+            figures.STATE.shown = self
 
     module.Figure.show = show
 
 
 def _patch_pyplot(module):
+    registry = module._pylab_helpers.Gcf
+
     @functools.wraps(module.show)
     def show(*args, **kwargs):
-        manager = sys.modules["matplotlib._pylab_helpers"].Gcf.get_active()
-        if manager is None:
+        active = registry.get_active()
+        if active is None:
             print("No active figure to save.", file=sys.stdout)
-        else:
-            _show_figure(manager.canvas.figure)
+            return
+        with originals.restored():
+            for _, manager in figures.in_order(registry.figs):
+                _show_figure(manager.canvas.figure, registry)
+        figures.STATE.shown = active.canvas.figure
+
+    @functools.wraps(module.savefig)
+    def savefig(*args, **kwargs):
+        figure = figures.STATE.shown
+        if figure is None or registry.figs:
+            figure = module.gcf()
+        result = figure.savefig(*args, **kwargs)
+        _redraw(figure, kwargs)
+        return result
 
     module.show = show
+    module.savefig = _as_part_of(module, savefig)
+    originals.learn()
 
 
-def _show_figure(figure):
+def _redraw(figure, options):
+    """What matplotlib draws after saving, for a window: later, when what is drawn is asked for.
+
+    It is done at once where more than the picture may come of it.
+    """
+    canvas = figure.canvas
+    module = sys.modules.get("matplotlib.backends.backend_agg")
+    agg = getattr(module, "FigureCanvasAgg", None)
+    is_watched = canvas.callbacks.callbacks.get("draw_event")
+    is_arranged = figure.get_layout_engine() is not None and _resolution(options) not in (
+        "figure",
+        figure.dpi,
+    )
+    if type(canvas) is agg and not is_watched and not is_arranged:
+        canvas._belljar_due = True
+    else:
+        canvas.draw_idle()
+
+
+def _resolution(options):
+    given = options.get("dpi")
+    return sys.modules["matplotlib"].rcParams["savefig.dpi"] if given is None else given
+
+
+def _show_figure(figure, registry):
     """Capture, then close: what was shown is not captured again at the end."""
-    _captured(figures.capture, figure)
-    sys.modules["matplotlib._pylab_helpers"].Gcf.destroy_fig(figure)
+    with originals.restored():
+        _captured(figures.capture, figure)
+        registry.destroy_fig(figure)
 
 
 def _captured(capture, shown):
     """A capture inside user code: failing costs the figure, not the run; an interrupt is one."""
     try:
-        capture(shown)
+        with originals.restored():
+            capture(shown)
     except Exception as error:
         guard.note(f"A figure cannot be drawn: {guard.describe(error)}")
 

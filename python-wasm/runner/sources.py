@@ -131,15 +131,15 @@ def source_of(code):
 
 
 def _contains(root, wanted):
-    return any(code is wanted for code in _parts(root))
+    return any(code is wanted for code in parts(root))
 
 
 def mentions(root, name):
     """Whether the code, or a function in it, uses a global variable or attribute of that name."""
-    return any(name in code.co_names for code in _parts(root))
+    return any(name in code.co_names for code in parts(root))
 
 
-def _parts(root):
+def parts(root):
     """The code object and all that are in it."""
     stack = [root]
     kind = type(root)

@@ -122,7 +122,7 @@ def _line_of(error):
 def _format(error):
     try:
         entry = _traceback.TracebackException(
-            type(error), error, _outermost(error), limit=_FRAMES, compact=True
+            type(error), error, outermost(error), limit=_FRAMES, compact=True
         )
         _clean(entry)
         return "".join(entry.format())
@@ -132,7 +132,7 @@ def _format(error):
         return _plain(error, message_of(error))
 
 
-def _outermost(error):
+def outermost(error):
     """The traceback without what leads to the user's code: the runner, an event loop."""
     start = trace = traceback_of(error)
     while trace is not None:
@@ -162,7 +162,7 @@ def _clean(entry):
 def _plain(error, message):
     """A traceback without help from the exception, for one that breaks the usual formatting."""
     lines = ["Traceback (most recent call last):\n"]
-    trace = _outermost(error)
+    trace = outermost(error)
     while trace is not None and len(lines) < -_FRAMES:
         code = trace.tb_frame.f_code
         if OURS not in code.co_filename:

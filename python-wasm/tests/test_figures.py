@@ -21,7 +21,7 @@ def test_open_figures_are_captured_at_the_end_by_number(runs):
         assert data.startswith(b"\x89PNG")
 
 
-def test_show_captures_the_current_figure_there_and_then(runs):
+def test_show_captures_the_open_figures_there_and_then(runs):
     done = runs(
         PLOT + "plt.show()\n"
         "plt.plot([1]); plt.show()\n"
@@ -30,7 +30,7 @@ def test_show_captures_the_current_figure_there_and_then(runs):
         "plt.show()\n"
         "plt.figure()"
     )
-    assert done.stdout == "No active figure to save.\n" * 2
+    assert done.stdout == "No active figure to save.\n" * 3
     assert plots(done) == [
         ("plots/plot_1.png", True),
         ("mine.png", False),
@@ -39,6 +39,76 @@ def test_show_captures_the_current_figure_there_and_then(runs):
         ("plots/plot_4.png", True),
     ]
     assert done.stderr == ""
+
+
+def colours(*names):
+    """Each picture's red, green and blue, as whole numbers."""
+    return f"[(plt.imread(n)[5, 5] * 255).astype(int).tolist()[:3] for n in {names!r}]"
+
+
+def test_show_takes_all_figures_by_number_and_closes_them(runs):
+    done = runs(
+        PLOT + "for number, colour in ((3, 'red'), (1, 'lime'), (2, 'blue')):\n"
+        "    plt.figure(number, facecolor=colour)\n"
+        "plt.show(); left = plt.get_fignums(); again = plt.figure().number; plt.close()\n"
+        "result = [left, again, *" + colours(*(f"plots/plot_{n}.png" for n in (1, 2, 3))) + "]"
+    )
+    assert done.status()["status"] == "ok", done.stderr
+    assert plots(done) == [(f"plots/plot_{number}.png", True) for number in (1, 2, 3)]
+    assert done.value() == [[], 1, [0, 255, 0], [0, 0, 255], [255, 0, 0]]
+
+
+def test_one_figure_that_cannot_be_drawn_does_not_keep_show_from_the_others(runs):
+    done = runs(
+        PLOT + "class Broken(matplotlib.artist.Artist):\n"
+        "    def draw(self, renderer): raise ValueError('no')\n"
+        "plt.figure(); plt.figure().add_artist(Broken()); plt.figure(); plt.show()\n"
+        "result = plt.get_fignums()"
+    )
+    assert plots(done) == [("plots/plot_1.png", True), ("plots/plot_2.png", True)]
+    assert done.value() == []
+    assert len(done.of("w")) == 1
+
+
+def test_savefig_after_show_saves_what_was_current_when_it_was_shown(runs):
+    done = runs(
+        PLOT + "plt.figure(1, facecolor='red'); plt.figure(2, facecolor='lime'); plt.figure(1)\n"
+        "plt.show(); plt.savefig('a.png'); plt.savefig('b.png')\n"
+        "fig = plt.figure(facecolor='blue'); plt.savefig('c.png'); fig.show()\n"
+        "plt.savefig('d.png')\n"
+        "result = " + colours("a.png", "b.png", "c.png", "d.png")
+    )
+    red, blue = [255, 0, 0], [0, 0, 255]
+    assert done.value() == [red, red, blue, blue]
+    assert plots(done) == [
+        ("plots/plot_1.png", True),
+        ("plots/plot_2.png", True),
+        ("a.png", False),
+        ("b.png", False),
+        ("c.png", False),
+        ("plots/plot_3.png", True),
+        ("d.png", False),
+    ]
+
+
+def test_a_figure_that_begins_takes_the_place_of_the_one_shown(runs):
+    done = runs(
+        PLOT
+        + "plt.figure(facecolor='red'); plt.show(); plt.figure(facecolor='lime'); plt.close()\n"
+        "plt.savefig('a.png'); plt.close()\n"
+        "plt.plot([1]); plt.show(); plt.plot([1, 2]); first = len(plt.gca().lines); plt.show()\n"
+        "result = [first, *" + colours("a.png") + "]"
+    )
+    assert done.value() == [1, [255, 255, 255]]
+    assert len(plots(done)) == 4
+
+
+def test_a_session_does_not_save_what_an_earlier_run_showed(runs):
+    done = runs.session(
+        PLOT + "plt.figure(facecolor='red'); plt.show()",
+        "plt.savefig('a.png')\nresult = " + colours("a.png"),
+    )
+    assert done.value(1) == [[255, 255, 255]]
 
 
 def test_a_saved_figure_that_is_open_is_captured_too(runs):

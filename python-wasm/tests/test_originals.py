@@ -96,7 +96,8 @@ for owner, name, mock in patches:
 """
 
 FOR_A_WHILE = """
-names.remove("builtins.isinstance")  # which `patch` calls itself
+for name in ("builtins.isinstance", "builtins.getattr", "contextlib.ExitStack"):
+    names.remove(name)  # `patch` calls it itself
 patches = [unittest.mock.patch.object(*lookup(name), make(name)) for name in names]
 for patch in patches:
     patch.start()

@@ -4,4 +4,5 @@
 pub(crate) mod json;
 pub(crate) mod outcome;
 pub(crate) mod policy;
+pub(crate) mod refusal;
 pub(crate) mod request;

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::blame::{Code, Coded};
 use crate::hint::Hint;
 
 /// A failure of the cache directory.
@@ -52,6 +53,17 @@ impl CacheError {
             action,
             path: path.to_owned(),
             source,
+        }
+    }
+}
+
+impl Coded for CacheError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NoHome => Code::CacheNoHome,
+            Self::NotDirectory { .. } => Code::CacheNotDirectory,
+            Self::Io { .. } => Code::CacheIo,
+            Self::Tampered { .. } => Code::CacheTampered,
         }
     }
 }

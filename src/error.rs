@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::api::policy::Refusal;
+use crate::api::refusal::Refusal;
 use crate::bakery::BakeError;
+use crate::blame::{Blame, Code, Coded};
 use crate::cache::CacheError;
 use crate::hint::Hint;
 use crate::image::ImageError;
@@ -91,6 +92,17 @@ impl Error {
         }
     }
 
+    /// What went wrong, for programs: a short text such as `workspace.full` that stays the same from
+    /// version to version. `docs/embedding.md` lists them.
+    pub fn code(&self) -> &'static str {
+        Coded::code(self).as_str()
+    }
+
+    /// Whose fault it is. The same for all errors of one [`code`](Self::code).
+    pub fn blame(&self) -> Blame {
+        Coded::code(self).blame()
+    }
+
     /// One line that says what to do about it, when there is something to be done.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -110,6 +122,27 @@ impl Error {
                 Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
             }
             Self::NotBlocking => Some("await Runtime::run instead of calling run_blocking".into()),
+        }
+    }
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused(_) => Code::Refused,
+            Self::Cache(e) => e.code(),
+            Self::Artifact(e) => e.code(),
+            Self::Code(e) => e.code(),
+            Self::Image(e) => e.code(),
+            Self::Bake(e) => e.code(),
+            Self::Memory(_) => Code::Memory,
+            Self::Instance(e) => e.code(),
+            Self::Workspace(e) => e.code(),
+            Self::Busy { .. } => Code::Busy,
+            Self::NotBlocking => Code::NotBlocking,
+            Self::System { .. } => Code::System,
+            Self::Session(e) => e.code(),
+            Self::NoSuchFile { .. } => Code::NoSuchFile,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub use format::{InterruptAddresses, Manifest, Reserved};
 
+use crate::blame::{Code, Coded};
 use crate::cache::{CacheError, create_sealed, seal};
 use crate::hint::Hint;
 use crate::memory::{MemoryError, Source, Strategy};
@@ -60,6 +61,20 @@ pub enum ImageError {
     /// The cache directory failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl Coded for ImageError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unknown { .. } => Code::ImageUnknown,
+            Self::Recipe { .. } => Code::ImageRecipe,
+            Self::Format { .. } => Code::ImageFormat,
+            Self::Io { .. } => Code::ImageIo,
+            Self::BuiltIn { .. } => Code::ImageBuiltIn,
+            Self::Memory(_) => Code::Memory,
+            Self::Cache(e) => e.code(),
+        }
+    }
 }
 
 impl Hint for ImageError {

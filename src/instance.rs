@@ -37,6 +37,7 @@ pub(crate) use quota::Quota;
 pub(crate) use roots::WORKSPACE_PATH;
 
 use self::roots::{MountPoint, TEMPORARY_FD, WORKSPACE_FD};
+use crate::blame::{self, Coded};
 use crate::hint::Hint;
 use crate::image::{Image, InterruptAddresses};
 use crate::memory::{Creator, MemoryError, Pool, Slot, Source, Tracker};
@@ -67,6 +68,17 @@ pub enum InstanceError {
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+}
+
+impl Coded for InstanceError {
+    fn code(&self) -> blame::Code {
+        match self {
+            Self::Start(_) => blame::Code::InstanceStart,
+            Self::Directory { .. } => blame::Code::InstanceDirectory,
+            Self::Reopen { .. } => blame::Code::InstanceReopen,
+            Self::Memory(_) => blame::Code::Memory,
+        }
+    }
 }
 
 impl Hint for InstanceError {

@@ -24,6 +24,7 @@
 
 mod api;
 mod bakery;
+mod blame;
 mod cache;
 pub mod doctor;
 mod error;
@@ -45,9 +46,11 @@ mod workspace;
 
 pub use api::json::*;
 pub use api::outcome::*;
-pub use api::policy::{Bounds, Refusal};
+pub use api::policy::Bounds;
+pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
 pub use api::request::*;
 pub use bakery::{BakeError, RecipeError};
+pub use blame::Blame;
 pub use cache::CacheError;
 pub use cache::pip::PipError;
 pub use error::Error;

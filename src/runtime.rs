@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 
 use crate::api::policy::{Bounds, resolve};
-use crate::api::request::{Mount, Policy, Request, Rules};
+use crate::api::request::{Mount, Policy, Request};
 use crate::bakery::ImageStore;
 use crate::cache::Cache;
 use crate::error::Error;
@@ -246,14 +246,14 @@ impl Runtime {
         block_on(self.run_with(request, Some(watcher)))
     }
 
-    /// Looks at code without running it: what `rules` forbid in it, and what it imports in vain.
+    /// Looks at code without running it: what `policy` forbids in it, and what it imports in vain.
     ///
     /// # Errors
     ///
     /// As for [`run`](Self::run).
-    pub async fn check(&self, code: &str, rules: &Rules) -> Result<CheckReport, Error> {
+    pub async fn check(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
         let engine = &self.engine;
-        let request = Request::new(code).policy(Policy::Custom(rules.clone())).image("core");
+        let request = Request::new(code).policy(policy.clone()).image("core");
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
         let _permit = engine.admit().await?;
         let image = engine.image(&plan.request.image, code).await?;
@@ -265,8 +265,8 @@ impl Runtime {
     /// # Errors
     ///
     /// As for [`run_blocking`](Self::run_blocking).
-    pub fn check_blocking(&self, code: &str, rules: &Rules) -> Result<CheckReport, Error> {
-        block_on(self.check(code, rules))
+    pub fn check_blocking(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
+        block_on(self.check(code, policy))
     }
 
     /// Loads the image `name`, making it first if need be, so that no run has to. It blocks.

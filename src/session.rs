@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::instance::OutputWatcher;
 
 pub use checkpoint::parse_checkpoint;
-pub use error::SessionError;
+pub use error::{FileAction, SessionError};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
@@ -251,7 +251,7 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::Refused`] when it is not one that this session can run.
-    pub fn check(&self, request: &Request) -> Result<(), Error> {
+    pub fn validate(&self, request: &Request) -> Result<(), Error> {
         self.inner.context.plan(request.clone())?;
         Ok(())
     }

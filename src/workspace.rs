@@ -19,6 +19,7 @@ pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
 pub(crate) use self::copies::Copies;
 use self::folder::Folder;
 use crate::api::request::{Content, InputFile};
+use crate::blame::{Code, Coded};
 use crate::hint::Hint;
 
 /// A run's directory cannot be made, filled or read.
@@ -53,6 +54,23 @@ pub enum WorkspaceError {
         /// Those that were not, and why.
         failures: Vec<(PathBuf, io::Error)>,
     },
+}
+
+impl Coded for WorkspaceError {
+    fn code(&self) -> Code {
+        let is_full = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        match self {
+            Self::Io { source, .. } if is_full(source) => Code::WorkspaceFull,
+            Self::Io { .. } => Code::WorkspaceIo,
+            Self::Input { .. } => Code::WorkspaceInput,
+            Self::Copies { failures, .. } if failures.iter().any(|(_, e)| is_full(e)) => {
+                Code::WorkspaceFull
+            }
+            Self::Copies { .. } => Code::WorkspaceCopies,
+        }
+    }
 }
 
 impl Hint for WorkspaceError {

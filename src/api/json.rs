@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::outcome::titled;
-use crate::api::policy::Refusal;
+use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
     Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request,
 };
@@ -139,9 +139,7 @@ impl TryFrom<RunRequest> for Request {
         let mut reasons = Vec::new();
         let limits = limits(&asked, &mut reasons);
         let files = input_files(asked.files, &mut reasons);
-        if !reasons.is_empty() {
-            return Err(Refusal { reasons });
-        }
+        Refusal::unless_empty(reasons)?;
         let image = match asked.image.as_deref() {
             None | Some("auto") => ImageChoice::Auto,
             Some(name) => ImageChoice::Named(name.to_owned()),
@@ -164,11 +162,14 @@ impl TryFrom<RunRequest> for Request {
     }
 }
 
-fn limits(asked: &RunRequest, reasons: &mut Vec<String>) -> Limits {
+fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> Limits {
     let timeout = asked.timeout.and_then(|seconds| {
-        Duration::try_from_secs_f64(seconds)
-            .inspect_err(|_| reasons.push(format!("timeout: {seconds} is not a number of seconds")))
-            .ok()
+        let duration = Duration::try_from_secs_f64(seconds).ok();
+        if duration.is_none() {
+            let message = format!("{seconds} is not a number of seconds");
+            reasons.push(Reason::new(Field::Timeout, ReasonKind::OutOfRange, message));
+        }
+        duration
     });
     let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
     Limits {
@@ -181,7 +182,7 @@ fn limits(asked: &RunRequest, reasons: &mut Vec<String>) -> Limits {
     }
 }
 
-fn input_files(asked: BTreeMap<String, FileSource>, reasons: &mut Vec<String>) -> Vec<InputFile> {
+fn input_files(asked: BTreeMap<String, FileSource>, reasons: &mut Vec<Reason>) -> Vec<InputFile> {
     let mut files = Vec::with_capacity(asked.len());
     for (path, source) in asked {
         let content = match source {
@@ -190,7 +191,8 @@ fn input_files(asked: BTreeMap<String, FileSource>, reasons: &mut Vec<String>) -
             FileSource::Bytes(ByteSource::Base64(text)) => match BASE64.decode(text) {
                 Ok(bytes) => Content::Bytes(bytes),
                 Err(error) => {
-                    reasons.push(format!("files: {path:?} is not base64: {error}"));
+                    let message = format!("{path:?} is not base64: {error}");
+                    reasons.push(Reason::new(Field::Files, ReasonKind::Invalid, message));
                     continue;
                 }
             },
@@ -265,7 +267,7 @@ mod tests {
         serde_json::from_str(text).map_err(|e| e.to_string())
     }
 
-    fn request(text: &str) -> Result<Request, Vec<String>> {
+    fn request(text: &str) -> Result<Request, Vec<Reason>> {
         Request::try_from(parse(text).unwrap()).map_err(|e| e.reasons)
     }
 

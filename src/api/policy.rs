@@ -6,15 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Limits, Policy, Request, Rules};
-
-/// Why a request cannot be run; every reason, not the first.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the request is refused: {}", .reasons.join("; "))]
-pub struct Refusal {
-    /// The reasons, each naming the field it is about.
-    pub reasons: Vec<String>,
-}
 
 /// Limits with every number decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,10 +74,11 @@ pub(crate) fn resolve(
 ) -> Result<Plan, Refusal> {
     let mut reasons = Vec::new();
     if request.code.len() > MAX_CODE {
-        reasons.push(format!(
-            "code: {} bytes, at most {MAX_CODE} are taken; pass data as files",
+        let message = format!(
+            "{} bytes, at most {MAX_CODE} are taken; pass data as files",
             request.code.len()
-        ));
+        );
+        reasons.push(Reason::new(Field::Code, ReasonKind::TooLong, message));
     }
     let bounds = resolve_limits(&request.limits, defaults, ceilings, &mut reasons);
     check_files(&request, &mut reasons);
@@ -93,11 +87,10 @@ pub(crate) fn resolve(
     if let Some(dpi) = request.capture.figure_dpi
         && !(1..=600).contains(&dpi)
     {
-        reasons.push(format!("capture.figure_dpi: {dpi}, must be from 1 to 600"));
+        let message = format!("{dpi}, must be from 1 to 600");
+        reasons.push(Reason::new(Field::FigureDpi, ReasonKind::OutOfRange, message));
     }
-    if !reasons.is_empty() {
-        return Err(Refusal { reasons });
-    }
+    Refusal::unless_empty(reasons)?;
     let rules = match &request.policy {
         Policy::Open => None,
         Policy::Strict => Some(Rules::default()),
@@ -115,39 +108,33 @@ fn resolve_limits(
     asked: &Limits,
     defaults: &Bounds,
     ceilings: &Bounds,
-    reasons: &mut Vec<String>,
+    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    let mut number = |name: &str, asked: Option<u64>, default: u64, ceiling: u64, least: u64| {
+    let mut number = |field, asked: Option<u64>, default: u64, ceiling: u64, least: u64| {
         let value = asked.unwrap_or(default);
         if value < least || value > ceiling {
-            let text: fn(u64) -> String = match name {
-                "memory" | "workspace" => mib_text,
+            let text: fn(u64) -> String = match field {
+                Field::Memory | Field::Workspace => mib_text,
                 _ => |number: u64| number.to_string(),
             };
-            reasons.push(format!(
-                "limits.{name}: {}, must be from {} to {}",
-                text(value),
-                text(least),
-                text(ceiling)
-            ));
+            reasons.push(out_of_range(field, &text(value), &text(least), &text(ceiling)));
         }
         value
     };
-    let memory = number("memory", asked.memory, defaults.memory, ceilings.memory, 1 << 20);
-    let output = number("output", asked.output, defaults.output, ceilings.output, 0);
-    let workspace = number("workspace", asked.workspace, defaults.workspace, ceilings.workspace, 0);
-    let files = number("files", asked.files, defaults.files, ceilings.files, 0);
+    let memory = number(Field::Memory, asked.memory, defaults.memory, ceilings.memory, 1 << 20);
+    let output = number(Field::Output, asked.output, defaults.output, ceilings.output, 0);
+    let workspace =
+        number(Field::Workspace, asked.workspace, defaults.workspace, ceilings.workspace, 0);
+    let files = number(Field::MaxFiles, asked.files, defaults.files, ceilings.files, 0);
     let fuel = asked.fuel.or(defaults.fuel);
     if let Some(fuel) = fuel {
-        number("fuel", Some(fuel), fuel, ceilings.fuel.unwrap_or(u64::MAX / 4), 1);
+        number(Field::Fuel, Some(fuel), fuel, ceilings.fuel.unwrap_or(u64::MAX / 4), 1);
     }
     let timeout = asked.timeout.unwrap_or(defaults.timeout);
     if timeout < Duration::from_millis(1) || timeout > ceilings.timeout {
-        reasons.push(format!(
-            "limits.timeout: {} s, must be from 0.001 to {} s",
-            timeout.as_secs_f64(),
-            ceilings.timeout.as_secs_f64()
-        ));
+        let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
+        let (value, ceiling) = (seconds(timeout), seconds(ceilings.timeout));
+        reasons.push(out_of_range(Field::Timeout, &value, "0.001", &ceiling));
     }
     Bounds {
         timeout,
@@ -159,10 +146,16 @@ fn resolve_limits(
     }
 }
 
-fn check_files(request: &Request, reasons: &mut Vec<String>) {
+fn out_of_range(field: Field, value: &str, least: &str, ceiling: &str) -> Reason {
+    let message = format!("{value}, must be from {least} to {ceiling}");
+    Reason::new(field, ReasonKind::OutOfRange, message)
+}
+
+fn check_files(request: &Request, reasons: &mut Vec<Reason>) {
     for file in &request.files {
         if let Err(why) = check_relative(&file.path) {
-            reasons.push(format!("files: {:?} {why}", file.path));
+            let message = format!("{:?} {why}", file.path);
+            reasons.push(Reason::new(Field::Files, ReasonKind::Invalid, message));
         }
     }
 }
@@ -187,30 +180,39 @@ fn check_relative(path: &str) -> Result<(), &'static str> {
 /// Guest directories that mounts may not cover.
 const TAKEN: [&str; 4] = ["workspace", "tmp", "usr", "packages"];
 
-fn check_mounts(request: &Request, reasons: &mut Vec<String>) {
+fn check_mounts(request: &Request, reasons: &mut Vec<Reason>) {
     for (index, mount) in request.mounts.iter().enumerate() {
         let inside = mount.guest.strip_prefix('/').unwrap_or("");
-        if check_relative(inside).is_err() {
-            reasons.push(format!("mounts: {:?} is not an absolute path", mount.guest));
+        let problem = if check_relative(inside).is_err() {
+            Some((ReasonKind::Invalid, "is not an absolute path"))
         } else if TAKEN.contains(&inside.split('/').next().unwrap_or("")) {
-            reasons.push(format!("mounts: {:?} belongs to the sandbox", mount.guest));
+            Some((ReasonKind::Taken, "belongs to the sandbox"))
         } else if request.mounts[..index].iter().any(|m| m.guest == mount.guest) {
-            reasons.push(format!("mounts: {:?} is given twice", mount.guest));
+            Some((ReasonKind::Taken, "is given twice"))
+        } else {
+            None
+        };
+        if let Some((kind, why)) = problem {
+            let message = format!("{:?} {why}", mount.guest);
+            reasons.push(Reason::new(Field::Mounts, kind, message));
         }
         if !mount.host.is_dir() {
-            reasons.push(format!("mounts: {} is not a directory", mount.host.display()));
+            let message = format!("{} is not a directory", mount.host.display());
+            reasons.push(Reason::new(Field::Mounts, ReasonKind::NotFound, message));
         }
     }
 }
 
-fn check_environment(request: &Request, reasons: &mut Vec<String>) {
+fn check_environment(request: &Request, reasons: &mut Vec<Reason>) {
     for (name, value) in &request.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            reasons.push(format!("env: {name:?} is not a variable that can be set"));
+            let message = format!("{name:?} is not a variable that can be set");
+            reasons.push(Reason::new(Field::Env, ReasonKind::Invalid, message));
         }
     }
     if request.args.iter().any(|a| a.contains('\0')) {
-        reasons.push("args: an argument holds a NUL character".into());
+        let message = "an argument holds a NUL character";
+        reasons.push(Reason::new(Field::Args, ReasonKind::Invalid, message));
     }
 }
 
@@ -261,7 +263,8 @@ mod tests {
     use super::*;
 
     fn refusal(request: Request) -> Vec<String> {
-        resolve(request, &Bounds::default(), &Bounds::CEILINGS).unwrap_err().reasons
+        let refusal = resolve(request, &Bounds::default(), &Bounds::CEILINGS).unwrap_err();
+        refusal.reasons.iter().map(ToString::to_string).collect()
     }
 
     #[test]

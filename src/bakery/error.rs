@@ -1,7 +1,9 @@
 //! What can go wrong while an image is made.
 
+use super::choose::BUILT_IN;
 use super::recipe::RecipeError;
-use crate::api::policy::Refusal;
+use crate::api::refusal::Refusal;
+use crate::blame::{Code, Coded};
 use crate::cache::CacheError;
 use crate::cache::pip::PipError;
 use crate::hint::Hint;
@@ -92,6 +94,33 @@ pub enum BakeError {
     /// The operating system gave no thread or no random numbers.
     #[error("cannot prepare to make an image")]
     System(#[source] std::io::Error),
+}
+
+impl Coded for BakeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Recipe(e) => e.code(),
+            // The recipes of the built-in images are the engine's own.
+            Self::RecipeCode { image, .. } | Self::OpenFiles { image, .. }
+                if BUILT_IN.iter().any(|recipe| recipe.name == *image) =>
+            {
+                Code::BakeBuiltIn
+            }
+            Self::RecipeCode { .. } => Code::RecipeCode,
+            Self::OpenFiles { .. } => Code::RecipeOpenFiles,
+            Self::Python { .. } => Code::BakePython,
+            Self::Interrupt { .. } => Code::BakeInterrupt,
+            Self::Package { .. } => Code::BakePackage,
+            Self::Download { .. } => Code::BakeDownload,
+            Self::Refused(_) => Code::BakeRefused,
+            Self::Image(e) => e.code(),
+            Self::Code(e) => e.code(),
+            Self::Instance(e) => e.code(),
+            Self::Workspace(e) => e.code(),
+            Self::Cache(e) => e.code(),
+            Self::System(_) => Code::BakeSystem,
+        }
+    }
 }
 
 impl Hint for BakeError {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::blame::{Code, Coded};
 use crate::cache::seal::hash_bytes;
 use crate::module::{PINS, pass_versions};
 
@@ -52,6 +53,16 @@ pub enum RecipeError {
         /// What is wrong with it.
         why: &'static str,
     },
+}
+
+impl Coded for RecipeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Read { .. } => Code::RecipeRead,
+            Self::Parse { .. } => Code::RecipeParse,
+            Self::Field { .. } => Code::RecipeField,
+        }
+    }
 }
 
 /// What goes into an image.

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::blame::{Code, Coded};
 use crate::cache::pip::{self, PipError};
 use crate::cache::{Cache, CacheError, create_private_dir, create_sealed, seal};
 use crate::hint::Hint;
@@ -66,6 +67,19 @@ pub enum ArtifactError {
     /// The cache directory failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl Coded for ArtifactError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Download { .. } => Code::ArtifactDownload,
+            Self::Wheel { .. } => Code::ArtifactWheel,
+            Self::OtherWheel { .. } => Code::ArtifactOtherWheel,
+            Self::Pin { .. } => Code::ArtifactPin,
+            Self::Unpack { .. } => Code::ArtifactUnpack,
+            Self::Cache(e) => e.code(),
+        }
+    }
 }
 
 impl Hint for ArtifactError {

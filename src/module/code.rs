@@ -13,6 +13,7 @@ use wasmtime::{Engine, Module};
 use super::passes::PassError;
 use super::split::{Split, SplitError, split};
 use super::{Artifact, PINS, config, passes};
+use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::hint::Hint;
 use crate::memory::Strategy;
@@ -40,6 +41,19 @@ pub enum CodeError {
     /// The cache directory failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl Coded for CodeError {
+    fn code(&self) -> blame::Code {
+        match self {
+            Self::Engine(_) => blame::Code::CodeEngine,
+            Self::Pass(_) => blame::Code::CodePass,
+            Self::Split(_) => blame::Code::CodeSplit,
+            Self::Compile(_) => blame::Code::CodeCompile,
+            Self::Load(_) => blame::Code::CodeLoad,
+            Self::Cache(e) => e.code(),
+        }
+    }
 }
 
 impl Hint for CodeError {

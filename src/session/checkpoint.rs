@@ -13,13 +13,13 @@ use self::read::Opened;
 pub(super) use self::write::Frozen;
 use super::SessionError;
 use super::context::Context;
-
+use super::error::FileAction;
 use super::options::FixedSettings;
 use super::past::Past;
 use super::storage::Storage;
 use crate::api::policy::Bounds;
 use crate::api::request::{ImageChoice, Mount};
-use crate::cache::create_atomically;
+use crate::cache::{CacheError, create_atomically};
 use crate::error::Error;
 use crate::image::Image;
 use crate::shared::on_blocking_thread;
@@ -53,7 +53,7 @@ pub(super) fn suspend(context: &Context, frozen: &Frozen) -> Result<Suspended, E
     let suspended = Suspended {
         path: context.storage.spool.path(),
     };
-    let failed = io("write", &suspended.path);
+    let failed = io(FileAction::Write, &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
         let mut file = BufWriter::new(file);
         frozen.write(&mut file)?;
@@ -72,7 +72,10 @@ pub(super) async fn save(frozen: Frozen, path: PathBuf) -> Result<(), Error> {
             frozen.write(&mut file)?;
             file.flush()
         });
-        Ok(written?)
+        Ok(written.map_err(|error| match error {
+            CacheError::Io { source, .. } => io(FileAction::Write, &path)(source).into(),
+            error => Error::from(error),
+        })?)
     })
     .await
 }
@@ -84,7 +87,7 @@ pub(super) async fn stream(
 ) -> Result<(), Error> {
     blocking(move || {
         let written = frozen.write(&mut writer).and_then(|()| writer.flush());
-        Ok(written.map_err(io("write", Path::new("(a writer)")))?)
+        Ok(written.map_err(io(FileAction::Write, Path::new("(a writer)")))?)
     })
     .await
 }
@@ -93,7 +96,7 @@ pub(super) async fn stream(
 pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     let path = path.to_owned();
     blocking(move || {
-        let file = File::open(&path).map_err(io("open", &path))?;
+        let file = File::open(&path).map_err(io(FileAction::Open, &path))?;
         let opened = Opened::open(BufReader::with_capacity(1 << 20, file), &path)?;
         Ok(Checkpoint { opened, path })
     })
@@ -141,7 +144,7 @@ async fn blocking<T: Send + 'static>(
     on_blocking_thread(work).await?
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {
+fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {
     move |source| SessionError::Io {
         action,
         path: path.to_owned(),

@@ -7,7 +7,8 @@ use std::time::Instant;
 use super::info::{SessionInfo, SessionStatus};
 use super::options::{FixedSettings, misplaced};
 use super::storage::Storage;
-use crate::api::policy::{Plan, Refusal, resolve};
+use crate::api::policy::{Plan, resolve};
+use crate::api::refusal::Refusal;
 use crate::api::request::{Policy, Request};
 use crate::image::Image;
 use crate::instance::{Control, StopReason};
@@ -63,10 +64,7 @@ impl SharedStatus {
 impl Context {
     /// Checks a request of this session.
     pub(super) fn plan(&self, mut request: Request) -> Result<Plan, Refusal> {
-        let reasons = misplaced(&request, &self.image.manifest.name);
-        if !reasons.is_empty() {
-            return Err(Refusal { reasons });
-        }
+        Refusal::unless_empty(misplaced(&request, &self.image.manifest.name))?;
         if request.policy == Policy::Open {
             request.policy = self.fixed.policy.clone();
         }

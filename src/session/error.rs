@@ -1,13 +1,11 @@
 //! What can go wrong with a session besides its code.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::blame::{Code, Coded};
 use crate::hint::Hint;
-
-/// Reasons of [`SessionError::Format`] that another copy of the file would have, too.
-pub(crate) const NO_CHECKPOINT: &str = "it does not begin like a checkpoint";
-pub(crate) const OTHER_VERSION: &str = "it was written by another version of belljar";
 
 /// A session or a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +41,25 @@ pub enum SessionError {
         /// What there is instead.
         known: String,
     },
-    /// The file is not a whole checkpoint that this version reads.
+    /// The file is something else.
+    #[error(
+        "{path} is not a usable checkpoint: it does not begin like a checkpoint",
+        path = path.display()
+    )]
+    NotCheckpoint {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has a format that this version does not read.
+    #[error(
+        "{path} is not a usable checkpoint: it was written by another version of belljar",
+        path = path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a damaged checkpoint, or one that this runtime does not allow.
     #[error("{path} is not a usable checkpoint: {reason}", path = path.display())]
     Format {
         /// The file.
@@ -78,12 +94,54 @@ pub enum SessionError {
     #[error("cannot {action} the checkpoint {path}", path = path.display())]
     Io {
         /// What was attempted.
-        action: &'static str,
+        action: FileAction,
         /// The file.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
     },
+}
+
+/// What is done with a checkpoint's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileAction {
+    /// Opening it.
+    Open,
+    /// Reading it.
+    Read,
+    /// Writing it.
+    Write,
+}
+
+impl fmt::Display for FileAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
+impl Coded for SessionError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotFound { .. } => Code::SessionNotFound,
+            Self::TooMany { .. } => Code::SessionTooMany,
+            Self::InitCode { .. } => Code::SessionInitialCode,
+            Self::NoState { .. } => Code::SessionNoState,
+            Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
+            Self::OtherVersion { .. } => Code::SessionOtherVersion,
+            Self::Format { .. } => Code::SessionFormat,
+            Self::Image { .. } => Code::SessionImage,
+            Self::Mounts { .. } => Code::SessionMounts,
+            Self::Io { action, .. } => match action {
+                FileAction::Open | FileAction::Read => Code::SessionRead,
+                FileAction::Write => Code::SessionWrite,
+            },
+        }
+    }
 }
 
 impl Hint for SessionError {
@@ -93,10 +151,10 @@ impl Hint for SessionError {
             Self::TooMany { .. } => "close some, or raise SessionBounds::max",
             Self::InitCode { .. } => "run the code by itself to see what it does",
             Self::NoState { .. } => "raise HistoryBounds to keep more",
-            Self::Format { reason, .. } if *reason == NO_CHECKPOINT => {
+            Self::NotCheckpoint { .. } => {
                 "name a file that --session, %checkpoint or Session::checkpoint has written"
             }
-            Self::Format { reason, .. } if *reason == OTHER_VERSION => {
+            Self::OtherVersion { .. } => {
                 "use the belljar that wrote it, or begin a new session in another file"
             }
             Self::Format { .. } => "take another copy of it; the file itself is unchanged",

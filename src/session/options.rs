@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::api::policy::Bounds;
+use crate::api::refusal::{Field, Reason, ReasonKind};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
 
 /// How a session starts, and what holds for all of its life.
@@ -229,29 +230,20 @@ impl SessionOptions {
 }
 
 /// What a run of a session asks for that only the session itself can have.
-pub(super) fn misplaced(request: &Request, image: &str) -> Vec<String> {
+pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     let Request { limits, .. } = request;
-    let mut reasons = Vec::new();
-    let mut say = |field: &str| {
-        reasons.push(format!("{field}: set for a whole session, not for one of its runs"));
-    };
-    if matches!(&request.image, ImageChoice::Named(name) if name != image) {
-        say("image");
-    }
-    if !request.mounts.is_empty() {
-        say("mounts");
-    }
-    if request.deterministic.is_some() {
-        say("deterministic");
-    }
-    for (name, limit) in
-        [("memory", limits.memory), ("workspace", limits.workspace), ("files", limits.files)]
-    {
-        if limit.is_some() {
-            say(&format!("limits.{name}"));
-        }
-    }
-    reasons
+    let other_image = matches!(&request.image, ImageChoice::Named(name) if name != image);
+    let fields = [
+        (Field::Image, other_image),
+        (Field::Mounts, !request.mounts.is_empty()),
+        (Field::Deterministic, request.deterministic.is_some()),
+        (Field::Memory, limits.memory.is_some()),
+        (Field::Workspace, limits.workspace.is_some()),
+        (Field::MaxFiles, limits.files.is_some()),
+    ];
+    let message = "set for a whole session, not for one of its runs";
+    let asked = fields.into_iter().filter(|(_, is_asked)| *is_asked);
+    asked.map(|(field, _)| Reason::new(field, ReasonKind::FixedForSession, message)).collect()
 }
 
 /// What holds for all of a session's life.

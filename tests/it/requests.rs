@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use belljar::{Bounds, Error, ImageChoice, Request, Runtime};
+use belljar::{Blame, Bounds, Error, Field, ImageChoice, Reason, ReasonKind, Request, Runtime};
 
 use crate::support::{outcome, run, runtime, succeeded};
 
 #[track_caller]
-fn refusal(request: Request) -> Vec<String> {
+fn refusal(request: Request) -> Vec<Reason> {
     match runtime().run_blocking(request) {
         Err(Error::Refused(refusal)) => refusal.reasons,
         other => panic!("not refused: {other:?}"),
@@ -26,8 +26,15 @@ fn every_reason_is_given_at_once() {
         .memory_mib(0);
     let reasons = refusal(request);
     assert_eq!(reasons.len(), 6, "{reasons:#?}");
-    for field in ["files", "mounts", "env", "limits.timeout", "limits.memory"] {
-        assert!(reasons.iter().any(|r| r.starts_with(field)), "{field}: {reasons:#?}");
+    for (field, kind) in [
+        (Field::Files, ReasonKind::Invalid),
+        (Field::Mounts, ReasonKind::NotFound),
+        (Field::Env, ReasonKind::Invalid),
+        (Field::Timeout, ReasonKind::OutOfRange),
+        (Field::Memory, ReasonKind::OutOfRange),
+    ] {
+        let named = |reason: &Reason| reason.field == field && reason.kind == kind;
+        assert!(reasons.iter().any(named), "{field}: {reasons:#?}");
     }
 }
 
@@ -56,6 +63,7 @@ fn an_unknown_image_is_an_error_that_names_those_there_are() {
     let text = error.to_string();
     assert!(text.contains("nope") && text.contains("core") && text.contains("science"), "{text}");
     assert!(error.hint().is_some());
+    assert_eq!((error.code(), error.blame()), ("image.unknown", Blame::Caller));
 }
 
 #[test]
@@ -99,6 +107,7 @@ fn an_input_file_that_cannot_be_read_is_an_engine_error() {
     let error = runtime().run_blocking(request).unwrap_err();
     assert!(matches!(error, Error::Workspace(_)), "{error:?}");
     assert!(error.to_string().contains("/nowhere/at/all.txt"), "{error}");
+    assert_eq!((error.code(), error.blame()), ("workspace.input", Blame::Caller));
     let directory = Request::new("1").host_file("x", "/");
     assert!(runtime().run_blocking(directory).is_err());
 }
@@ -125,7 +134,7 @@ fn very_long_code_runs_and_longer_is_refused() {
     let line = "x = 1  # a line like many others\n";
     succeeded(&outcome(&line.repeat(20_000)));
     let reasons = refusal(Request::new("#".repeat((10 << 20) + 1)));
-    assert!(reasons[0].starts_with("code:"), "{reasons:?}");
+    assert_eq!((reasons[0].field, reasons[0].kind), (Field::Code, ReasonKind::TooLong));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar::{CheckReport, Policy, Rules};
+use belljar::CheckReport;
 use serde_json::json;
 
 use super::args::{CheckArgs, Global};
@@ -18,17 +18,9 @@ pub(super) fn check(
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
-    let (open, rules) = match policy(Some(args.policy), &args.allow_import)? {
-        Policy::Open => (true, Rules::default()),
-        Policy::Strict => (false, Rules::default()),
-        Policy::Custom(rules) => (false, rules),
-    };
+    let policy = policy(Some(args.policy), &args.allow_import)?;
     let code = source::code(args.source)?;
-    let mut report = engine::start(global, printer)?.check_blocking(&code, &rules)?;
-    if open {
-        // The library checks against rules only. What is left is code that is not Python.
-        report.violations.retain(|violation| !violation.message.starts_with("Forbidden "));
-    }
+    let report = engine::start(global, printer)?.check_blocking(&code, &policy)?;
     let clean = report.violations.is_empty() && report.missing_imports.is_empty();
     if args.json {
         printer.json(&json!({

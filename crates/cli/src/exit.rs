@@ -1,12 +1,8 @@
 //! How the command ends: its exit status, and what it says about a failure.
 
-use std::io;
-
-use belljar::image::ImageError;
-use belljar::{ArtifactError, BakeError, Error, Refusal, SessionError, WorkspaceError};
+use belljar::{Blame, Error, Field, Refusal};
 
 use super::printer::{OutputError, Printer};
-use super::setup::BUILT_IN;
 use super::text::plain_lines;
 
 /// The exit status.
@@ -70,12 +66,12 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     let (exit, hint) = if let Some(usage) = error.downcast_ref::<Usage>() {
         (Exit::Usage, usage.hint.clone())
     } else if let Some(engine) = error.downcast_ref::<Error>() {
-        (status(engine), engine.hint())
+        (status(engine.blame()), engine.hint())
     } else {
         (Exit::Engine, None)
     };
     let text = match error.downcast_ref::<Error>() {
-        Some(Error::Refused(refusal)) => refused(refusal, &OPTIONS),
+        Some(Error::Refused(refusal)) => refused(refusal, option),
         _ => chain(error),
     };
     // An error may name what a guest, or the author of a checkpoint, has chosen.
@@ -86,62 +82,36 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     exit
 }
 
-/// What the library calls the parts of a request, and the options that ask for them.
-pub(super) const OPTIONS: [(&str, &str); 9] = [
-    ("limits.timeout", "--timeout"),
-    ("limits.memory", "--memory"),
-    ("limits.fuel", "--fuel"),
-    ("limits.output", "--output-limit"),
-    ("limits.workspace", "--workspace-limit"),
-    ("limits.files", "--file-limit"),
-    ("deterministic", "--deterministic"),
-    ("image", "--image"),
-    ("mounts", "--mount"),
-];
-
-/// A refusal whose reasons name what was written.
-pub(super) fn refused(refusal: &Refusal, names: &[(&str, &str)]) -> String {
-    let mut refusal = refusal.clone();
-    for reason in &mut refusal.reasons {
-        let Some((field, rest)) = reason.split_once(": ") else {
-            continue;
-        };
-        if let Some((_, name)) = names.iter().find(|(known, _)| *known == field) {
-            *reason = format!("{name}: {rest}");
-        }
-    }
-    refusal.to_string()
+/// The option that asks for a field, where it has another name.
+pub(super) fn option(field: Field) -> Option<&'static str> {
+    Some(match field {
+        Field::Timeout => "--timeout",
+        Field::Memory => "--memory",
+        Field::Fuel => "--fuel",
+        Field::Output => "--output-limit",
+        Field::Workspace => "--workspace-limit",
+        Field::MaxFiles => "--file-limit",
+        Field::Deterministic => "--deterministic",
+        Field::Image => "--image",
+        Field::Mounts => "--mount",
+        _ => return None,
+    })
 }
 
-/// Whose fault it is that the engine did not do it.
-fn status(error: &Error) -> Exit {
-    let asked_wrongly = match error {
-        Error::Refused(_)
-        | Error::Workspace(WorkspaceError::Input { .. })
-        | Error::NoSuchFile { .. }
-        | Error::Artifact(ArtifactError::Wheel { .. } | ArtifactError::OtherWheel { .. })
-        | Error::Bake(BakeError::Recipe(_)) => true,
-        // A guest has chosen the names, and the user the directory.
-        Error::Workspace(WorkspaceError::Copies { failures, .. }) => {
-            failures.iter().all(|(_, error)| error.kind() != io::ErrorKind::StorageFull)
-        }
-        // The recipes of the built-in images are the engine's own.
-        Error::Bake(BakeError::RecipeCode { image, .. } | BakeError::OpenFiles { image, .. }) => {
-            !BUILT_IN.contains(&image.as_str())
-        }
-        Error::Session(session) => match session {
-            SessionError::Io { action, .. } => *action != "write",
-            _ => true,
-        },
-        Error::Image(image) | Error::Bake(BakeError::Image(image)) => {
-            matches!(image, ImageError::Unknown { .. } | ImageError::BuiltIn { .. })
-        }
-        _ => false,
-    };
-    if asked_wrongly {
-        Exit::Usage
-    } else {
-        Exit::Engine
+/// A refusal in which each reason names what was written, as `name` has it, or else the field.
+pub(super) fn refused(refusal: &Refusal, name: fn(Field) -> Option<&'static str>) -> String {
+    let reasons = refusal.reasons.iter().map(|reason| {
+        let name = name(reason.field).unwrap_or_else(|| reason.field.as_str());
+        format!("{name}: {}", reason.message)
+    });
+    format!("the request is refused: {}", reasons.collect::<Vec<_>>().join("; "))
+}
+
+/// The exit status for whose fault it is.
+fn status(blame: Blame) -> Exit {
+    match blame {
+        Blame::Caller | Blame::Guest => Exit::Usage,
+        _ => Exit::Engine,
     }
 }
 

@@ -86,7 +86,7 @@ async fn open(
 ) -> anyhow::Result<(Option<SessionFile>, Session, Request)> {
     let Some(path) = args.session.clone() else {
         let session = runtime.session(founding(&mut request)).await?;
-        session.check(&Request {
+        session.validate(&Request {
             code: "1".to_owned(),
             ..request.clone()
         })?;

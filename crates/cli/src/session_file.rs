@@ -7,9 +7,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use belljar::{Error, ImageChoice, Limits, Request, Runtime, Session, SessionOptions};
+use belljar::{
+    Error, ImageChoice, Limits, ReasonKind, Request, Runtime, Session, SessionOptions,
+};
 
-use super::exit::{OPTIONS, Usage, chain, refused};
+use super::exit::{Usage, chain, option, refused};
 use super::printer::Printer;
 
 /// The image of a session for which none is named: its first lines do not tell what it will need.
@@ -97,7 +99,7 @@ impl SessionFile {
         }
         let mounts = std::mem::take(&mut request.mounts);
         let session = runtime.restore_with(&self.path, mounts).await?;
-        session.check(request).map_err(|error| self.explain(error))?;
+        session.validate(request).map_err(|error| self.explain(error))?;
         Ok((session, true))
     }
 
@@ -114,11 +116,10 @@ impl SessionFile {
     }
 
     fn explain(&self, error: Error) -> anyhow::Error {
-        let message = match &error {
-            Error::Refused(refusal) => refused(refusal, &OPTIONS),
-            _ => return error.into(),
+        let Error::Refused(refusal) = &error else {
+            return error.into();
         };
-        if !message.contains("set for a whole session") {
+        if refusal.reasons.iter().all(|reason| reason.kind != ReasonKind::FixedForSession) {
             return error.into();
         }
         let hint = format!(
@@ -126,7 +127,7 @@ impl SessionFile {
              another file",
             self.path.display()
         );
-        Usage::new(message).hint(hint).into()
+        Usage::new(refused(refusal, option)).hint(hint).into()
     }
 }
 

@@ -9,7 +9,7 @@ use super::printer::Printer;
 use super::{engine, text};
 
 /// The images that come with belljar, which are made when none is named.
-pub(super) const BUILT_IN: [&str; 3] = ["core", "data", "science"];
+const BUILT_IN: [&str; 3] = ["core", "data", "science"];
 
 /// Sets up everything that is missing.
 pub(super) fn setup(

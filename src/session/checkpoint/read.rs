@@ -14,7 +14,7 @@ use crate::instance::Kept;
 use crate::memory::{HOST_PAGE, Imported, MemoryError, PageStore, Pages};
 use crate::module::PAGE;
 use crate::session::SessionError;
-use crate::session::error::{NO_CHECKPOINT, OTHER_VERSION};
+use crate::session::error::FileAction;
 use crate::session::history::History;
 use crate::session::options::FixedSettings;
 use crate::session::past::Past;
@@ -42,6 +42,8 @@ pub(super) struct Opened<R> {
 
 /// Why a checkpoint cannot be used.
 enum Problem {
+    NotCheckpoint,
+    OtherVersion,
     Format(&'static str),
     Io(io::Error),
     Memory(MemoryError),
@@ -66,9 +68,11 @@ impl Problem {
     fn at(self, path: &Path) -> crate::error::Error {
         let path = path.to_owned();
         match self {
+            Self::NotCheckpoint => SessionError::NotCheckpoint { path }.into(),
+            Self::OtherVersion => SessionError::OtherVersion { path }.into(),
             Self::Format(reason) => SessionError::Format { path, reason }.into(),
             Self::Io(source) => SessionError::Io {
-                action: "read",
+                action: FileAction::Read,
                 path,
                 source,
             }
@@ -380,13 +384,13 @@ fn check_sum(from: &mut (impl Read + Seek)) -> Result<(), Problem> {
     let mut head = Vec::with_capacity(12);
     from.by_ref().take(12).read_to_end(&mut head)?;
     if !head.starts_with(&MAGIC[..head.len().min(MAGIC.len())]) {
-        return Err(Problem::Format(NO_CHECKPOINT));
+        return Err(Problem::NotCheckpoint);
     }
     if head.len() < 12 {
         return Err(Problem::Format("it ends too early"));
     }
     if head[8..] != VERSION.to_le_bytes() {
-        return Err(Problem::Format(OTHER_VERSION));
+        return Err(Problem::OtherVersion);
     }
     let size = from.seek(SeekFrom::End(0))?;
     let summed = size.checked_sub(SUM as u64).ok_or(Problem::Format("it ends too early"))?;

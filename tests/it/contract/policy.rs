@@ -2,7 +2,7 @@
 
 use belljar::{ErrorKind, Policy, Request, Rules};
 
-use crate::support::{failed, run, succeeded};
+use crate::support::{failed, run, runtime, succeeded};
 
 fn rules(imports: &[&str], names: &[&str], attributes: &[&str]) -> Policy {
     let own = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect();
@@ -71,6 +71,20 @@ fn contract_13_each_violation_has_its_line() {
     assert_eq!(found[1], ("Forbidden import: sys", Some(4)));
     assert_eq!(found[2].0, "Forbidden attribute: __class__");
     assert_eq!(detail.line, Some(4));
+}
+
+#[test]
+fn contract_13_a_check_finds_what_its_policy_forbids() {
+    let found = |code: &str, policy: &Policy| {
+        let report = runtime().check_blocking(code, policy).unwrap();
+        report.violations.into_iter().map(|v| v.message).collect::<Vec<_>>()
+    };
+    let code = "import os\nexec('1')";
+    let expected = ["Forbidden import: os", "Forbidden operation: exec"];
+    assert_eq!(found(code, &Policy::Strict), expected);
+    assert_eq!(found(code, &rules(&["os"], &["exec"], &[])), expected[1..]);
+    assert!(found(code, &Policy::Open).is_empty());
+    assert_eq!(found("import os import sys", &Policy::Open).len(), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use belljar::{
-    Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
+    Blame, Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
     parse_checkpoint,
 };
 use serde_json::{Value, json};
@@ -83,7 +83,8 @@ fn what_cannot_be_had_is_told() {
         // A place that cannot be written; what was there stays.
         let session = session_on(runtime(), SessionOptions::new().image("core")).await;
         let error = session.checkpoint(dir.path().join("no/such/dir")).await.unwrap_err();
-        assert!(chain(&error).starts_with("cannot create a file in"), "{}", chain(&error));
+        assert!(chain(&error).starts_with("cannot write the checkpoint "), "{}", chain(&error));
+        assert_eq!((error.code(), error.blame()), ("session.write", Blame::Machine));
         session.close();
     });
 }

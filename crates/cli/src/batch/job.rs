@@ -1,21 +1,24 @@
 //! One line of a batch: asked, run, answered.
 
-use belljar::{Error, Outcome, Request, RunRequest, Runtime};
+use belljar::{Error, Field, Outcome, Request, RunRequest, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::lines::Line;
 use crate::exit::{chain, refused};
 
-/// What the library calls the parts of a request, and the keys of a line that ask for them.
-const KEYS: [(&str, &str); 6] = [
-    ("limits.timeout", "timeout"),
-    ("limits.memory", "memory_mb"),
-    ("limits.fuel", "fuel"),
-    ("limits.output", "output_bytes"),
-    ("limits.workspace", "workspace_mb"),
-    ("limits.files", "max_files"),
-];
+/// The key of a line that asks for a field, where it has another name.
+fn key(field: Field) -> Option<&'static str> {
+    Some(match field {
+        Field::Timeout => "timeout",
+        Field::Memory => "memory_mb",
+        Field::Fuel => "fuel",
+        Field::Output => "output_bytes",
+        Field::Workspace => "workspace_mb",
+        Field::MaxFiles => "max_files",
+        _ => return None,
+    })
+}
 
 /// A line of output.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
         }
         Err(error) => {
             let error = match error.downcast_ref::<Error>() {
-                Some(Error::Refused(refusal)) => refused(refusal, &KEYS),
+                Some(Error::Refused(refusal)) => refused(refusal, key),
                 _ => chain(&error),
             };
             (
@@ -108,7 +111,7 @@ async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>)
     let id = asked.id.take();
     let request = match Request::try_from(asked) {
         Ok(request) => request,
-        Err(refusal) => return (id, Err(refusal.into())),
+        Err(refusal) => return (id, Err(Error::from(refusal).into())),
     };
     (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
 }

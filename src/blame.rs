@@ -1,0 +1,154 @@
+//! The stable code of every error, and whose fault it is.
+
+/// Whose fault it is that something was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Blame {
+    /// The caller's: the same request fails again.
+    Caller,
+    /// The code's that was to run, where it runs on behalf of something else: a recipe's, or the
+    /// initial code of a session. What other code does wrong is in its outcome.
+    Guest,
+    /// The engine's own.
+    Engine,
+    /// The machine's: its disk, memory, network or permissions, damaged files, or too much under
+    /// way. Later, or on another machine, the same request may succeed.
+    Machine,
+}
+
+impl Blame {
+    /// Its name: `caller`, `guest`, `engine` or `machine`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Guest => "guest",
+            Self::Engine => "engine",
+            Self::Machine => "machine",
+        }
+    }
+}
+
+/// An error that has a code.
+pub(crate) trait Coded {
+    fn code(&self) -> Code;
+}
+
+macro_rules! codes {
+    ($($name:ident = $text:literal, $blame:ident;)*) => {
+        /// What went wrong, for programs. `docs/embedding.md` lists all of them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code {
+            $($name,)*
+        }
+
+        impl Code {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub(crate) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+
+            pub(crate) fn blame(self) -> Blame {
+                match self {
+                    $(Self::$name => Blame::$blame,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Refused = "refused", Caller;
+    Busy = "busy", Machine;
+    NotBlocking = "not_blocking", Caller;
+    NoSuchFile = "no_such_file", Caller;
+    System = "system", Machine;
+    Memory = "memory", Machine;
+
+    CacheNoHome = "cache.no_home", Machine;
+    CacheNotDirectory = "cache.not_a_directory", Machine;
+    CacheIo = "cache.io", Machine;
+    CacheTampered = "cache.tampered", Machine;
+
+    ArtifactDownload = "artifact.download", Machine;
+    ArtifactWheel = "artifact.wheel", Caller;
+    ArtifactOtherWheel = "artifact.other_wheel", Caller;
+    ArtifactPin = "artifact.pin", Machine;
+    ArtifactUnpack = "artifact.unpack", Machine;
+
+    CodeEngine = "code.engine", Machine;
+    CodePass = "code.pass", Engine;
+    CodeSplit = "code.split", Engine;
+    CodeCompile = "code.compile", Engine;
+    CodeLoad = "code.load", Engine;
+
+    ImageUnknown = "image.unknown", Caller;
+    ImageBuiltIn = "image.built_in", Caller;
+    ImageRecipe = "image.recipe", Machine;
+    ImageFormat = "image.format", Machine;
+    ImageIo = "image.io", Machine;
+
+    RecipeRead = "recipe.read", Caller;
+    RecipeParse = "recipe.parse", Caller;
+    RecipeField = "recipe.field", Caller;
+    RecipeCode = "recipe.code", Guest;
+    RecipeOpenFiles = "recipe.open_files", Guest;
+
+    BakeBuiltIn = "bake.built_in", Engine;
+    BakePython = "bake.python", Engine;
+    BakeInterrupt = "bake.interrupt", Engine;
+    BakeRefused = "bake.refused", Engine;
+    BakePackage = "bake.package", Machine;
+    BakeDownload = "bake.download", Machine;
+    BakeSystem = "bake.system", Machine;
+
+    InstanceStart = "instance.start", Engine;
+    InstanceDirectory = "instance.directory", Machine;
+    InstanceReopen = "instance.reopen", Machine;
+
+    WorkspaceIo = "workspace.io", Machine;
+    WorkspaceFull = "workspace.full", Machine;
+    WorkspaceInput = "workspace.input", Caller;
+    WorkspaceCopies = "workspace.copies", Caller;
+
+    SessionNotFound = "session.not_found", Caller;
+    SessionTooMany = "session.too_many", Machine;
+    SessionInitialCode = "session.initial_code", Guest;
+    SessionNoState = "session.no_state", Caller;
+    SessionNotCheckpoint = "session.not_a_checkpoint", Caller;
+    SessionOtherVersion = "session.other_version", Caller;
+    SessionFormat = "session.format", Caller;
+    SessionImage = "session.image", Caller;
+    SessionMounts = "session.mounts", Caller;
+    SessionRead = "session.read", Caller;
+    SessionWrite = "session.write", Machine;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCS: &str = include_str!("../docs/embedding.md");
+
+    #[test]
+    fn every_code_is_used_once_and_documented_with_whose_fault_it_is() {
+        let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        for code in Code::ALL {
+            let row = format!("| `{}` | {} | ", code.as_str(), code.blame().as_str());
+            assert!(DOCS.contains(&row), "docs/embedding.md has no row {row}");
+        }
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Code::ALL.len(), "a code stands for two errors");
+    }
+
+    #[test]
+    fn every_code_that_is_documented_exists() {
+        let table = DOCS.split("### Codes").nth(1).and_then(|rest| rest.split("\n## ").next());
+        let rows = table.unwrap_or_default().lines().filter(|line| line.starts_with("| `"));
+        assert_eq!(rows.count(), Code::ALL.len());
+    }
+}

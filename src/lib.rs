@@ -34,6 +34,7 @@ mod hint;
 pub mod image;
 mod images;
 mod instance;
+mod interpreter;
 mod licenses;
 pub mod memory;
 mod module;

@@ -1,6 +1,5 @@
 //! One run, from plan to outcome.
 
-pub(crate) mod interpreter;
 pub(crate) mod report;
 pub(crate) mod verdict;
 
@@ -8,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::report::{Artifacts, Execution};
 use crate::api::outcome::{Outcome, Violation};
 use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::image::Image;
-use crate::instance::{Factory, OutputWatcher};
-use crate::run::interpreter::{Interpreter, Observed, Terms, entropy};
-use crate::run::report::{Artifacts, blank, fail, fill};
-use crate::shared::on_blocking_thread;
-use crate::workspace::{self, Copies, Workspace, Workspaces};
+use crate::instance::{Options, OutputWatcher};
+use crate::interpreter::{Interpreter, Observed, Task, entropy};
+use crate::shared::{Engine, on_blocking_thread};
+use crate::workspace::{self, Copies, Workspace};
 
 /// A finished run: its outcome, and its workspace, which is removed when this is dropped.
 #[derive(Debug)]
@@ -59,15 +58,6 @@ impl Run {
     }
 }
 
-/// What a run needs of its runtime.
-pub(crate) struct Tools<'a> {
-    pub factory: &'a Factory,
-    pub image: &'a Image,
-    pub package_dir: Option<PathBuf>,
-    pub workspaces: &'a Arc<Workspaces>,
-    pub watcher: Option<Arc<dyn OutputWatcher>>,
-}
-
 /// What looking at code, without running it, found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
@@ -78,38 +68,43 @@ pub struct CheckReport {
 }
 
 /// Runs `plan` in a fresh sandbox.
-pub(crate) async fn run(tools: Tools<'_>, plan: Plan) -> Result<Run, Error> {
-    let mut workspace = tools.workspaces.create(&plan.request.files)?;
-    let mut outcome = blank(&plan);
+pub(crate) async fn run(
+    engine: &Engine,
+    image: &Image,
+    plan: Plan,
+    watcher: Option<Arc<dyn OutputWatcher>>,
+) -> Result<Run, Error> {
+    let workspace = engine.workspaces.create(&plan.request.files)?;
     if plan.request.code.trim().is_empty() {
-        fail(&mut outcome, Some(verdict::no_code()));
+        let outcome = Outcome::not_begun(plan, verdict::no_code(), None);
         return Ok(Run { outcome, workspace });
     }
-    let order = RunOrder::new(&plan, entropy(plan.request.deterministic.as_ref())?, false);
-    let observed = execute(&tools, &plan, order, &workspace).await?;
-    fill(&mut outcome, &plan, &observed);
-    if observed.touched {
-        let (named, capture) = (observed.transcript.plots, plan.request.capture);
-        let artifacts;
-        (workspace, artifacts) = on_blocking_thread(move || {
-            let artifacts = Artifacts::of(&workspace, &named, &capture);
-            (workspace, artifacts)
-        })
-        .await?;
-        artifacts?.put_into(&mut outcome);
-    } else {
+    let started = Instant::now();
+    let deterministic = plan.request.deterministic.as_ref();
+    let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
+    let mut interpreter = fresh(engine, image, &plan, &workspace)?;
+    let observed = interpreter.run(Task::of(&plan, order, watcher, started)).await?;
+    drop(interpreter);
+    let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
+    if !execution.observed.touched {
         workspace.declare_unused();
     }
+    let outcome = Outcome::of(plan, execution, None);
     Ok(Run { outcome, workspace })
 }
 
 /// Looks at a plan's code under its rules, in a fresh sandbox that never runs it.
-pub(crate) async fn check(tools: Tools<'_>, plan: Plan) -> Result<CheckReport, Error> {
-    let workspace = tools.workspaces.create(&[])?;
-    let order = RunOrder::new(&plan, entropy(None)?, false).checking();
-    let observed = execute(&tools, &plan, order, &workspace).await?;
-    let failure = observed.judge(&plan);
-    let violations = match failure {
+pub(crate) async fn check(
+    engine: &Engine,
+    image: &Image,
+    plan: Plan,
+) -> Result<CheckReport, Error> {
+    let workspace = engine.workspaces.create(&[])?;
+    let order = RunOrder::new(&plan, entropy(None).map_err(random)?, false).checking();
+    let mut interpreter = fresh(engine, image, &plan, &workspace)?;
+    let observed = interpreter.run(Task::of(&plan, order, None, Instant::now())).await?;
+    let (_, execution) = finish(&plan, observed, workspace).await?;
+    let violations = match execution.failure {
         Some(failure) if failure.detail.violations.is_empty() => vec![Violation {
             message: failure.error,
             line: failure.detail.line,
@@ -117,29 +112,64 @@ pub(crate) async fn check(tools: Tools<'_>, plan: Plan) -> Result<CheckReport, E
         Some(failure) => failure.detail.violations,
         None => Vec::new(),
     };
-    let missing = observed.transcript.value.unwrap_or_default();
+    let missing = execution.observed.transcript.value.unwrap_or_default();
     Ok(CheckReport {
         violations,
         missing_imports: serde_json::from_value(missing).unwrap_or_default(),
     })
 }
 
-/// Starts a sandbox, gives it `order`, and waits for its end.
-async fn execute(
-    tools: &Tools<'_>,
+/// An interpreter for one run.
+fn fresh(
+    engine: &Engine,
+    image: &Image,
     plan: &Plan,
-    order: RunOrder,
     workspace: &Workspace,
-) -> Result<Observed, Error> {
-    let started = Instant::now();
-    let terms = Terms {
-        image: tools.image,
-        package_dir: tools.package_dir.clone(),
+) -> Result<Interpreter, Error> {
+    let options = Options {
+        image,
+        workspace,
         mounts: &plan.request.mounts,
+        package_dir: engine.images.package_dir(image),
         memory: plan.bounds.memory,
         quota: (plan.bounds.workspace, plan.bounds.files),
         deterministic: plan.request.deterministic.as_ref(),
+        kept: None,
     };
-    let mut interpreter = Interpreter::start(tools.factory, terms, workspace, None)?;
-    interpreter.run(plan, order, tools.watcher.clone(), started).await
+    Ok(Interpreter::start(&engine.factory, &options)?)
+}
+
+/// Judges what was seen of a run, and collects what it left in its workspace.
+pub(crate) async fn finish(
+    plan: &Plan,
+    observed: Observed,
+    mut workspace: Workspace,
+) -> Result<(Workspace, Execution), Error> {
+    let failure = verdict::judge(
+        &observed.driven,
+        &observed.transcript,
+        observed.memory_refused,
+        &plan.timeout_text,
+    );
+    let mut artifacts = Artifacts::default();
+    if observed.touched {
+        let named = observed.transcript.plots.clone();
+        let capture = plan.request.capture.clone();
+        (workspace, artifacts) = on_blocking_thread(move || {
+            let artifacts = Artifacts::of(&workspace, &named, &capture)?;
+            Ok::<_, Error>((workspace, artifacts))
+        })
+        .await??;
+    }
+    let execution = Execution {
+        observed,
+        failure,
+        artifacts,
+    };
+    Ok((workspace, execution))
+}
+
+/// The error of a system that has no random numbers.
+pub(crate) fn random(source: std::io::Error) -> Error {
+    Error::system("get random numbers")(source)
 }

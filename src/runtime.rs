@@ -12,15 +12,14 @@ use crate::api::request::{Mount, Policy, Request};
 use crate::bakery::ImageStore;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::image::Image;
 use crate::images::{ImageInfo, Images};
 use crate::instance::{Factory, OutputWatcher};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
 use crate::progress::{Progress, Silent};
-use crate::run::{self, CheckReport, Run, Tools};
+use crate::run::{self, CheckReport, Run};
 use crate::session::{Session, SessionBounds, SessionOptions, Sessions};
-use crate::shared::Engine;
+use crate::shared::{Engine, Turns};
 use crate::workspace::Workspaces;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
@@ -173,13 +172,14 @@ impl RuntimeBuilder {
         let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MAX_IDLE))?;
         let images = ImageStore::new(cache, artifact, self.strategy, self.progress);
         let temp_dir = self.temp_dir.unwrap_or_else(std::env::temp_dir);
-        let engine = Engine::new(
+        let engine = Arc::new(Engine {
             factory,
             images,
-            Workspaces::new(temp_dir.clone()),
-            (self.defaults, self.ceilings),
-            (self.concurrency, self.queue),
-        );
+            workspaces: Workspaces::new(temp_dir.clone()),
+            defaults: self.defaults,
+            ceilings: self.ceilings,
+            turns: Turns::new(self.concurrency, self.queue),
+        });
         tracing::debug!(elapsed = ?started.elapsed(), "the engine has started");
         Ok(Runtime {
             sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
@@ -255,9 +255,9 @@ impl Runtime {
         let engine = &self.engine;
         let request = Request::new(code).policy(policy.clone()).image("core");
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        let _permit = engine.admit().await?;
+        let _turn = engine.turns.take().await?;
         let image = engine.image(&plan.request.image, code).await?;
-        run::check(self.tools(&image, None), plan).await
+        run::check(engine, &image, plan).await
     }
 
     /// Like [`check`](Self::check), for programs without an asynchronous runtime.
@@ -363,19 +363,9 @@ impl Runtime {
     ) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        let _permit = engine.admit().await?;
+        let _turn = engine.turns.take().await?;
         let image = engine.image(&plan.request.image, &plan.request.code).await?;
-        run::run(self.tools(&image, watcher), plan).await
-    }
-
-    fn tools<'a>(&'a self, image: &'a Image, watcher: Option<Arc<dyn OutputWatcher>>) -> Tools<'a> {
-        Tools {
-            factory: &self.engine.factory,
-            package_dir: self.engine.images.package_dir(image),
-            image,
-            workspaces: &self.engine.workspaces,
-            watcher,
-        }
+        run::run(engine, &image, plan, watcher).await
     }
 }
 

@@ -21,34 +21,28 @@ pub(crate) struct Engine {
     pub workspaces: Arc<Workspaces>,
     pub defaults: Bounds,
     pub ceilings: Bounds,
+    pub turns: Turns,
+}
+
+/// How many runs go on at once, and how many wait.
+pub(crate) struct Turns {
     permits: Semaphore,
     waiting: AtomicUsize,
     queue: usize,
 }
 
-impl Engine {
-    /// An engine in which at most `concurrency` runs go on at once, and at most `queue` wait.
-    pub(crate) fn new(
-        factory: Factory,
-        images: ImageStore,
-        workspaces: Arc<Workspaces>,
-        (defaults, ceilings): (Bounds, Bounds),
-        (concurrency, queue): (usize, usize),
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            factory,
-            images,
-            workspaces,
-            defaults,
-            ceilings,
+impl Turns {
+    /// At most `concurrency` runs go on at once, and at most `queue` wait.
+    pub(crate) fn new(concurrency: usize, queue: usize) -> Self {
+        Self {
             permits: Semaphore::new(concurrency),
             waiting: AtomicUsize::new(0),
             queue,
-        })
+        }
     }
 
-    /// Waits for a turn among the runs, in order.
-    pub(crate) async fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+    /// Waits for a turn, in order; it lasts until what is returned is dropped.
+    pub(crate) async fn take(&self) -> Result<SemaphorePermit<'_>, Error> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
@@ -61,7 +55,9 @@ impl Engine {
         }
         Ok(self.permits.acquire().await.expect("the semaphore is never closed"))
     }
+}
 
+impl Engine {
     /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
     /// a thread that may block.
     pub(crate) async fn image(

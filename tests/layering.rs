@@ -21,7 +21,7 @@ const RANKS: &[&[&str]] = &[
     &["instance"],
     // What is spoken with the guest, and what it means.
     &["guest"],
-    &["run::verdict"],
+    &["interpreter"],
     // Images are made by running them.
     &["bakery::recipe"],
     &["bakery::choose", "bakery::error"],
@@ -32,7 +32,7 @@ const RANKS: &[&[&str]] = &[
     // All that can go wrong, in one type.
     &["error"],
     // What runs share, and what one needs.
-    &["shared", "run::interpreter"],
+    &["shared", "run::verdict"],
     &["run::report"],
     &["run", "licenses", "doctor"],
     &["images", "session"],

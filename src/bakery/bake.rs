@@ -4,6 +4,7 @@ mod interrupt;
 mod packages;
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::BakeError;
@@ -11,12 +12,10 @@ use super::recipe::{BOOTSTRAP, MODULES, Recipe};
 use crate::api::policy::{Bounds, Plan, resolve};
 use crate::api::request::{Capture, Deterministic, Limits, Request};
 use crate::cache::{Cache, create_private_dir};
-use crate::guest::{RunHost, RunOrder, StatusKind, Transcript};
+use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::image::{Image, InterruptAddresses, Manifest, Reserved};
-use crate::instance::{
-    Answer, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, RUN, SeededBytes,
-    Setup, Sink, SteppingClock, Stream, Turn,
-};
+use crate::instance::{Answer, Budget, Ended, Factory, Host, Options, RUN, Turn};
+use crate::interpreter::{Interpreter, Observed, Task};
 use crate::module::PINS;
 use crate::progress::{Progress, Stage, Step};
 use crate::workspace::{Workspace, Workspaces};
@@ -96,15 +95,11 @@ _os.chdir('/workspace')
 del _os
 ";
 
-/// An instance in which a recipe is run.
+/// An interpreter in which a recipe is run.
 struct Oven<'a> {
-    instance: Instance,
+    interpreter: Interpreter,
     recipe: &'a Recipe,
-    host: BakeHost,
-    stdout: std::sync::Arc<Sink>,
-    stderr: std::sync::Arc<Sink>,
-    control: std::sync::Arc<Control>,
-    has_packages: bool,
+    observation: Arc<Mutex<interrupt::Observation>>,
     _workspace: Workspace,
 }
 
@@ -119,41 +114,23 @@ impl<'a> Oven<'a> {
         let _ = std::fs::remove_dir_all(&dir);
         create_private_dir(&dir)?;
         let workspace = Workspaces::new(dir).create(&[])?;
-        let control = Control::new();
-        let sink = |stream| {
-            let sink = Sink::new(stream, control.clone());
-            sink.begin(1 << 20, None);
-            sink
-        };
-        let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
-        let host = BakeHost::new(control.clone());
-        let mounts = package_dir.map(|dir| (dir.clone(), "packages".into()));
-        let clock = Deterministic::default();
-        let setup = Setup {
+        let observation = Arc::default();
+        let front = |run| Box::new(Front::new(run, Arc::clone(&observation))) as Box<dyn Host>;
+        let options = Options {
+            image: order.base,
             workspace: &workspace,
-            mounts: mounts.into_iter().collect(),
-            stdin: Input::new(),
-            stdout: stdout.clone(),
-            stderr: stderr.clone(),
-            control: control.clone(),
-            host: Box::new(host.clone()),
+            mounts: &[],
+            package_dir: package_dir.cloned(),
             memory: 2 << 30,
             quota: (1 << 30, 10_000),
             // The same recipe makes the same image: its clock and its random numbers are fixed.
-            repeatable: Some((
-                SteppingClock::new(clock.epoch, clock.step_ns),
-                SeededBytes::new(clock.seed),
-            )),
-            lived: None,
+            deterministic: Some(&Deterministic::default()),
+            kept: None,
         };
         Ok(Self {
-            instance: factory.start(order.base, setup)?,
+            interpreter: Interpreter::start_behind(factory, &options, front)?,
             recipe: order.recipe,
-            host,
-            stdout,
-            stderr,
-            control,
-            has_packages: package_dir.is_some(),
+            observation,
             _workspace: workspace,
         })
     }
@@ -166,8 +143,9 @@ impl<'a> Oven<'a> {
 
     /// Runs a turn that must leave nothing on standard error.
     async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
-        let driven = self.drive(Turn::Source(source), None).await?;
-        let output = self.stderr.take();
+        let turn = Turn::Source(source);
+        let driven = self.interpreter.drive(turn, &budget(None), OUTPUT, None).await?;
+        let output = self.interpreter.take_stderr();
         match driven.ended {
             Ended::Returned(0) if output.text.is_empty() => Ok(()),
             ended => Err(self.failed(step, format!("{}{ended:?}", output.text))),
@@ -200,16 +178,22 @@ impl<'a> Oven<'a> {
     }
 
     async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
-        let transcript = self.transcript(code, None).await?;
-        let output = self.stderr.take().text;
-        self.stdout.take();
+        let observed = self.observe(code, None).await?;
+        let transcript = observed.transcript;
+        let output = observed.stderr.text;
         let line = transcript.status.as_ref().and_then(|status| status.line);
         let output = match transcript.status {
             Some(status) if status.status == StatusKind::Ok && transcript.ended => {
-                if transcript.warnings.is_empty() {
+                if matches!(observed.driven.ended, Ended::Returned(_))
+                    && transcript.warnings.is_empty()
+                {
                     return Ok(None);
                 }
-                transcript.warnings.join("\n")
+                let mut warnings = transcript.warnings;
+                if !matches!(observed.driven.ended, Ended::Returned(_)) {
+                    warnings.push(format!("{:?}", observed.driven.ended));
+                }
+                warnings.join("\n")
             }
             Some(status) if output.is_empty() => status.message.unwrap_or_default(),
             Some(_) => output,
@@ -218,7 +202,8 @@ impl<'a> Oven<'a> {
         Ok(Some(Failure { line, output }))
     }
 
-    async fn transcript(&mut self, code: &str, fuel: Option<u64>) -> Result<Transcript, BakeError> {
+    /// Runs code as a user's code is run.
+    async fn observe(&mut self, code: &str, fuel: Option<u64>) -> Result<Observed, BakeError> {
         let request = Request {
             limits: Limits {
                 timeout: Some(LONGEST),
@@ -232,27 +217,17 @@ impl<'a> Oven<'a> {
             ..Request::new(code)
         };
         let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
-        let mut order = RunOrder::new(&plan, [0; 32], false);
-        if self.has_packages {
-            order = order.with_packages("/packages");
-        }
-        self.host.run.order(&order).map_err(|e| BakeError::System(e.into()))?;
-        let driven = self.drive(Turn::Source(RUN), fuel).await?;
-        let mut transcript = self.host.run.transcript();
-        if !matches!(driven.ended, Ended::Returned(_)) {
-            transcript.warnings.push(format!("{:?}", driven.ended));
-        }
-        Ok(transcript)
-    }
-
-    async fn drive(&mut self, turn: Turn<'_>, fuel: Option<u64>) -> Result<Driven, BakeError> {
-        let budget = Budget {
-            deadline: Instant::now() + LONGEST,
-            fuel,
-            grace: Duration::from_mins(1),
-            grace_fuel: 4_000_000_000,
+        let task = Task {
+            order: RunOrder::new(&plan, [0; 32], false),
+            // What an image has for its runs is not there yet.
+            turn: Turn::Source(RUN),
+            stdin: Vec::new(),
+            output: OUTPUT,
+            watcher: None,
+            budget: budget(fuel),
+            started: Instant::now(),
         };
-        Ok(self.instance.drive(turn, &budget).await?)
+        Ok(self.interpreter.run(task).await?)
     }
 
     fn failed(&self, step: &'static str, output: String) -> BakeError {
@@ -265,8 +240,8 @@ impl<'a> Oven<'a> {
 
     /// Sets memory aside for what every run begins with.
     async fn reserve(&mut self) -> Result<Reserved, BakeError> {
-        let run_source = self.instance.copy_in(RUN.as_bytes()).await?;
-        let answer = self.instance.copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
+        let run_source = self.interpreter.instance().copy_in(RUN.as_bytes()).await?;
+        let answer = self.interpreter.instance().copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
         Ok(Reserved {
             run_source,
             answer,
@@ -282,7 +257,7 @@ impl<'a> Oven<'a> {
         reserved: Reserved,
         package_dir: Option<PathBuf>,
     ) -> Result<(Manifest, Vec<u8>), BakeError> {
-        let open = self.instance.state().quota.open_descriptors();
+        let open = self.interpreter.instance().state().quota.open_descriptors();
         if !open.is_empty() {
             return Err(BakeError::OpenFiles {
                 image: order.recipe.name.clone(),
@@ -299,11 +274,11 @@ impl<'a> Oven<'a> {
             package_dir: package_dir.and_then(dir_name),
             artifact: PINS.files.module.sha256.clone(),
             recipe: order.key.clone(),
-            stack_pointer: self.instance.stack_pointer(),
+            stack_pointer: self.interpreter.instance().stack_pointer(),
             interrupt: Some(interrupt),
             reserved: Some(reserved),
         };
-        Ok((manifest, self.instance.memory().to_vec()))
+        Ok((manifest, self.interpreter.instance().memory().to_vec()))
     }
 }
 
@@ -319,24 +294,33 @@ const ANSWER_BYTES: u32 = 32 << 10;
 /// A recipe's code may take this long.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// The host's side while an image is made: what a run needs, the runner's sources, and the
-/// observation of the guest's memory by which the interrupt is found.
-#[derive(Clone)]
-struct BakeHost {
-    run: RunHost,
-    memories: std::sync::Arc<std::sync::Mutex<interrupt::Observation>>,
-}
+/// The most bytes of each of its output streams.
+const OUTPUT: u64 = 1 << 20;
 
-impl BakeHost {
-    fn new(control: std::sync::Arc<Control>) -> Self {
-        Self {
-            run: RunHost::new(control),
-            memories: std::sync::Arc::default(),
-        }
+/// How far a turn of a bake may go.
+fn budget(fuel: Option<u64>) -> Budget {
+    Budget {
+        deadline: Instant::now() + LONGEST,
+        fuel,
+        grace: Duration::from_mins(1),
+        grace_fuel: 4_000_000_000,
     }
 }
 
-impl Host for BakeHost {
+/// What answers while an image is made, besides the host's side of a run: with the runner's sources,
+/// and by observing the guest's memory, by which the interrupt is found.
+struct Front {
+    run: RunHost,
+    observation: Arc<Mutex<interrupt::Observation>>,
+}
+
+impl Front {
+    fn new(run: RunHost, observation: Arc<Mutex<interrupt::Observation>>) -> Self {
+        Self { run, observation }
+    }
+}
+
+impl Host for Front {
     fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer {
         match frame {
             b"l" => {
@@ -344,9 +328,8 @@ impl Host for BakeHost {
                 Answer::Bytes(modules.to_string().into_bytes())
             }
             [b'i', letter] => {
-                let mut memories =
-                    self.memories.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                memories.note(*letter, memory);
+                let observation = self.observation.lock();
+                observation.unwrap_or_else(PoisonError::into_inner).note(*letter, memory);
                 Answer::Bytes(Vec::new())
             }
             _ => self.run.answer(frame, memory),

@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
-use crate::api::outcome::{FileEntry, Outcome, PlotEntry, Truncated, Usage};
+use crate::api::outcome::{FileEntry, Outcome, PlotEntry, SessionReport, Truncated, Usage};
 use crate::api::policy::Plan;
 use crate::api::request::Capture;
 use crate::hex;
 use crate::instance::WORKSPACE_PATH;
-use crate::run::interpreter::Observed;
+use crate::interpreter::Observed;
 use crate::run::verdict::Failure;
 use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
 
@@ -21,68 +21,89 @@ const MAX_INLINE: u64 = 16 << 20;
 /// The most bytes of all of a run's figures that are given inline.
 const MAX_INLINE_TOGETHER: u64 = 64 << 20;
 
-/// The outcome of a run that has not begun.
-pub(crate) fn blank(plan: &Plan) -> Outcome {
-    Outcome {
-        success: true,
-        result: serde_json::Value::Null,
-        stdout: String::new(),
-        stderr: String::new(),
-        files: Vec::new(),
-        plots: Vec::new(),
-        dataframes: Vec::new(),
-        error: None,
-        error_detail: None,
-        code: plan.request.code.clone(),
-        truncated: Vec::new(),
-        usage: Usage::default(),
-        session: None,
-    }
+/// All that is known of a run that has ended.
+pub(crate) struct Execution {
+    pub observed: Observed,
+    /// How it failed; `None` for success.
+    pub failure: Option<Failure>,
+    pub artifacts: Artifacts,
 }
 
-/// Puts a failure, or success, into an outcome.
-pub(crate) fn fail(outcome: &mut Outcome, failure: Option<Failure>) {
-    outcome.success = failure.is_none();
-    (outcome.error, outcome.error_detail) = failure.map(|f| (f.error, f.detail)).unzip();
-}
-
-/// Puts in what was seen of a run.
-pub(crate) fn fill(outcome: &mut Outcome, plan: &Plan, observed: &Observed) {
-    fail(outcome, observed.judge(plan));
-    let Observed {
-        transcript,
-        stdout,
-        stderr,
-        ..
-    } = observed;
-    let cut = [
-        (stdout.truncated, Truncated::Stdout),
-        (stderr.truncated, Truncated::Stderr),
-        (transcript.dataframes_cut, Truncated::Dataframes),
-        (transcript.value_cut, Truncated::Result),
-    ];
-    outcome.truncated = cut.into_iter().filter_map(|(cut, what)| cut.then_some(what)).collect();
-    outcome.usage = Usage {
-        // To the microsecond.
-        wall_ms: observed.wall.as_micros() as f64 / 1_000.0,
-        fuel: observed.driven.fuel,
-        memory_peak_bytes: observed.memory_peak,
-        stdout_bytes: stdout.total,
-        stderr_bytes: stderr.total,
-        workspace_bytes: 0,
-    };
-    outcome.stdout.clone_from(&stdout.text);
-    outcome.stderr.clone_from(&stderr.text);
-    for warning in &transcript.warnings {
-        outcome.stderr.push_str("belljar: ");
-        outcome.stderr.push_str(warning);
-        outcome.stderr.push('\n');
+impl Outcome {
+    /// The outcome of a plan that was carried out.
+    pub(crate) fn of(plan: Plan, execution: Execution, session: Option<SessionReport>) -> Self {
+        let Execution {
+            observed,
+            failure,
+            artifacts,
+        } = execution;
+        let Observed {
+            transcript,
+            stdout,
+            stderr,
+            ..
+        } = observed;
+        let cut = [
+            (stdout.truncated, Truncated::Stdout),
+            (stderr.truncated, Truncated::Stderr),
+            (transcript.dataframes_cut, Truncated::Dataframes),
+            (transcript.value_cut, Truncated::Result),
+        ];
+        let mut stderr_text = stderr.text;
+        for warning in &transcript.warnings {
+            stderr_text.push_str("belljar: ");
+            stderr_text.push_str(warning);
+            stderr_text.push('\n');
+        }
+        Self {
+            result: transcript.value.unwrap_or_default(),
+            stdout: stdout.text,
+            stderr: stderr_text,
+            files: artifacts.files,
+            plots: artifacts.plots,
+            dataframes: transcript.dataframes,
+            truncated: cut.into_iter().filter_map(|(cut, what)| cut.then_some(what)).collect(),
+            usage: Usage {
+                // To the microsecond.
+                wall_ms: observed.wall.as_micros() as f64 / 1_000.0,
+                fuel: observed.driven.fuel,
+                memory_peak_bytes: observed.memory_peak,
+                stdout_bytes: stdout.total,
+                stderr_bytes: stderr.total,
+                workspace_bytes: artifacts.bytes,
+            },
+            ..Self::ended(plan, failure, session)
+        }
     }
-    outcome.dataframes.clone_from(&transcript.dataframes);
-    outcome.result = transcript.value.clone().unwrap_or_default();
+
+    /// The outcome of a plan that was not begun, and why.
+    pub(crate) fn not_begun(plan: Plan, failure: Failure, session: Option<SessionReport>) -> Self {
+        Self::ended(plan, Some(failure), session)
+    }
+
+    fn ended(plan: Plan, failure: Option<Failure>, session: Option<SessionReport>) -> Self {
+        let success = failure.is_none();
+        let (error, error_detail) = failure.map(|f| (f.error, f.detail)).unzip();
+        Self {
+            success,
+            result: serde_json::Value::Null,
+            stdout: String::new(),
+            stderr: String::new(),
+            files: Vec::new(),
+            plots: Vec::new(),
+            dataframes: Vec::new(),
+            error,
+            error_detail,
+            code: plan.request.code,
+            truncated: Vec::new(),
+            usage: Usage::default(),
+            session,
+        }
+    }
 }
 
 /// The files and figures that a run left.
+#[derive(Default)]
 pub(crate) struct Artifacts {
     files: Vec<FileEntry>,
     plots: Vec<PlotEntry>,
@@ -104,12 +125,6 @@ impl Artifacts {
             plots: plots(workspace, &changes, named, capture),
             bytes: changes.values().map(|e| e.size).sum(),
         })
-    }
-
-    pub(crate) fn put_into(self, outcome: &mut Outcome) {
-        outcome.files = self.files;
-        outcome.plots = self.plots;
-        outcome.usage.workspace_bytes = self.bytes;
     }
 }
 

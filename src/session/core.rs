@@ -16,10 +16,10 @@ use crate::api::policy::Plan;
 use crate::api::request::{InputFile, Request};
 use crate::error::Error;
 use crate::guest::RunOrder;
-use crate::instance::{Ended, Kept, OutputWatcher};
-use crate::run::interpreter::{Interpreter, Observed, Terms};
-use crate::run::report::{Artifacts, blank, fail, fill};
-use crate::run::verdict;
+use crate::instance::{Ended, Kept, Options, OutputWatcher};
+use crate::interpreter::{Interpreter, Task};
+use crate::run::report::Execution;
+use crate::run::{finish, verdict};
 use crate::shared::on_blocking_thread;
 use crate::workspace::{Contents, Copies, Identities, Workspace};
 
@@ -50,6 +50,8 @@ enum Residence {
 struct Awake {
     interpreter: Interpreter,
     workspace: Workspace,
+    /// Nothing was ever written to the workspace; between two runs others can have it.
+    pristine: bool,
     files: Identities,
 }
 
@@ -106,10 +108,9 @@ impl Core {
             files,
             ..request
         })?;
-        let mut outcome = blank(&plan);
-        self.attempt(context, &plan, None, &mut outcome).await?;
-        if let Some(error) = outcome.error {
-            let stderr = outcome.stderr;
+        let (execution, _) = self.attempt(context, &plan, None).await?;
+        let Outcome { error, stderr, .. } = Outcome::of(plan, execution, None);
+        if let Some(error) = error {
             return Err(SessionError::InitCode { error, stderr }.into());
         }
         let past = self.past(context).await?;
@@ -125,7 +126,6 @@ impl Core {
         watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Outcome, Error> {
         let mut plan = context.plan(request)?;
-        let mut outcome = blank(&plan);
         let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
         let hindrance = match fuel {
             _ if let Some(failure) = context.over() => Some(failure),
@@ -133,17 +133,15 @@ impl Core {
             _ if plan.request.code.trim().is_empty() => Some(verdict::no_code()),
             _ => None,
         };
-        if hindrance.is_some() {
-            fail(&mut outcome, hindrance);
-            outcome.session = Some(self.report(context));
-            return Ok(outcome);
+        if let Some(hindrance) = hindrance {
+            return Ok(Outcome::not_begun(plan, hindrance, Some(self.report(context))));
         }
         if let Some((_, left)) = fuel {
             plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
         }
-        let ran = self.attempt(context, &plan, watcher, &mut outcome).await;
+        let ran = self.attempt(context, &plan, watcher).await;
         context.touch();
-        let restart_reason = ran?;
+        let (execution, restart_reason) = ran?;
         self.execution += 1;
         let mut report = self.report(context);
         report.interpreter_restarted = restart_reason.is_some();
@@ -159,7 +157,7 @@ impl Core {
             }
         }
         context.note_failed(report.interpreter_crashed);
-        outcome.session = Some(report);
+        let outcome = Outcome::of(plan, execution, Some(report));
         let record = HistoryEntry::of(&outcome, self.execution);
         let past = self.past(context).await?;
         let state = Arc::clone(&past.state);
@@ -175,15 +173,14 @@ impl Core {
         }
     }
 
-    /// Runs a plan. Returns why the interpreter was lost, in this run or before it.
+    /// Runs a plan. Returns also why the interpreter was lost, in this run or before it.
     async fn attempt(
         &mut self,
         context: &Context,
         plan: &Plan,
         watcher: Option<Arc<dyn OutputWatcher>>,
-        outcome: &mut Outcome,
-    ) -> Result<Option<String>, Error> {
-        let _permit = context.engine.admit().await?;
+    ) -> Result<(Execution, Option<String>), Error> {
+        let _turn = context.engine.turns.take().await?;
         self.discard(None).await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
@@ -191,9 +188,10 @@ impl Core {
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
         let lost = self.lost.replace("an earlier run was cancelled before it ended");
-        let ran = self.run_in(awake, context, plan, watcher, outcome).await;
+        let ran = self.run_in(awake, context, plan, watcher).await;
         self.lost = ran.is_err().then_some("the engine failed in an earlier run");
-        Ok(ran?.or_else(|| lost.map(str::to_owned)))
+        let (execution, reason) = ran?;
+        Ok((execution, reason.or_else(|| lost.map(str::to_owned))))
     }
 
     /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
@@ -204,37 +202,21 @@ impl Core {
         context: &Context,
         plan: &Plan,
         watcher: Option<Arc<dyn OutputWatcher>>,
-        outcome: &mut Outcome,
-    ) -> Result<Option<String>, Error> {
-        let (mut awake, placed) = awake.put(&plan.request.files).await?;
-        let observed = awake.run(context, plan, self.entropy, placed, watcher).await?;
-        self.fuel = self.fuel.saturating_add(observed.driven.fuel);
-        fill(outcome, plan, &observed);
-        let files_changed = observed.touched || placed.1 > 0;
-        if files_changed {
-            awake.workspace.declare_used();
-        }
-        if observed.touched {
-            let (named, capture) =
-                (observed.transcript.plots.clone(), plan.request.capture.clone());
-            let artifacts;
-            (awake, artifacts) = aside(true, move || {
-                let artifacts = Artifacts::of(&awake.workspace, &named, &capture);
-                (awake, artifacts)
-            })
-            .await?;
-            artifacts?.put_into(outcome);
-        }
-        let reason = restart_reason(&observed, outcome);
+    ) -> Result<(Execution, Option<String>), Error> {
+        let (awake, placed) = awake.put(&plan.request.files).await?;
+        let (awake, execution) = awake.run(context, plan, self.entropy, placed, watcher).await?;
+        self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
+        let reason = restart_reason(&execution);
         if reason.is_some() {
             self.lost_workspace = Some(awake.workspace);
         } else {
+            let files_changed = execution.observed.touched || placed.1 > 0;
             let before = Arc::clone(&self.past(context).await?.state);
             let (awake, state) = awake.keep(context, before, placed, files_changed).await?;
             self.past(context).await?.state = Arc::new(state);
             self.awake = Some(awake);
         }
-        Ok(reason)
+        Ok((execution, reason))
     }
 
     /// Brings the last state to life.
@@ -243,6 +225,7 @@ impl Core {
         tracing::debug!(session = context.id, "a session's interpreter is made");
         let mut workspace = context.engine.workspaces.create(&[])?;
         let has_files = !state.contents.0.is_empty();
+        let pristine = !has_files;
         let (workspace, files) = if has_files {
             let contents = Arc::clone(&state.contents);
             aside(true, move || {
@@ -257,19 +240,20 @@ impl Core {
             (workspace, Identities::default())
         };
         let bounds = &context.fixed.bounds;
-        let terms = Terms {
+        let options = Options {
             image: &context.image,
-            package_dir: context.engine.images.package_dir(&context.image),
+            workspace: &workspace,
             mounts: &context.fixed.mounts,
+            package_dir: context.engine.images.package_dir(&context.image),
             memory: bounds.memory,
             quota: (
                 bounds.workspace.saturating_add(state.placed.0),
                 bounds.files.saturating_add(state.placed.1),
             ),
             deterministic: context.fixed.deterministic.as_ref(),
+            kept: Some(&state.kept),
         };
-        let mut interpreter =
-            Interpreter::start(&context.engine.factory, terms, &workspace, Some(&state.kept))?;
+        let mut interpreter = Interpreter::start(&context.engine.factory, &options)?;
         let has_files = has_files || !state.kept.descriptors.is_empty();
         let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
         if has_files || pages > LONG_CAPTURE {
@@ -290,6 +274,7 @@ impl Core {
         Ok(Awake {
             interpreter,
             workspace,
+            pristine,
             files,
         })
     }
@@ -430,19 +415,30 @@ impl Awake {
     }
 
     async fn run(
-        &mut self,
+        mut self,
         context: &Context,
         plan: &Plan,
         entropy: [u8; 32],
         placed: (u64, u64),
         watcher: Option<Arc<dyn OutputWatcher>>,
-    ) -> Result<Observed, Error> {
+    ) -> Result<(Self, Execution), Error> {
+        // A run that is cancelled on its way may have written to it.
+        self.workspace.declare_used();
         self.interpreter.instance().begin(placed);
         let control = self.interpreter.control();
         control.clear();
-        let _running = context.run(Arc::clone(control));
+        let running = context.run(Arc::clone(control));
         let order = RunOrder::new(plan, entropy, true);
-        self.interpreter.run(plan, order, watcher, Instant::now()).await
+        let task = Task::of(plan, order, watcher, Instant::now());
+        let observed = self.interpreter.run(task).await?;
+        drop(running);
+        self.pristine &= !observed.touched && placed.1 == 0;
+        let (workspace, execution) = finish(plan, observed, self.workspace).await?;
+        self.workspace = workspace;
+        if self.pristine {
+            self.workspace.declare_unused();
+        }
+        Ok((self, execution))
     }
 
     /// Returns also the state after a run.
@@ -490,9 +486,9 @@ impl Awake {
 }
 
 /// Why the interpreter cannot go on after a run; `None` when it can.
-fn restart_reason(observed: &Observed, outcome: &Outcome) -> Option<String> {
-    let detail = outcome.error_detail.as_ref();
-    match &observed.driven.ended {
+fn restart_reason(execution: &Execution) -> Option<String> {
+    let detail = execution.failure.as_ref().map(|failure| &failure.detail);
+    match &execution.observed.driven.ended {
         Ended::Stopped => Some("the code did not stop when it was interrupted".into()),
         Ended::Returned(_) => {
             // It came back, but not by way of the runner.

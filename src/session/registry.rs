@@ -15,7 +15,8 @@ use crate::api::policy::resolve;
 use crate::api::request::{Mount, Request};
 use crate::error::Error;
 use crate::image::Image;
-use crate::run::interpreter::entropy;
+use crate::interpreter::entropy;
+use crate::run::random;
 use crate::shared::Engine;
 
 /// The sessions of a runtime.
@@ -139,7 +140,7 @@ impl Sessions {
             limits,
             history: history.within(&engine.ceilings),
         };
-        let entropy = entropy(fixed.deterministic.as_ref())?;
+        let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
         let context = self.context(image, fixed, client)?;
         let mut core = Core::new(&context, entropy);
         core.begin(&context, InitialRun { files, request }).await?;
@@ -154,7 +155,7 @@ impl Sessions {
         let image = engine.image(opened.image(), "").await?;
         let bounds = (engine.ceilings, self.shared.bounds.restored);
         let read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
-        let entropy = entropy(read.fixed.deterministic.as_ref())?;
+        let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
         let context = self.context(image, read.fixed, None)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);
         Ok(self.register(context, core, pending).await)
@@ -165,7 +166,7 @@ impl Sessions {
         let pending = self.shared.admit()?;
         let past = core.past(parent).await?.clone();
         let fixed = parent.fixed.clone();
-        let entropy = entropy(fixed.deterministic.as_ref())?;
+        let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
         let context = self.context(Arc::clone(&parent.image), fixed, None)?;
         let core = Core::of(past, core.execution, entropy, core.fuel);
         Ok(self.register(context, core, pending).await)

@@ -7,9 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use belljar::{
-    Error, ImageChoice, Limits, ReasonKind, Request, Runtime, Session, SessionOptions,
-};
+use belljar::{Error, ImageChoice, Limits, ReasonKind, Request, Runtime, Session, SessionOptions};
 
 use super::exit::{Usage, chain, option, refused};
 use super::printer::Printer;

@@ -4,6 +4,8 @@
 //! looks of the host, with no bytecode in between, then the words that change only there are the
 //! three that are sought: two that go from 0 to 1, and one that gains a bit.
 
+use std::sync::PoisonError;
+
 use super::{Oven, StatusKind};
 use crate::bakery::error::BakeError;
 use crate::image::InterruptAddresses;
@@ -93,17 +95,16 @@ pub(super) async fn find(oven: &mut Oven<'_>) -> Result<InterruptAddresses, Bake
     };
     oven.run("observing an interrupt", OBSERVE).await?;
     let addresses = {
-        let seen = oven.host.memories.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let seen = oven.observation.lock().unwrap_or_else(PoisonError::into_inner);
         tracing::debug!(words = ?seen.found, "words that an interrupt changes");
         seen.addresses()
     };
     let addresses = addresses.ok_or_else(|| failed(oven, "its words cannot be told apart"))?;
-    oven.instance.set_interrupt(addresses);
+    oven.interpreter.instance().set_interrupt(addresses);
     // By fuel and not by time: the same recipe makes the same image on a busy machine.
-    let transcript = oven.transcript(SPIN, Some(SPINNING)).await?;
-    oven.control.clear();
-    oven.stderr.take();
-    match transcript.status {
+    let observed = oven.observe(SPIN, Some(SPINNING)).await?;
+    oven.interpreter.control().clear();
+    match observed.transcript.status {
         Some(status) if status.status == StatusKind::Interrupted => Ok(addresses),
         _ => Err(failed(oven, "a loop did not end by it")),
     }

@@ -1,0 +1,207 @@
+//! Makes instances.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use wasmtime::{InstancePre, Linker, Store};
+use wasmtime_wasi::p1::WasiP1Ctx;
+use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
+
+use super::clock::{RunningClock, SeededBytes, SteppingClock};
+use super::control::Control;
+use super::door::{self, Host};
+use super::input::{self, Input};
+use super::keep::Kept;
+use super::limiter::Limiter;
+use super::output::{self, Sink};
+use super::quota::Quota;
+use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
+use super::state::State;
+use super::{Instance, InstanceError, wasi};
+use crate::api::request::{Deterministic, Mount};
+use crate::image::Image;
+use crate::memory::{Creator, Pool, Slot, Source, Tracker};
+use crate::module::{Artifact, Code, PINS};
+use crate::workspace::{Tree, Workspace};
+
+/// Makes instances; one for each runtime.
+pub(crate) struct Factory {
+    code: Code,
+    ready: InstancePre<State>,
+    artifact: Artifact,
+    pool: Arc<Pool>,
+}
+
+/// What holds for all of an interpreter's life.
+pub(crate) struct Options<'a> {
+    pub image: &'a Image,
+    pub workspace: &'a Workspace,
+    /// Directories of the host that the guest can read.
+    pub mounts: &'a [Mount],
+    /// The directory with the image's packages.
+    pub package_dir: Option<PathBuf>,
+    /// Bytes of memory above the image.
+    pub memory: u64,
+    /// Bytes and files in the workspace.
+    pub quota: (u64, u64),
+    /// How clocks and random numbers repeat themselves, where they do.
+    pub deterministic: Option<&'a Deterministic>,
+    /// What it is to resume from, if it is kept between runs; it has yet to do so.
+    pub kept: Option<&'a Kept>,
+}
+
+/// What one instance is given besides.
+pub(crate) struct Setup {
+    pub stdin: Arc<Input>,
+    pub stdout: Arc<Sink>,
+    pub stderr: Arc<Sink>,
+    pub control: Arc<Control>,
+    pub host: Box<dyn Host>,
+}
+
+/// Where the guest sees the packages of its image, without the first `/`.
+const PACKAGES: &str = "packages";
+
+impl Options<'_> {
+    /// Host directories that can only be read, and where the guest sees them, without the first `/`.
+    fn read_only(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let asked =
+            self.mounts.iter().map(|mount| (mount.host.as_path(), mount.guest.trim_matches('/')));
+        asked.chain(self.package_dir.iter().map(|dir| (dir.as_path(), PACKAGES)))
+    }
+
+    /// A clock and random numbers that repeat themselves, as far as they have come.
+    fn repeatable(&self) -> Option<(SteppingClock, SeededBytes)> {
+        let d = self.deterministic?;
+        let clock = SteppingClock::new(d.epoch, d.step_ns);
+        clock.advance(self.kept.map_or(Duration::ZERO, |kept| kept.lived));
+        let blocks = self.kept.map_or(0, |kept| kept.random_blocks);
+        Some((clock, SeededBytes::from_block(d.seed, blocks)))
+    }
+}
+
+impl Factory {
+    /// Links the code to its host functions. At most `idle` memories are kept for reuse.
+    pub(crate) fn new(code: Code, artifact: Artifact, idle: usize) -> Result<Self, InstanceError> {
+        let mut linker = Linker::new(&code.engine);
+        wasi::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
+        door::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
+        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::Start)?;
+        Ok(Self {
+            code,
+            ready,
+            artifact,
+            pool: Pool::new(idle),
+        })
+    }
+
+    /// Makes an image live.
+    pub(crate) fn start(
+        &self,
+        options: &Options<'_>,
+        setup: Setup,
+    ) -> Result<Instance, InstanceError> {
+        let image = options.image;
+        let state = self.state(options, setup)?;
+        let mut store = Store::new(&self.code.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        // Nothing is metered before the first turn.
+        store.set_fuel(u64::MAX).map_err(InstanceError::Start)?;
+
+        let slot = match &image.memory {
+            Source::Mapped(backing) if options.kept.is_some() => Some(Slot::lasting(backing)?),
+            Source::Mapped(backing) => Some(self.pool.acquire(backing)?),
+            Source::Copied(_) => None,
+        };
+        let tracker = Tracker::new(&image.memory, slot.as_ref().and_then(Slot::extent));
+        let made = Creator::provide(slot, || at_once(self.ready.instantiate_async(&mut store)));
+        Instance::of(store, made.map_err(InstanceError::Start)?, image, tracker)
+            .map_err(InstanceError::Start)
+    }
+
+    fn state(&self, options: &Options<'_>, setup: Setup) -> Result<State, InstanceError> {
+        let workspace = options.workspace;
+        let roots = vec![
+            (WORKSPACE_FD, Tree::new(workspace.root())),
+            (TEMPORARY_FD, Tree::new(workspace.temporary())),
+        ];
+        let (bytes, files) = options.quota;
+        // One that is kept counts from nothing every time that it is brought back.
+        let there = options.kept.map_or_else(|| workspace.before(), |_| (0, 0));
+        let repeatable = options.repeatable();
+        let running = options.kept.map(|kept| RunningClock::after(kept.lived));
+        let wasi =
+            self.wasi(options, &setup, repeatable.as_ref().map(|(clock, _)| clock), running)?;
+        let (clock, random) = repeatable.unzip();
+        Ok(State {
+            wasi,
+            limiter: Limiter::new(options.image.memory.len(), options.memory),
+            quota: Quota::new(roots, bytes, files, there),
+            mounts: MountPoint::of(options.read_only().map(|(_, guest)| guest)),
+            host: setup.host,
+            frames: 0,
+            answer: None,
+            control: setup.control,
+            files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
+            clock,
+            random,
+            // wasmtime-wasi's monotonic clock counts from the making of the context.
+            running: running.unwrap_or_default(),
+        })
+    }
+
+    fn wasi(
+        &self,
+        options: &Options<'_>,
+        setup: &Setup,
+        repeatable: Option<&SteppingClock>,
+        running: Option<RunningClock>,
+    ) -> Result<WasiP1Ctx, InstanceError> {
+        let mut builder = WasiCtxBuilder::new();
+        builder
+            .allow_blocking_current_thread(true)
+            .args(&[&PINS.abi.argv0])
+            .stdin(input::InputHandle(Arc::clone(&setup.stdin)))
+            .stdout(output::SinkStream(Arc::clone(&setup.stdout)))
+            .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
+        if let Some(clock) = repeatable {
+            builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
+        } else if let Some(clock) = running {
+            builder.monotonic_clock(clock);
+        }
+        let mut open =
+            |path: &Path, guest: &str, perms| match builder.preopened_dir(path, guest, perms) {
+                Ok(_) => Ok(()),
+                Err(source) => Err(InstanceError::Directory {
+                    path: path.to_owned(),
+                    source,
+                }),
+            };
+        let own = [
+            (self.artifact.library(), FsPerms::ReadOnly),
+            (self.artifact.font_data(), FsPerms::ReadOnly),
+            (options.workspace.root(), FsPerms::ReadWrite),
+            (options.workspace.temporary(), FsPerms::ReadWrite),
+            (self.artifact.empty_root(), FsPerms::ReadOnly),
+        ];
+        for ((host, perms), guest) in own.into_iter().zip(roots::OWN.iter()) {
+            open(&host, guest, perms)?;
+        }
+        for (host, guest) in options.read_only() {
+            open(host, guest, FsPerms::ReadOnly)?;
+        }
+        Ok(builder.build_p1())
+    }
+}
+
+/// The result of an instantiation. Ours has nothing to wait for: the limiter answers at once, and
+/// the module has no start function.
+fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+    match pin!(instantiation).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(made) => made,
+        Poll::Pending => Err(wasmtime::format_err!("an instantiation waited for something")),
+    }
+}

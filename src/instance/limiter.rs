@@ -1,0 +1,61 @@
+//! The bound on a guest's memory.
+
+use wasmtime::ResourceLimiter;
+
+/// Bounds the guest's memory and notes what it asked for.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    pub(super) image: usize,
+    pub(super) max: usize,
+    pub(super) peak: u64,
+    pub(super) refused: bool,
+    /// Growing to the image's size is not the guest's doing.
+    pub(super) armed: bool,
+}
+
+/// The heap of wasm exceptions may become this large, in bytes.
+const MAX_EXCEPTIONS: usize = 16 << 20;
+
+impl Limiter {
+    pub(super) fn new(image: usize, above: u64) -> Self {
+        Self {
+            image,
+            max: image.saturating_add(usize::try_from(above).unwrap_or(usize::MAX)),
+            peak: 0,
+            refused: false,
+            armed: false,
+        }
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        if !self.armed {
+            return Ok(true);
+        }
+        if current < self.image {
+            // Not the linear memory, which is never smaller than its image: the exceptions' heap.
+            return Ok(desired <= MAX_EXCEPTIONS);
+        }
+        if desired > self.max {
+            self.refused = true;
+            return Ok(false);
+        }
+        self.peak = self.peak.max((desired - self.image) as u64);
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(!self.armed || desired <= current)
+    }
+}

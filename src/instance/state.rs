@@ -1,0 +1,46 @@
+//! What the host keeps for a guest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime_wasi::p1::WasiP1Ctx;
+
+use super::clock::{RunningClock, SeededBytes, SteppingClock};
+use super::control::Control;
+use super::door::Host;
+use super::limiter::Limiter;
+use super::quota::Quota;
+use super::roots::MountPoint;
+use super::wasi;
+
+/// What the host keeps for a guest.
+pub(crate) struct State {
+    pub(super) wasi: WasiP1Ctx,
+    pub(super) limiter: Limiter,
+    pub quota: Quota,
+    pub(super) mounts: Vec<MountPoint>,
+    pub host: Box<dyn Host>,
+    pub(super) frames: u64,
+    /// Guest memory that stands ready for the first answer, and its length.
+    pub(super) answer: Option<(u32, u32)>,
+    pub(super) control: Arc<Control>,
+    pub(super) clock: Option<SteppingClock>,
+    pub(super) random: Option<SeededBytes>,
+    /// What the guest knows of files, where that must be repeatable.
+    pub(super) files: Option<wasi::Files>,
+    /// The monotonic clock, unless it must be repeatable.
+    pub(super) running: RunningClock,
+}
+
+impl State {
+    /// What the guest's clock says.
+    pub(super) fn now(&self, realtime: bool) -> Duration {
+        match &self.clock {
+            Some(clock) => clock.peek(realtime),
+            None if realtime => std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap_or_default(),
+            None => self.running.elapsed(),
+        }
+    }
+}

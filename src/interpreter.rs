@@ -1,0 +1,183 @@
+//! An interpreter that is alive: an instance with its streams and the host's side of its runner.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::api::policy::Plan;
+use crate::api::request::Deterministic;
+use crate::guest::{RunHost, RunOrder, Transcript};
+use crate::instance::{
+    Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options, Output,
+    OutputWatcher, SeededBytes, Setup, Sink, SteppingClock, Stream, Turn,
+};
+
+/// Time that interrupted code has to come to its end, figures and values included.
+const GRACE: Duration = Duration::from_millis(500);
+/// Fuel that code interrupted for its fuel has for the same: about half a second.
+const GRACE_FUEL: u64 = 4_000_000_000;
+
+/// A live interpreter.
+pub(crate) struct Interpreter {
+    instance: Instance,
+    host: RunHost,
+    control: Arc<Control>,
+    stdin: Arc<Input>,
+    stdout: Arc<Sink>,
+    stderr: Arc<Sink>,
+    has_packages: bool,
+}
+
+/// One run, as its interpreter is told of it.
+pub(crate) struct Task<'a> {
+    pub order: RunOrder,
+    /// By which source the guest begins.
+    pub turn: Turn<'a>,
+    pub stdin: Vec<u8>,
+    /// The most bytes of each output stream that are kept.
+    pub output: u64,
+    pub watcher: Option<Arc<dyn OutputWatcher>>,
+    pub budget: Budget,
+    /// When the run began; its time counts from there.
+    pub started: Instant,
+}
+
+impl Task<'_> {
+    /// What a plan asks for.
+    pub(crate) fn of(
+        plan: &Plan,
+        order: RunOrder,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+        started: Instant,
+    ) -> Self {
+        Self {
+            order,
+            turn: Turn::Run,
+            stdin: plan.request.stdin.clone(),
+            output: plan.bounds.output,
+            watcher,
+            budget: Budget {
+                deadline: started + plan.bounds.timeout,
+                fuel: plan.bounds.fuel,
+                grace: GRACE,
+                grace_fuel: GRACE_FUEL,
+            },
+            started,
+        }
+    }
+}
+
+impl Interpreter {
+    /// Starts one; one that is kept between runs has yet to resume.
+    pub(crate) fn start(factory: &Factory, options: &Options<'_>) -> Result<Self, InstanceError> {
+        Self::start_behind(factory, options, |host| Box::new(host))
+    }
+
+    /// Like [`start`](Self::start), with something before the host's side of its runner.
+    pub(crate) fn start_behind(
+        factory: &Factory,
+        options: &Options<'_>,
+        front: impl FnOnce(RunHost) -> Box<dyn Host>,
+    ) -> Result<Self, InstanceError> {
+        let control = Control::new();
+        let sink = |stream| Sink::new(stream, control.clone());
+        let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
+        let host = RunHost::new(control.clone());
+        let stdin = Input::new();
+        let setup = Setup {
+            stdin: stdin.clone(),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
+            control: control.clone(),
+            host: front(host.clone()),
+        };
+        Ok(Self {
+            instance: factory.start(options, setup)?,
+            host,
+            control,
+            stdin,
+            stdout,
+            stderr,
+            has_packages: options.package_dir.is_some(),
+        })
+    }
+
+    /// Gives it a task, and waits for its end.
+    pub(crate) async fn run(&mut self, task: Task<'_>) -> Result<Observed, InstanceError> {
+        let started = task.started;
+        let mut order = task.order;
+        if self.has_packages {
+            order = order.with_packages("/packages");
+        }
+        self.host.order(&order).map_err(InstanceError::Order)?;
+        self.stdin.replace(task.stdin);
+        let clock_before = self.instance.repeatable_clock().map(SteppingClock::elapsed);
+        tracing::debug!(budget = ?task.budget, "a run begins");
+        let driven = self.drive(task.turn, &task.budget, task.output, task.watcher).await?;
+        tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
+        let clock = self.instance.repeatable_clock().zip(clock_before);
+        Ok(Observed {
+            transcript: self.host.transcript(),
+            memory_refused: self.instance.memory_refused(),
+            memory_peak: self.instance.memory_peak(),
+            touched: self.instance.state().quota.touched(),
+            wall: clock.map_or_else(
+                || started.elapsed(),
+                |(clock, was)| clock.elapsed().saturating_sub(was),
+            ),
+            stdout: self.stdout.take(),
+            stderr: self.stderr.take(),
+            driven,
+        })
+    }
+
+    /// Lets it do one turn; its streams keep at most `output` bytes each.
+    pub(crate) async fn drive(
+        &mut self,
+        turn: Turn<'_>,
+        budget: &Budget,
+        output: u64,
+        watcher: Option<Arc<dyn OutputWatcher>>,
+    ) -> Result<Driven, InstanceError> {
+        self.stdout.begin(output, watcher.clone());
+        self.stderr.begin(output, watcher);
+        self.instance.drive(turn, budget).await
+    }
+
+    /// What it wrote to its standard error since its last turn began.
+    pub(crate) fn take_stderr(&self) -> Output {
+        self.stderr.take()
+    }
+
+    pub(crate) fn instance(&mut self) -> &mut Instance {
+        &mut self.instance
+    }
+
+    /// Its stop switch.
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+}
+
+/// What the host saw of a run, and what the guest claimed.
+pub(crate) struct Observed {
+    pub driven: Driven,
+    pub transcript: Transcript,
+    /// Whether the guest was refused memory.
+    pub memory_refused: bool,
+    pub memory_peak: u64,
+    /// Whether anything may have been written to the workspace.
+    pub touched: bool,
+    pub wall: Duration,
+    pub stdout: Output,
+    pub stderr: Output,
+}
+
+/// Seeds for the guest's generators: from the system, or in a repeatable run from the seed.
+pub(crate) fn entropy(deterministic: Option<&Deterministic>) -> Result<[u8; 32], std::io::Error> {
+    let mut bytes = [0; 32];
+    match deterministic {
+        Some(d) => SeededBytes::new(d.seed).fill(&mut bytes),
+        None => getrandom::fill(&mut bytes)?,
+    }
+    Ok(bytes)
+}

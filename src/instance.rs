@@ -15,6 +15,7 @@ mod quota;
 mod relay;
 mod roots;
 mod state;
+mod sync;
 mod wasi;
 
 use std::path::PathBuf;

@@ -1,11 +1,9 @@
 //! Asking a running guest to stop, from anywhere.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use super::sync::{AtomicBool, AtomicU8, AtomicU64, Notified, Notify, Ordering};
 
 /// Why a run was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +96,8 @@ impl Control {
 
     /// Waits for `sleep` as a host function of the guest, or until it is interrupted.
     pub(super) async fn sleep(&self, sleep: impl Future<Output = ()>) {
+        // Taken before the look at `woken`, so that an interrupt that is not seen there is seen here.
+        let interrupted = self.sleeper.notified();
         if self.woken.swap(false, Ordering::AcqRel) {
             return;
         }
@@ -105,7 +105,7 @@ impl Control {
         tokio::select! {
             biased;
             () = sleep => {}
-            () = self.sleeper.notified() => self.woken.store(false, Ordering::Release),
+            () = interrupted => self.woken.store(false, Ordering::Release),
         }
         self.waiting.store(false, Ordering::Release);
     }

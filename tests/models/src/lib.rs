@@ -1,0 +1,128 @@
+//! Models of what threads share while a guest runs: the engine's own files, compiled over loom's
+//! atomics and locks, which try every interleaving and every value that a weak memory may show.
+//!
+//! A crate of its own, so that loom and nothing else is compiled for it, and the engine needs no
+//! `cfg` for it.
+#![cfg(test)]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "a model of the relay without its orderings has to fail"
+)]
+
+mod notify;
+mod sync {
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use loom::sync::Mutex;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+    pub(crate) use crate::notify::{Notified, Notify};
+}
+
+#[path = "../../../src/instance/control.rs"]
+#[expect(dead_code, reason = "the models use a part of it")]
+mod control;
+#[path = "../../../src/instance/relay.rs"]
+mod relay;
+
+mod task;
+
+/// A guest that waits for other threads, polled as `drive.rs` does it. What these do before they wake it
+/// has no order of its own: to be seen, it needs that of the wake-up.
+macro_rules! relay_model {
+    ($relay:ty, $others:literal) => {
+        use loom::sync::atomic::{AtomicUsize, Ordering};
+
+        loom::model(|| {
+            let relay = std::sync::Arc::new(<$relay>::default());
+            let happened = std::sync::Arc::new(AtomicUsize::new(0));
+            crate::task::run(|context, others| {
+                let (polled, held_back) = relay.poll(context, |inner| {
+                    if happened.load(Ordering::Relaxed) == $others {
+                        return std::task::Poll::Ready(());
+                    }
+                    if others.is_empty() {
+                        others.extend((0..$others).map(|_| {
+                            let (happened, waker) = (happened.clone(), inner.waker().clone());
+                            loom::thread::spawn(move || {
+                                happened.fetch_add(1, Ordering::Relaxed);
+                                waker.wake();
+                            })
+                        }));
+                    }
+                    std::task::Poll::Pending
+                });
+                if polled.is_pending() && held_back {
+                    context.waker().wake_by_ref();
+                }
+                polled
+            });
+        });
+    };
+}
+
+mod unordered;
+
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+
+    use crate::control::{Control, StopReason};
+    use crate::relay::Relay;
+    use crate::task;
+
+    #[test]
+    fn no_wake_up_is_lost_in_the_relay() {
+        relay_model!(Relay, 1);
+    }
+
+    #[test]
+    fn nor_is_the_second_of_two() {
+        relay_model!(Relay, 2);
+    }
+
+    #[test]
+    fn who_asks_for_a_stop_is_heard() {
+        loom::model(|| {
+            let control = Control::new();
+            let asking = control.clone();
+            let other = loom::thread::spawn(move || asking.ask(StopReason::Interrupted));
+            let mut heard = pin!(async {
+                while control.asked().is_none() {
+                    control.asked_for().await;
+                }
+            });
+            task::run_beside([other], |context, _| heard.as_mut().poll(context));
+            assert_eq!(control.asked(), Some(StopReason::Interrupted));
+        });
+    }
+
+    #[test]
+    fn the_first_reason_stays() {
+        loom::model(|| {
+            let control = Control::new();
+            let others = [StopReason::Output, StopReason::Interrupted].map(|reason| {
+                let control = control.clone();
+                loom::thread::spawn(move || control.ask(reason))
+            });
+            let first = control.asked();
+            for other in others {
+                other.join().expect("it does not panic");
+            }
+            let last = control.asked();
+            assert!(last.is_some() && (first.is_none() || first == last), "{first:?}, {last:?}");
+        });
+    }
+
+    #[test]
+    fn a_sleeping_guest_is_woken() {
+        loom::model(|| {
+            let control = Control::new();
+            let interrupting = control.clone();
+            let other = loom::thread::spawn(move || interrupting.interrupt());
+            let mut asleep = pin!(control.sleep(pending()));
+            task::run_beside([other], |context, _| asleep.as_mut().poll(context));
+            assert!(control.is_interrupted());
+        });
+    }
+}

@@ -13,16 +13,14 @@ use crate::api::policy::Plan;
 use crate::api::request::{Echo, FigureFormat, Rules};
 use crate::hex;
 use crate::instance::{Answer, Control, Host, WORKSPACE_PATH};
+use crate::limits::{
+    MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_PLOTS, MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
+};
 
 /// The protocol's version; the runner refuses another.
 const VERSION: u32 = 1;
 
-// Bounds on what a guest's frames may make the host keep.
-const MAX_PLOTS: usize = 1_000;
-const MAX_DATAFRAMES: usize = 200;
-const MAX_WARNINGS: usize = 100;
-/// Of the frames of all dataframes together, in bytes.
-const MAX_DATAFRAME_BYTES: usize = 4 << 20;
+// Bounds on what a guest's frames may make the host keep, beside those that users meet.
 /// Of a status, with its message and traceback.
 const MAX_STATUS_BYTES: usize = 1 << 20;
 /// Of a frame that holds one path or one message.
@@ -111,8 +109,8 @@ impl RunOrder {
                 table_rows: capture.table_rows,
             },
             value: ValueOrder {
-                max_depth: 32,
-                max_items: 100_000,
+                max_depth: MAX_VALUE_DEPTH,
+                max_items: MAX_VALUE_ITEMS,
                 max_bytes: capture.result_bytes,
             },
             packages: Vec::new(),

@@ -10,11 +10,7 @@ use crate::instance::{
     Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options, Output,
     OutputWatcher, SeededBytes, Setup, Sink, SteppingClock, Stream, Turn,
 };
-
-/// Time that interrupted code has to come to its end, figures and values included.
-const GRACE: Duration = Duration::from_millis(500);
-/// Fuel that code interrupted for its fuel has for the same: about half a second.
-const GRACE_FUEL: u64 = 4_000_000_000;
+use crate::limits::{GRACE, GRACE_FUEL};
 
 /// A live interpreter.
 pub(crate) struct Interpreter {

@@ -36,6 +36,7 @@ mod images;
 mod instance;
 mod interpreter;
 mod licenses;
+mod limits;
 pub mod memory;
 mod module;
 pub mod progress;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// from its own line. The longest path that fits counts.
 const RANKS: &[&[&str]] = &[
     // What anything may say and every error must answer.
-    &["hint", "blame", "hex", "progress"],
+    &["hint", "blame", "hex", "limits", "progress"],
     // What is asked and answered.
     &["api::outcome", "api::request", "api::refusal"],
     &["api::policy", "api::json"],

@@ -1,6 +1,6 @@
 //! Resolves a request into a plan, or refuses it with every reason.
 //!
-//! Defaults and ceilings live here and nowhere else.
+//! The defaults and ceilings of what a request can set are here; fixed bounds are in `limits.rs`.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Limits, Policy, Request, Rules};
+use crate::limits::{FIGURE_DPI, MAX_CODE};
 
 /// Limits with every number decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +64,6 @@ pub(crate) struct Plan {
     pub rules: Option<Rules>,
 }
 
-/// The longest code that a run takes, in bytes.
-const MAX_CODE: usize = 10 << 20;
-
 /// Checks `request` against `ceilings`, filling in `defaults`.
 pub(crate) fn resolve(
     request: Request,
@@ -85,7 +83,7 @@ pub(crate) fn resolve(
     check_mounts(&request, &mut reasons);
     check_environment(&request, &mut reasons);
     if let Some(dpi) = request.capture.figure_dpi
-        && !(1..=600).contains(&dpi)
+        && !FIGURE_DPI.contains(&dpi)
     {
         let message = format!("{dpi}, must be from 1 to 600");
         reasons.push(Reason::new(Field::FigureDpi, ReasonKind::OutOfRange, message));

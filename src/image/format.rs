@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::ImageError;
+use crate::limits::MAX_IMAGE_MANIFEST;
 use crate::module::PAGE;
 
 const MAGIC: &[u8; 8] = b"belljar\x1a";
@@ -16,8 +17,6 @@ const MAGIC: &[u8; 8] = b"belljar\x1a";
 const VERSION: u32 = 1;
 /// Magic, version, manifest length, memory offset, memory length, two hashes.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 32 + 32;
-/// A manifest is a page or two of JSON.
-const MAX_MANIFEST: usize = 1 << 20;
 /// The largest 32-bit memory.
 const MAX_MEMORY: u64 = 1 << 32;
 /// Memory is stored sparse in blocks of this size, which divides a page.
@@ -134,7 +133,7 @@ pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<H
     let memory_length = u64::from_le_bytes(take(&mut fields));
     let memory_sha256 = take(&mut fields);
     let expected: [u8; 32] = take(&mut fields);
-    if manifest_length > MAX_MANIFEST {
+    if manifest_length > MAX_IMAGE_MANIFEST {
         return Err(bad("its manifest is too long"));
     }
     let mut manifest = vec![0; manifest_length];

@@ -11,9 +11,10 @@ use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1
 use wiggle::GuestMemory;
 
 use super::roots::{TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD, WORKSPACE_PATH};
-use super::wasi::{COPY_BUDGET, DIRECTORY, SUCCESS};
+use super::wasi::{DIRECTORY, SUCCESS};
 use super::{InstanceError, State, roots};
 use crate::hex;
+use crate::limits::MAX_COPIED;
 
 /// One open file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +127,7 @@ impl State {
         let mut known = Known::default();
         let mut found = Vec::new();
         for number in self.quota.open_descriptors() {
-            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            self.wasi.set_hostcall_fuel(MAX_COPIED);
             found.push(self.describe(number, &mut known).await?);
         }
         Ok(found)
@@ -199,7 +200,7 @@ impl State {
             let tree = self.quota.root(fd);
             for name in tree.and_then(|tree| tree.paths().ok()).unwrap_or_default() {
                 let path = format!("{root}/{name}");
-                self.wasi.set_hostcall_fuel(COPY_BUDGET);
+                self.wasi.set_hostcall_fuel(MAX_COPIED);
                 if let Some(file) = self.number_of(&path).await {
                     names.entry(file).or_insert(path);
                 }
@@ -230,7 +231,7 @@ impl State {
         let mut content = Vec::new();
         while (content.len() as u64) < size {
             let mut scratch = Scratch::new(&vec![0; STEP]);
-            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            self.wasi.set_hostcall_fuel(MAX_COPIED);
             let at = content.len().cast_signed() as i64;
             let read =
                 p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
@@ -248,7 +249,7 @@ impl State {
         let Some(last) = files.iter().map(|file| file.number).max() else {
             return Ok(());
         };
-        self.wasi.set_hostcall_fuel(COPY_BUDGET);
+        self.wasi.set_hostcall_fuel(MAX_COPIED);
         // A number is free to be chosen only while something is open under it.
         let mut held = Vec::new();
         while held.last().is_none_or(|fd| *fd < last) {
@@ -259,7 +260,7 @@ impl State {
         let mut named = HashMap::new();
         let mut opened = Vec::new();
         for file in files {
-            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            self.wasi.set_hostcall_fuel(MAX_COPIED);
             opened.push(self.reopen_one(file, &mut named).await?);
         }
         for path in named.values() {
@@ -335,7 +336,7 @@ impl State {
         while written < content.len() {
             let part = &content[written..content.len().min(written + STEP)];
             let mut scratch = Scratch::new(part);
-            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            self.wasi.set_hostcall_fuel(MAX_COPIED);
             let at = written.cast_signed() as i64;
             let wrote =
                 p1::fd_pwrite(&mut self.wasi, &mut scratch.memory(), writer, 0, 1, at, RESULT)

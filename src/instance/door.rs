@@ -3,11 +3,7 @@
 use wasmtime::{Caller, Extern, Linker, Memory};
 
 use super::State;
-
-/// The largest frame that a guest may send, in bytes.
-const MAX_FRAME: usize = 16 << 20;
-/// The most frames that a guest may send in one run.
-const MAX_FRAMES: u64 = 100_000;
+use crate::limits::{MAX_FRAME, MAX_FRAMES};
 
 // What the guest's door module makes of the return value.
 const ANSWERED: i32 = 0;

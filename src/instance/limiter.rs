@@ -13,9 +13,6 @@ pub(super) struct Limiter {
     pub(super) armed: bool,
 }
 
-/// The heap of wasm exceptions may become this large, in bytes.
-const MAX_EXCEPTIONS: usize = 16 << 20;
-
 impl Limiter {
     pub(super) fn new(image: usize, above: u64) -> Self {
         Self {
@@ -59,3 +56,4 @@ impl ResourceLimiter for Limiter {
         Ok(!self.armed || desired <= current)
     }
 }
+use crate::limits::MAX_EXCEPTIONS;

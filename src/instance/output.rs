@@ -7,6 +7,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::control::{Control, StopReason};
+use crate::limits::{FLOOD_FACTOR, LEAST_FLOOD};
 
 /// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,12 +24,6 @@ pub trait OutputWatcher: Send + Sync {
     /// `bytes` were written to `stream`; they may end within a character.
     fn write(&self, stream: Stream, bytes: &[u8]);
 }
-
-/// How many times its limit a stream may be written before the run is stopped: output past the
-/// limit is of no use, and costs the host time.
-const FLOOD_FACTOR: u64 = 64;
-/// No flood below this many bytes.
-const LEAST_FLOOD: u64 = 64 << 20;
 
 /// Where one stream goes.
 pub(crate) struct Sink {

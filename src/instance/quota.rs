@@ -7,16 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use crate::limits::{MAX_OPEN, MAX_PATH_BYTES, MAX_PATH_NAMES};
 use crate::workspace::Tree;
-
-/// Descriptors that a guest may hold open at once.
-const MAX_OPEN: usize = 256;
-/// How far below its preopened directory a name may lie: deeper trees and longer paths are a
-/// burden to every tool of the host, those that clean up after a run included.
-const MAX_DEPTH: Depth = Depth {
-    parts: 64,
-    bytes: 2048,
-};
 
 /// What a run may still write.
 #[derive(Debug)]
@@ -76,7 +68,7 @@ impl Depth {
     }
 
     pub(super) fn is_allowed(self) -> bool {
-        self.parts <= MAX_DEPTH.parts && self.bytes <= MAX_DEPTH.bytes
+        self.parts <= MAX_PATH_NAMES && self.bytes <= MAX_PATH_BYTES
     }
 }
 

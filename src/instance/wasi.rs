@@ -17,11 +17,9 @@ use wiggle::GuestMemory;
 
 pub(super) use self::repeatable::Files;
 use super::State;
+use crate::limits::MAX_COPIED;
 
 const MODULE: &str = "wasi_snapshot_preview1";
-
-/// Bytes that wasmtime-wasi may copy for the guest in one call.
-pub(super) const COPY_BUDGET: usize = 1 << 30;
 
 /// A directory's file type.
 pub(super) const DIRECTORY: u8 = 3;
@@ -62,7 +60,7 @@ async fn enter<'a>(
     let control = caller.data().control.clone();
     control.breathe().await;
     let (bytes, state) = memory.data_and_store_mut(caller);
-    state.wasi.set_hostcall_fuel(COPY_BUDGET);
+    state.wasi.set_hostcall_fuel(MAX_COPIED);
     Ok((GuestMemory::Unshared(bytes), state))
 }
 

@@ -13,13 +13,9 @@ use crate::api::request::Capture;
 use crate::hex;
 use crate::instance::WORKSPACE_PATH;
 use crate::interpreter::Observed;
+use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::run::verdict::Failure;
 use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
-
-/// Figures larger than this are not given inline, in bytes.
-const MAX_INLINE: u64 = 16 << 20;
-/// The most bytes of all of a run's figures that are given inline.
-const MAX_INLINE_TOGETHER: u64 = 64 << 20;
 
 /// All that is known of a run that has ended.
 pub(crate) struct Execution {

@@ -11,14 +11,12 @@ use crate::api::outcome::{ErrorDetail, ErrorKind};
 use crate::api::policy::seconds_text;
 use crate::guest::{Status, StatusKind, Transcript};
 use crate::instance::{Driven, Ended, StopReason};
+use crate::limits::MAX_ERROR;
 
 /// The fixed text for code that is empty.
 pub(crate) const NO_CODE: &str = "No code provided.";
 /// The fixed text for the memory limit.
 const NO_MEMORY: &str = "Memory limit exceeded during code execution";
-
-/// The most characters of the one-line error.
-const MAX_ERROR: usize = 2_000;
 
 /// How a run ended: `None` for success.
 #[derive(Clone, Debug)]

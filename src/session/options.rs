@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::policy::Bounds;
 use crate::api::refusal::{Field, Reason, ReasonKind};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
+use crate::limits::MAX_HISTORY;
 
 /// How a session starts, and what holds for all of its life.
 ///
@@ -69,14 +70,11 @@ pub struct HistoryBounds {
     pub bytes: u64,
 }
 
-/// The longest history.
-pub(super) const MAX_RUNS: usize = 10_000;
-
 impl HistoryBounds {
     /// These, as far as a runtime with such ceilings allows them.
     pub(super) fn within(self, ceilings: &Bounds) -> Self {
         Self {
-            runs: self.runs.min(MAX_RUNS),
+            runs: self.runs.min(MAX_HISTORY),
             bytes: self.bytes.min(ceilings.memory),
         }
     }

@@ -14,7 +14,8 @@ use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1
 use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, read_u32, write_bytes};
-use super::{COPY_BUDGET, DIRECTORY, FAULT, MODULE, OVERFLOW, SUCCESS, State, enter};
+use super::{DIRECTORY, FAULT, MODULE, OVERFLOW, SUCCESS, State, enter};
+use crate::limits::MAX_COPIED;
 
 // A file's status as WASI lays it out.
 const STATUS: [u8; 64] = [0; 64];
@@ -272,7 +273,7 @@ impl State {
             // The length of what was read stands behind it.
             let mut buffer = vec![0; size.cast_unsigned() as usize + 4];
             let mut memory = GuestMemory::Unshared(&mut buffer);
-            self.wasi.set_hostcall_fuel(COPY_BUDGET);
+            self.wasi.set_hostcall_fuel(MAX_COPIED);
             let result = p1::fd_readdir(&mut self.wasi, &mut memory, fd, 0, size, 0, size).await?;
             if result != SUCCESS {
                 return Ok(Err(result));

@@ -8,13 +8,12 @@ use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, write_bytes};
 use super::{FAULT, INVAL, IO, MODULE, SUCCESS, State, enter};
+use crate::limits::MAX_SUBSCRIPTIONS;
 
 /// Size of a subscription and of an event, and offsets in them (WASI preview 1, `poll_oneoff`).
 const SUBSCRIPTION: i32 = 48;
 const EVENT: i32 = 32;
 const CLOCK_TAG: u8 = 0;
-/// The most subscriptions that are looked at.
-const MAX_SUBSCRIPTIONS: i32 = 1024;
 
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::policy::Bounds;
 use crate::api::request::{Deterministic, Policy};
 use crate::instance::Descriptor;
+use crate::limits::{MAX_CHECKPOINT_FILES, MAX_HISTORY};
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, SessionLimits};
 
@@ -23,11 +24,8 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const CHUNK: usize = 1 << 20;
 /// Bytes of the checksum.
 pub(super) const SUM: usize = 32;
-/// The longest manifest, in bytes.
-pub(super) const MAX_MANIFEST: u32 = 64 << 20;
-/// The most states, entries of the history, and files.
-const MAX_STATES: usize = crate::session::options::MAX_RUNS + 2;
-const MAX_FILES: usize = 1_000_000;
+/// The most states, and entries of the history.
+const MAX_STATES: usize = MAX_HISTORY + 2;
 /// The most runs that a session may have had.
 const MAX_RUNS: u64 = 1 << 53;
 
@@ -64,7 +62,7 @@ impl Manifest {
     pub(super) fn is_in_bounds(&self) -> bool {
         self.states.len() <= MAX_STATES
             && self.history.len() <= MAX_STATES
-            && self.files.len() <= MAX_FILES
+            && self.files.len() <= MAX_CHECKPOINT_FILES
             && self.execution < MAX_RUNS
     }
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::format::{CHUNK, MAGIC, MAX_MANIFEST, Manifest, NodeEntry, SUM, StateEntry, VERSION};
+use super::format::{CHUNK, MAGIC, Manifest, NodeEntry, SUM, StateEntry, VERSION};
 use crate::api::policy::{Bounds, resolve};
 use crate::api::request::{ImageChoice, Limits, Mount, Request};
 use crate::image::Image;
 use crate::instance::Kept;
+use crate::limits::MAX_CHECKPOINT_MANIFEST;
 use crate::memory::{HOST_PAGE, Imported, MemoryError, PageStore, Pages};
 use crate::module::PAGE;
 use crate::session::SessionError;
@@ -93,7 +94,7 @@ impl<R: Read + Seek> Opened<R> {
         from.read_exact(&mut head)?;
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
         let (length, compressed) = (word(12), word(16));
-        if length > MAX_MANIFEST || compressed > MAX_MANIFEST {
+        if length > MAX_CHECKPOINT_MANIFEST || compressed > MAX_CHECKPOINT_MANIFEST {
             return Err(Problem::Format("its manifest is too long"));
         }
         let bytes = take(&mut from, compressed as usize)?;

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::format::{
-    CHUNK, ImageReference, MAGIC, MAX_MANIFEST, Manifest, NodeEntry, StateEntry, VERSION,
-};
+use super::format::{CHUNK, ImageReference, MAGIC, Manifest, NodeEntry, StateEntry, VERSION};
 use crate::image::Image;
+use crate::limits::MAX_CHECKPOINT_MANIFEST;
 use crate::memory::HOST_PAGE;
 use crate::session::context::Context;
 use crate::session::options::FixedSettings;
@@ -49,7 +48,7 @@ impl Frozen {
         let fits = manifest.is_in_bounds();
         let manifest = serde_json::to_vec(&manifest)?;
         // What could not be read again is not written.
-        if !fits || manifest.len() > MAX_MANIFEST as usize {
+        if !fits || manifest.len() > MAX_CHECKPOINT_MANIFEST as usize {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 "it has too many files or too long a history for one checkpoint",

@@ -1,0 +1,80 @@
+//! Every fixed bound that a user may meet, in one place. What a request and a runtime can set has its
+//! defaults and ceilings where it is set (`api/policy.rs`, `session/options.rs`, `runtime.rs`). The
+//! documents state all of these numbers, and the tests below compare them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+// What is asked.
+
+/// The longest code that a run takes, in bytes.
+pub(crate) const MAX_CODE: usize = 10 << 20;
+/// The resolution of captured figures, in dots per inch.
+pub(crate) const FIGURE_DPI: RangeInclusive<u32> = 1..=600;
+
+// How a run is stopped.
+
+/// Time that interrupted code has to come to its end, figures and values included.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+/// Fuel that code interrupted for its fuel has for the same: about half a second.
+pub(crate) const GRACE_FUEL: u64 = 4_000_000_000;
+/// How many times its limit a stream may be written before the run is stopped: output past the
+/// limit is of no use, and costs the host time.
+pub(crate) const FLOOD_FACTOR: u64 = 64;
+/// No flood below this many bytes.
+pub(crate) const LEAST_FLOOD: u64 = 64 << 20;
+
+// What a guest does.
+
+/// The heap of wasm exceptions may become this large, in bytes.
+pub(crate) const MAX_EXCEPTIONS: usize = 16 << 20;
+/// Descriptors that a guest may hold open at once.
+pub(crate) const MAX_OPEN: usize = 256;
+/// How many names below its preopened directory a name may lie: deeper trees and longer paths are
+/// a burden to every tool of the host, those that clean up after a run included.
+pub(crate) const MAX_PATH_NAMES: usize = 64;
+/// How many bytes such a path may have.
+pub(crate) const MAX_PATH_BYTES: usize = 2048;
+/// Bytes that wasmtime-wasi may copy for the guest in one call.
+pub(crate) const MAX_COPIED: usize = 1 << 30;
+/// The most subscriptions that one `poll_oneoff` looks at.
+pub(crate) const MAX_SUBSCRIPTIONS: i32 = 1024;
+
+// What a guest says.
+
+/// The largest frame that a guest may send, in bytes.
+pub(crate) const MAX_FRAME: usize = 16 << 20;
+/// The most frames that a guest may send in one run.
+pub(crate) const MAX_FRAMES: u64 = 100_000;
+/// The most plots named in one run.
+pub(crate) const MAX_PLOTS: usize = 1_000;
+/// The most pandas objects reported in one run.
+pub(crate) const MAX_DATAFRAMES: usize = 200;
+/// The most bytes of the frames of all of these together.
+pub(crate) const MAX_DATAFRAME_BYTES: usize = 4 << 20;
+/// The most notes of what failed in the harvest.
+pub(crate) const MAX_WARNINGS: usize = 100;
+/// How deep a result may be.
+pub(crate) const MAX_VALUE_DEPTH: u32 = 32;
+/// The most items of one container of a result.
+pub(crate) const MAX_VALUE_ITEMS: u32 = 100_000;
+
+// What the host reports.
+
+/// The most characters of the one-line error.
+pub(crate) const MAX_ERROR: usize = 2_000;
+/// Figures larger than this are not given inline, in bytes.
+pub(crate) const MAX_INLINE: u64 = 16 << 20;
+/// The most bytes of all of a run's figures that are given inline.
+pub(crate) const MAX_INLINE_TOGETHER: u64 = 64 << 20;
+
+// What is kept.
+
+/// The longest manifest of an image, in bytes: it is a page or two of JSON.
+pub(crate) const MAX_IMAGE_MANIFEST: usize = 1 << 20;
+/// The longest history of a session, in runs.
+pub(crate) const MAX_HISTORY: usize = 10_000;
+/// The longest manifest of a checkpoint, in bytes.
+pub(crate) const MAX_CHECKPOINT_MANIFEST: u32 = 64 << 20;
+/// The most files of a checkpoint.
+pub(crate) const MAX_CHECKPOINT_FILES: usize = 1_000_000;

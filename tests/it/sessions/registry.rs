@@ -136,7 +136,7 @@ fn there_are_no_more_than_the_bound() {
         let _two = session_on(&runtime, core()).await;
         let (error, hint) = told(runtime.session(core()).await);
         assert_eq!(error, "there are 2 sessions already, the most that this runtime holds");
-        assert_eq!(hint.unwrap(), "close some, or raise SessionBounds::most");
+        assert_eq!(hint.unwrap(), "close some, or raise SessionBounds::max");
         assert!(one.fork().await.is_err());
         one.close();
         session_on(&runtime, core()).await;

@@ -64,6 +64,7 @@ codes! {
     Refused = "refused", Caller;
     Busy = "busy", Machine;
     NotBlocking = "not_blocking", Caller;
+    Forked = "forked", Caller;
     NoSuchFile = "no_such_file", Caller;
     System = "system", Machine;
     Memory = "memory", Machine;

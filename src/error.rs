@@ -52,6 +52,9 @@ pub enum Error {
         /// How many wait.
         waiting: usize,
     },
+    /// The runtime is that of the process from which this one was forked.
+    #[error("the runtime was built in another process, from which this one was forked")]
+    Forked,
     /// A blocking call was made where no thread may block.
     #[error("a blocking call inside an asynchronous runtime")]
     NotBlocking,
@@ -121,6 +124,7 @@ impl Error {
             Self::Busy { .. } => {
                 Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
             }
+            Self::Forked => Some("build a Runtime of its own in the child, after the fork".into()),
             Self::NotBlocking => Some("await Runtime::run instead of calling run_blocking".into()),
         }
     }
@@ -139,6 +143,7 @@ impl Coded for Error {
             Self::Instance(e) => e.code(),
             Self::Workspace(e) => e.code(),
             Self::Busy { .. } => Code::Busy,
+            Self::Forked => Code::Forked,
             Self::NotBlocking => Code::NotBlocking,
             Self::System { .. } => Code::System,
             Self::Session(e) => e.code(),

@@ -39,6 +39,7 @@ mod licenses;
 mod limits;
 pub mod memory;
 mod module;
+mod parallel;
 pub mod progress;
 mod run;
 mod runtime;

@@ -11,6 +11,7 @@
 mod creator;
 mod pages;
 mod pool;
+mod process;
 mod sys;
 mod tracker;
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub(crate) use creator::Creator;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 pub(crate) use pool::{Pool, Slot};
+pub(crate) use process::Process;
 use sys::{Backing, Region};
 pub(crate) use tracker::Tracker;
 

@@ -24,6 +24,10 @@ use crate::workspace::Workspaces;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
 ///
+/// It belongs to the process that built it. In a forked child it and its sessions answer with
+/// [`Error::Forked`], and dropping them there touches nothing of the parent's; the child builds one
+/// of its own.
+///
 /// ```no_run
 /// # async fn example() -> Result<(), belljar::Error> {
 /// use belljar::{Request, Runtime};
@@ -275,6 +279,7 @@ impl Runtime {
     ///
     /// When there is no such image, or it cannot be made.
     pub fn prepare_image(&self, name: &str) -> Result<(), Error> {
+        self.engine.check_process()?;
         self.engine.images.ensure(&self.engine.factory, name)?;
         Ok(())
     }
@@ -285,6 +290,7 @@ impl Runtime {
     ///
     /// When the recipe is not valid, its packages cannot be had, or its code fails.
     pub fn build_image(&self, recipe: &Path) -> Result<ImageInfo, Error> {
+        self.engine.check_process()?;
         Ok(self.engine.images.build(&self.engine.factory, recipe)?.into())
     }
 
@@ -294,6 +300,7 @@ impl Runtime {
     ///
     /// When the cache cannot be read.
     pub fn images(&self) -> Result<Vec<ImageInfo>, Error> {
+        self.engine.check_process()?;
         Ok(self.engine.images.list()?.into_iter().map(ImageInfo::from).collect())
     }
 
@@ -303,6 +310,7 @@ impl Runtime {
     ///
     /// When there is no such image.
     pub fn image(&self, name: &str) -> Result<ImageInfo, Error> {
+        self.engine.check_process()?;
         Ok(self.engine.images.stored(name)?.into())
     }
 
@@ -312,6 +320,7 @@ impl Runtime {
     ///
     /// When there is no such image, or its files cannot be removed.
     pub fn remove_image(&self, name: &str) -> Result<(), Error> {
+        self.engine.check_process()?;
         Ok(self.engine.images.remove(name)?)
     }
 

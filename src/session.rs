@@ -114,6 +114,7 @@ impl Session {
     ///
     /// When the session is suspended and cannot be read.
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
+        self.check_process()?;
         let mut core = self.inner.core.lock().await;
         Ok(core.past(&self.inner.context).await?.history.records())
     }
@@ -199,8 +200,12 @@ impl Session {
         checkpoint::stream(frozen, writer).await
     }
 
-    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
+    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs, and
+    /// in a forked child.
     pub async fn suspend(&self) -> bool {
+        if self.check_process().is_err() {
+            return false;
+        }
         let inner = Arc::clone(&self.inner);
         tokio::task::spawn_blocking(move || inner.suspend()).await.unwrap_or(false)
     }
@@ -235,6 +240,7 @@ impl Session {
     ///
     /// When the session is suspended and cannot be read.
     pub async fn files(&self) -> Result<Vec<FileEntry>, Error> {
+        self.check_process()?;
         let mut core = self.lock().await?;
         Ok(core.past(&self.inner.context).await?.state.contents.list())
     }
@@ -256,8 +262,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session: what it runs is stopped, and what it holds is freed.
+    /// Ends the session: what it runs is stopped, and what it holds is freed. In a forked child it
+    /// does nothing.
     pub fn close(&self) {
+        if self.check_process().is_err() {
+            return;
+        }
         self.inner.context.close();
         self.sessions.remove(&self.inner.context.id);
         self.interrupt();
@@ -280,7 +290,12 @@ impl Session {
         outcome
     }
 
+    fn check_process(&self) -> Result<(), Error> {
+        self.inner.context.engine.check_process()
+    }
+
     async fn lock(&self) -> Result<tokio::sync::MutexGuard<'_, Core>, Error> {
+        self.check_process()?;
         let core = self.inner.core.lock().await;
         if self.inner.context.is_closed() {
             let id = self.inner.context.id.clone();

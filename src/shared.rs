@@ -12,6 +12,7 @@ use crate::bakery::{ImageStore, choose};
 use crate::error::Error;
 use crate::image::Image;
 use crate::instance::Factory;
+use crate::memory::Process;
 use crate::workspace::Workspaces;
 
 /// Everything that outlives a run.
@@ -29,6 +30,8 @@ pub(crate) struct Turns {
     permits: Semaphore,
     waiting: AtomicUsize,
     queue: usize,
+    /// Where they are given.
+    process: Process,
 }
 
 impl Turns {
@@ -38,11 +41,23 @@ impl Turns {
             permits: Semaphore::new(concurrency),
             waiting: AtomicUsize::new(0),
             queue,
+            process: Process::current(),
+        }
+    }
+
+    /// Refuses to work in a forked child: memories, threads and directories are the parent's. To be
+    /// asked before any lock is waited for, which a thread of the parent may have held.
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.process.is_current() {
+            Ok(())
+        } else {
+            Err(Error::Forked)
         }
     }
 
     /// Waits for a turn, in order; it lasts until what is returned is dropped.
     pub(crate) async fn take(&self) -> Result<SemaphorePermit<'_>, Error> {
+        self.check_process()?;
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
@@ -58,6 +73,11 @@ impl Turns {
 }
 
 impl Engine {
+    /// As for [`Turns::check_process`].
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        self.turns.check_process()
+    }
+
     /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
     /// a thread that may block.
     pub(crate) async fn image(

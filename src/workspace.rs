@@ -162,7 +162,8 @@ pub(crate) struct Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        let Some(folder) = self.folder.take().filter(|_| self.unused) else {
+        let Some(folder) = self.folder.take().filter(|folder| self.unused && folder.is_own())
+        else {
             return;
         };
         let mut unused = self.home.lock();

@@ -14,7 +14,7 @@ const RANKS: &[&[&str]] = &[
     &["api::outcome", "api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],
-    &["workspace"],
+    &["parallel", "workspace"],
     &["module"],
     // An image as a file, and made live.
     &["image"],
@@ -45,6 +45,7 @@ const UNSAFE: &[&str] = &[
     "src/instance/interrupt.rs",
     "src/memory/creator.rs",
     "src/memory/sys/linux/pagemap.rs",
+    "src/memory/sys/linux/process.rs",
     "src/memory/sys/linux/region.rs",
     "src/memory/sys/linux/watch.rs",
     "src/module/code.rs",

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{MemoryError, sys};
+use super::{MemoryError, Process, sys};
 
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
 pub(crate) const PAGE: usize = 4096;
@@ -20,6 +20,8 @@ pub(crate) struct PageStore {
     file: File,
     /// Where the next block goes, in pages. A file may have holes; its end only moves up.
     next: AtomicU64,
+    /// Whose file it is: one that was forked from it has it as well, and must not change it.
+    process: Process,
 }
 
 /// Pages that were set aside together, one after the other in the file.
@@ -72,6 +74,7 @@ impl PageStore {
         Ok(Arc::new(Self {
             file,
             next: AtomicU64::new(0),
+            process: Process::current(),
         }))
     }
 
@@ -85,6 +88,7 @@ impl PageStore {
         if total == 0 {
             return Ok(Vec::new());
         }
+        self.check_process()?;
         let start = self.next.fetch_add(total as u64, Ordering::Relaxed);
         let block = Arc::new(Block {
             store: Arc::clone(self),
@@ -120,6 +124,7 @@ impl PageStore {
         mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
     ) -> Result<Imported, E> {
         const STEP: u64 = 256;
+        self.check_process()?;
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
         let imported = Imported(Arc::new(Block {
             store: Arc::clone(self),
@@ -360,9 +365,19 @@ impl Drop for Imported {
 }
 
 impl PageStore {
+    /// Refuses to write to the file of a process that this one was forked from.
+    fn check_process(&self) -> Result<(), MemoryError> {
+        if self.process.is_current() {
+            return Ok(());
+        }
+        let forked =
+            std::io::Error::other("they are another process's, which this one was forked from");
+        Err(MemoryError::new("set aside pages")(forked))
+    }
+
     /// Gives the memory of pages back to the system. Failing to costs only that memory.
     fn release(&self, pages: Range<u64>) {
-        if pages.is_empty() {
+        if pages.is_empty() || !self.process.is_current() {
             return;
         }
         let length = (pages.end - pages.start) * PAGE as u64;

@@ -6,12 +6,15 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::sys::Extent;
-use super::{Backing, MemoryError, Region};
+use super::{Backing, MemoryError, Process, Region};
 
 /// Regions that wait for their next sandbox.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
+    /// Where its thread is. In a process that was forked from this one nobody cleans, and a lock may
+    /// never be given back.
+    process: Process,
 }
 
 #[derive(Debug)]
@@ -44,6 +47,7 @@ impl Pool {
         };
         Arc::new(Self {
             shared: Arc::new(shared),
+            process: Process::current(),
         })
     }
 
@@ -72,6 +76,9 @@ impl Pool {
     }
 
     fn give_back(&self, region: Region) {
+        if !self.process.is_current() {
+            return;
+        }
         let mut idle = self.shared.lock();
         if idle.clean.len() + idle.used.len() >= self.shared.most_idle {
             drop(idle);
@@ -92,6 +99,9 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
         self.shared.lock().closed = true;
         self.shared.used.notify_one();
     }

@@ -8,7 +8,8 @@
 //!   to map pages into one region;
 //! * [`watch`], [`written_pages`], [`private_pages`]: what was written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
-//!   [`PageStore`](super::PageStore).
+//!   [`PageStore`](super::PageStore);
+//! * [`process_number`]: tells a process from its forked children.
 //!
 //! [`portable`] is for every system without a folder of its own, and asks nothing of it but files
 //! and a heap. On Linux it is compiled for unit tests, which hold both to the same contract, and
@@ -27,6 +28,6 @@ use linux as system;
 use portable as system;
 
 pub(super) use system::{
-    Backing, Extent, MAPS_IMAGES, Region, anonymous_file, private_pages, read_exact_at, release,
-    watch, write_all_at, written_pages,
+    Backing, Extent, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
+    read_exact_at, release, watch, write_all_at, written_pages,
 };

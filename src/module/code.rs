@@ -17,6 +17,7 @@ use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::hint::Hint;
 use crate::memory::Strategy;
+use crate::parallel::on_all_cores;
 use crate::progress::{Progress, Stage, Step};
 
 /// A failure to make or load the compiled module.
@@ -91,7 +92,8 @@ impl Code {
         }
         let _step = Step::begin(progress, Stage::Compile, "");
         let code = passes::on_code(split_artifact(artifact)?.code)?;
-        let native = engine.precompile_module(&code).map_err(CodeError::Compile)?;
+        let native =
+            on_all_cores(|| engine.precompile_module(&code)).map_err(CodeError::Compile)?;
         drop(code);
         cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;

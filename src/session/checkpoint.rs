@@ -22,17 +22,22 @@ use crate::api::request::{ImageChoice, Mount};
 use crate::cache::{CacheError, create_atomically};
 use crate::error::Error;
 use crate::image::Image;
+use crate::memory::Process;
+use crate::parallel::on_all_cores;
 use crate::shared::on_blocking_thread;
 
 /// A session on the disk, removed from there when dropped.
 pub(super) struct Suspended {
     path: PathBuf,
+    process: Process,
 }
 
 impl Drop for Suspended {
     fn drop(&mut self) {
-        // At worst it goes with its directory.
-        let _ = std::fs::remove_file(&self.path);
+        if self.process.is_current() {
+            // At worst it goes with its directory.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -52,11 +57,12 @@ impl Suspended {
 pub(super) fn suspend(context: &Context, frozen: &Frozen) -> Result<Suspended, Error> {
     let suspended = Suspended {
         path: context.storage.spool.path(),
+        process: Process::current(),
     };
     let failed = io(FileAction::Write, &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
         let mut file = BufWriter::new(file);
-        frozen.write(&mut file)?;
+        on_all_cores(|| frozen.write(&mut file))?;
         file.flush()
     });
     written.map_err(failed)?;
@@ -141,7 +147,7 @@ impl Checkpoint {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    on_blocking_thread(work).await?
+    on_blocking_thread(move || on_all_cores(work)).await?
 }
 
 fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {

@@ -58,6 +58,7 @@ impl Sessions {
     ///
     /// [`SessionError::NotFound`] when there is none.
     pub fn get(&self, id: &str) -> Result<Session, Error> {
+        self.shared.engine.check_process()?;
         match self.shared.lock().sessions.get(id) {
             Some(inner) => Ok(self.handle(Arc::clone(inner))),
             None => Err(SessionError::NotFound { id: id.into() }.into()),
@@ -74,6 +75,7 @@ impl Sessions {
         client: &str,
         options: SessionOptions,
     ) -> Result<Session, Error> {
+        self.shared.engine.check_process()?;
         if let Some(session) = self.of_client(client) {
             return Ok(session);
         }
@@ -239,6 +241,7 @@ impl Registry {
     }
 
     fn admit(&self) -> Result<Admission<'_>, Error> {
+        self.engine.check_process()?;
         let mut all = self.lock();
         if all.sessions.len() + all.pending >= self.bounds.max {
             let max = self.bounds.max;

@@ -14,6 +14,7 @@ use cap_std::fs::Dir;
 use super::folder::Folder;
 use super::{FileIdentity, Workspace, WorkspaceError, failed, identity};
 use crate::api::outcome::FileEntry;
+use crate::memory::Process;
 
 /// The directories, by the first part of a path in here.
 const WORKSPACE: &str = "workspace";
@@ -62,12 +63,14 @@ pub(crate) struct Spool {
 
 /// A file of a spool; removed when nobody needs it any more.
 #[derive(Debug)]
-struct SpoolFile(PathBuf);
+struct SpoolFile(PathBuf, Process);
 
 impl Drop for SpoolFile {
     fn drop(&mut self) {
-        // At worst it goes with its directory.
-        let _ = std::fs::remove_file(&self.0);
+        if self.1.is_current() {
+            // At worst it goes with its directory.
+            let _ = std::fs::remove_file(&self.0);
+        }
     }
 }
 
@@ -98,7 +101,7 @@ impl Spool {
             from.read_to_end(&mut bytes)?;
             Bytes::Memory(bytes.into())
         } else {
-            let file = SpoolFile(self.path());
+            let file = SpoolFile(self.path(), Process::current());
             io::copy(&mut from, &mut File::create_new(&file.0)?)?;
             Bytes::Disk(Arc::new(file))
         };
@@ -115,7 +118,7 @@ impl Spool {
         if size <= MAX_IN_MEMORY {
             return self.store(&mut &*from, size, modified);
         }
-        let file = SpoolFile(self.path());
+        let file = SpoolFile(self.path(), Process::current());
         let size = io::copy(&mut &*from, &mut File::create_new(&file.0)?)?;
         Ok(StoredFile {
             modified,

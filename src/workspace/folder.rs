@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 
 use super::{WorkspaceError, failed};
+use crate::memory::Process;
 
 const PREFIX: &str = "belljar-run-";
 const ROOT: &str = "workspace";
@@ -24,9 +25,9 @@ pub(super) struct Folder {
     dir: Dir,
 }
 
-/// The directory around them, removed when dropped.
+/// The directory around them, removed when dropped, unless that is in a forked child.
 #[derive(Debug)]
-struct Outer(PathBuf);
+struct Outer(PathBuf, Process);
 
 impl Outer {
     fn keep(mut self) -> PathBuf {
@@ -36,7 +37,7 @@ impl Outer {
 
 impl Drop for Outer {
     fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
+        if !self.0.as_os_str().is_empty() && self.1.is_current() {
             // At worst it stays until a later process sweeps.
             let _ = remove(&self.0);
         }
@@ -102,8 +103,13 @@ impl Folder {
         make(ROOT)?;
         let dir = open(&outer.path().join(ROOT), || make(UNLOCKED))?;
         make(TEMPORARY)?;
-        let outer = Outer(outer.keep());
+        let outer = Outer(outer.keep(), Process::current());
         Ok(Self { outer, dir })
+    }
+
+    /// Whether this process made it, and not one that it was forked from.
+    pub(super) fn is_own(&self) -> bool {
+        self.outer.1.is_current()
     }
 
     /// The directory that the guest sees as `/workspace`, opened.

@@ -67,6 +67,10 @@ impl Region {
     pub(crate) const RESERVED: usize = 0;
 
     /// An empty memory.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "other systems can fail to reserve"
+    )]
     pub(crate) fn reserve() -> Result<Self, MemoryError> {
         Ok(Self {
             bytes: Vec::new(),
@@ -111,13 +115,11 @@ impl Region {
 
     /// Puts the memory back to its image's state.
     pub(crate) fn reset(&mut self) -> Result<(), MemoryError> {
-        match self.image.clone() {
-            Some(image) => self.map(&image),
-            None => {
-                self.bytes.clear();
-                Ok(())
-            }
+        if let Some(image) = self.image.clone() {
+            return self.map(&image);
         }
+        self.bytes.clear();
+        Ok(())
     }
 
     /// `None`: nothing is mapped into a vector.
@@ -169,4 +171,9 @@ pub(in crate::memory) fn private_pages(
     _max_bytes: usize,
 ) -> Option<Vec<Range<usize>>> {
     None
+}
+
+/// A number that no process has that this one was forked from, unless the system gave it again.
+pub(in crate::memory) fn process_number() -> u64 {
+    u64::from(std::process::id())
 }

@@ -10,8 +10,8 @@ macro_rules! contract {
     ($system:ident) => {
         mod $system {
             use super::super::$system::{
-                Backing, Region, anonymous_file, private_pages, read_exact_at, release, watch,
-                write_all_at, written_pages,
+                Backing, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
+                read_exact_at, release, watch, write_all_at, written_pages,
             };
             use super::*;
 
@@ -41,6 +41,21 @@ macro_rules! contract {
             }
 
             #[test]
+            fn only_a_system_that_maps_reserves_room_for_it() {
+                let region = Region::reserve().unwrap();
+                assert_eq!(region.extent().is_some(), MAPS_IMAGES);
+                assert_eq!(Region::RESERVED > Region::CAPACITY, MAPS_IMAGES);
+                assert!(MAPS_IMAGES || Region::RESERVED == 0);
+            }
+
+            #[test]
+            fn a_process_has_one_number() {
+                let elsewhere = std::thread::spawn(process_number).join().unwrap();
+                assert_eq!(elsewhere, process_number());
+                assert_ne!(elsewhere, 0);
+            }
+
+            #[test]
             fn a_reset_leaves_nothing_of_the_guest() {
                 let image = backing(4, 7);
                 let mut region = Region::reserve().unwrap();
@@ -50,13 +65,13 @@ macro_rules! contract {
                 region.reset().unwrap();
                 assert!(region.bytes() == [7; 4 * PAGE]);
                 region.grow(9 * PAGE).unwrap();
-                assert!(region.bytes()[4 * PAGE..] == [0; 5 * PAGE]);
+                assert!(region.bytes()[4 * PAGE..] == vec![0; 5 * PAGE]);
                 // Nor does another image.
                 region.bytes().fill(1);
                 region.map(&backing(2, 9)).unwrap();
                 region.grow(9 * PAGE).unwrap();
                 assert!(region.bytes()[..2 * PAGE] == [9; 2 * PAGE]);
-                assert!(region.bytes()[2 * PAGE..] == [0; 7 * PAGE]);
+                assert!(region.bytes()[2 * PAGE..] == vec![0; 7 * PAGE]);
             }
 
             #[test]

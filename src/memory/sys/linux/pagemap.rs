@@ -3,9 +3,10 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use rustix::ioctl;
+
+use super::process::PerProcess;
 
 /// A page that was written since it was last protected ([`written_pages`]).
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
@@ -136,9 +137,10 @@ fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<(
     Some(())
 }
 
-/// This process's page map, opened once; `None` where there is no `/proc`.
+/// This process's page map, opened once; `None` where there is no `/proc`. One that was inherited
+/// tells of the parent's pages.
 fn pagemap() -> Option<&'static File> {
-    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
+    static PAGEMAP: PerProcess<Option<File>> = PerProcess::new();
     PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok()).as_ref()
 }
 

@@ -155,6 +155,7 @@ impl Region {
     }
 
     /// Leave to map pages over the memory of the guest that lives here.
+    #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
     pub(crate) fn extent(&self) -> Option<Extent> {
         Some(Extent(Arc::clone(&self.reservation)))
     }

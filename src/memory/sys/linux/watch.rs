@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
 
 use rustix::ioctl;
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
+
+use super::process::PerProcess;
 
 const API_VERSION: u64 = 0xaa;
 const WP_UNPOPULATED: u64 = 1 << 13;
@@ -52,9 +53,10 @@ pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
 const API: ioctl::Opcode = ioctl::opcode::read_write::<Api>(0xaa, 0x3f);
 const REGISTER: ioctl::Opcode = ioctl::opcode::read_write::<Register>(0xaa, 0x00);
 
-/// This process's watcher; `None` where the kernel has none or does not let us.
+/// This process's watcher; `None` where the kernel has none or does not let us. One that was
+/// inherited watches the parent's memory.
 fn watcher() -> Option<&'static OwnedFd> {
-    static WATCHER: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    static WATCHER: PerProcess<Option<OwnedFd>> = PerProcess::new();
     WATCHER.get_or_init(open).as_ref()
 }
 

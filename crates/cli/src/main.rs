@@ -5,6 +5,7 @@
 mod args;
 mod batch;
 mod check;
+mod cli;
 mod doctor;
 mod engine;
 mod exit;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use cli::{Cli, Command};
 use exit::Exit;
 use printer::Printer;
 

@@ -3,7 +3,8 @@
 use belljar::{Outcome, RunRequest};
 use clap::CommandFactory;
 
-use super::args::{Cli, CompletionsArgs, SchemaArgs, SchemaChoice};
+use super::args::{CompletionsArgs, SchemaArgs, SchemaChoice};
+use super::cli::Cli;
 use super::exit::Exit;
 use super::printer::Printer;
 

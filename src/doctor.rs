@@ -197,7 +197,7 @@ fn bad(what: &str, error: &dyn std::error::Error, mend: &str) -> Finding {
     }
 }
 
-/// What a file takes on the disk.
+/// Size of a file on the disk.
 pub(crate) fn file_size(path: &Path) -> u64 {
     let Ok(meta) = fs::metadata(path) else {
         return 0;

@@ -25,10 +25,10 @@ const VERSION: u32 = 1;
 const MAX_STATUS_BYTES: usize = 1 << 20;
 /// Of a frame that holds one path or one message.
 const MAX_LINE_BYTES: usize = 16 << 10;
-/// What a value's frame may have beside the value itself.
+/// Bytes that a value's frame may have beside the value itself.
 const VALUE_FRAME: usize = 256;
 
-/// What the runner is asked to do.
+/// Order for the runner.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunOrder {
     version: u32,

@@ -26,7 +26,7 @@ pub(crate) struct Interpreter {
 /// One run, as its interpreter is told of it.
 pub(crate) struct Task<'a> {
     pub order: RunOrder,
-    /// By which source the guest begins.
+    /// Source with which the guest begins.
     pub turn: Turn<'a>,
     pub stdin: Vec<u8>,
     /// The most bytes of each output stream that are kept.
@@ -38,7 +38,7 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// What a plan asks for.
+    /// Task of a plan.
     pub(crate) fn of(
         plan: &Plan,
         order: RunOrder,
@@ -139,7 +139,7 @@ impl Interpreter {
         self.instance.drive(turn, budget).await
     }
 
-    /// What it wrote to its standard error since its last turn began.
+    /// Standard error since its last turn began.
     pub(crate) fn take_stderr(&self) -> Output {
         self.stderr.take()
     }
@@ -154,7 +154,7 @@ impl Interpreter {
     }
 }
 
-/// What the host saw of a run, and what the guest claimed.
+/// Observations of the host in one run, and claims of the guest.
 pub(crate) struct Observed {
     pub driven: Driven,
     pub transcript: Transcript,

@@ -173,7 +173,7 @@ impl Drop for Workspace {
     }
 }
 
-/// What is in a workspace at one time, by path.
+/// Files and links of a workspace at one time, by path.
 pub(crate) type Snapshot = BTreeMap<String, Entry>;
 
 /// A file or a symbolic link.
@@ -188,7 +188,7 @@ pub(crate) struct Entry {
 type FileIdentity = (u64, Option<SystemTime>, i128);
 
 impl Entry {
-    /// By what a file is known whatever its name; `None` where the system does not tell.
+    /// Number of the file whatever its name; `None` where the system does not tell.
     pub(crate) fn number(&self) -> Option<u64> {
         Some(self.identity.0).filter(|number| *number != 0)
     }
@@ -246,7 +246,7 @@ impl Workspace {
         (self.before.values().map(|e| e.size).sum(), self.before.len() as u64)
     }
 
-    /// What is new or changed since the run began, sorted by path.
+    /// Files that are new or changed since the run began, sorted by path.
     pub(crate) fn changes(&self) -> Result<Snapshot, WorkspaceError> {
         let mut now = self.snapshot()?;
         now.retain(|path, entry| self.before.get(path) != Some(entry));

@@ -22,7 +22,7 @@ use crate::workspace::{Workspace, Workspaces};
 
 pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
 
-/// What is to be made.
+/// Order for one image.
 pub(super) struct Order<'a> {
     pub recipe: &'a Recipe,
     pub base: &'a Image,

@@ -1,4 +1,4 @@
-//! What can go wrong while an image is made.
+//! Errors of making an image.
 
 use super::choose::BUILT_IN;
 use super::recipe::RecipeError;

@@ -20,7 +20,7 @@ pub(crate) struct Shelf {
     cache: Cache,
 }
 
-/// What is known of an image without loading it.
+/// Description of an image, without loading it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredImage {
     pub name: String,
@@ -129,7 +129,7 @@ impl Shelf {
         }
     }
 
-    /// What is known of an image that there is.
+    /// Description of an image that there is.
     fn describe(&self, name: &str) -> StoredImage {
         let path = self.directory().join(image_file(name));
         let usable = seal::check(&path).is_ok();
@@ -141,7 +141,7 @@ impl Shelf {
         }
     }
 
-    /// What the cache keeps of a user's recipe, unless that is damaged.
+    /// A user's recipe as the cache keeps it, unless that is damaged.
     fn kept(&self, name: &str) -> Option<StoredRecipe> {
         let text = fs::read(self.directory().join(recipe_file(name))).ok()?;
         serde_json::from_slice(&text).ok()

@@ -22,7 +22,7 @@ struct Seal {
     identity: Identity,
 }
 
-/// What the file system says of a file, cheap to ask for.
+/// Identity of a file as the file system tells it, cheap to ask for.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
     size: u64,

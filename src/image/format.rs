@@ -23,7 +23,7 @@ const MAX_MEMORY: u64 = 1 << 32;
 const BLOCK: usize = 4096;
 const BLOCK_STEP: i64 = 4096;
 
-/// What an image is, in words.
+/// Description of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The image's name.

@@ -32,7 +32,7 @@ impl SteppingClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(ns)));
     }
 
-    /// What the clock says, without moving it.
+    /// Time on the clock, without moving it.
     pub(super) fn peek(&self, realtime: bool) -> Duration {
         let elapsed = Duration::from_nanos(self.elapsed_ns.load(Ordering::Relaxed));
         if realtime {

@@ -29,7 +29,7 @@ pub(crate) struct Descriptor {
     pub flags: u16,
     /// Bytes from its start.
     pub position: u64,
-    /// What is in a file that has no name any more.
+    /// Contents of a file that has no name any more.
     #[serde(skip)]
     pub nameless: Option<Arc<[u8]>>,
 }
@@ -110,7 +110,7 @@ impl Scratch {
 struct Known {
     /// A name of each file, by its number, once one had to be looked for.
     names: Option<HashMap<u64, String>>,
-    /// What is in the files without a name.
+    /// Contents of the files without a name.
     contents: HashMap<u64, Arc<[u8]>>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) trait Host: Send {
     fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer;
 }
 
-/// What the host says to a frame.
+/// Answer of the host to a frame.
 pub(crate) enum Answer {
     /// These bytes.
     Bytes(Vec<u8>),

@@ -37,7 +37,7 @@ pub(crate) struct Budget {
     pub grace_fuel: u64,
 }
 
-/// What the guest is to do.
+/// One task of the guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn<'a> {
     /// What its runner is asked for, by the source that stands ready in its image.

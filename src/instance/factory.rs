@@ -35,7 +35,7 @@ pub(crate) struct Factory {
     pool: Arc<Pool>,
 }
 
-/// What holds for all of an interpreter's life.
+/// Settings for all of an interpreter's life.
 pub(crate) struct Options<'a> {
     pub image: &'a Image,
     pub workspace: &'a Workspace,
@@ -49,11 +49,11 @@ pub(crate) struct Options<'a> {
     pub quota: (u64, u64),
     /// How clocks and random numbers repeat themselves, where they do.
     pub deterministic: Option<&'a Deterministic>,
-    /// What it is to resume from, if it is kept between runs; it has yet to do so.
+    /// State to resume from, if it is kept between runs; it has yet to do so.
     pub kept: Option<&'a Kept>,
 }
 
-/// What one instance is given besides.
+/// Streams, stop switch and door of one instance.
 pub(crate) struct Setup {
     pub stdin: Arc<Input>,
     pub stdout: Arc<Sink>,

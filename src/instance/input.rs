@@ -9,7 +9,7 @@ use bytes::Bytes;
 use wasmtime_wasi::cli::{IsTerminal, StdinStream};
 use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
 
-/// What a guest reads from standard input.
+/// Standard input of a guest.
 #[derive(Debug, Default)]
 pub(crate) struct Input(Mutex<Bytes>);
 

@@ -1,4 +1,4 @@
-//! What an interpreter is between two runs: written down, and brought back to life.
+//! An interpreter between two runs: written down, and brought back to life.
 
 use std::collections::HashMap;
 use std::sync::Arc;

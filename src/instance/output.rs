@@ -33,7 +33,7 @@ pub(crate) struct Sink {
     control: Arc<Control>,
 }
 
-/// What a stream is in one run.
+/// A stream in one run.
 #[derive(Default)]
 struct Open {
     limit: usize,
@@ -41,7 +41,7 @@ struct Open {
     watcher: Option<Arc<dyn OutputWatcher>>,
 }
 
-/// What a stream received.
+/// Text that a stream received.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pub text: String,

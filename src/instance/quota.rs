@@ -10,7 +10,7 @@ use std::io;
 use crate::limits::{MAX_OPEN, MAX_PATH_BYTES, MAX_PATH_NAMES};
 use crate::workspace::Tree;
 
-/// What a run may still write.
+/// Account of what a run wrote, and may still write.
 #[derive(Debug)]
 pub(crate) struct Quota {
     roots: Vec<(i32, Tree)>,
@@ -26,7 +26,7 @@ pub(crate) struct Quota {
     touched: bool,
 }
 
-/// What the guest has open under one number.
+/// A file that the guest has open under one number.
 #[derive(Debug)]
 struct Opened {
     depth: Depth,

@@ -1,4 +1,4 @@
-//! What the host keeps for a guest.
+//! Host's data of one guest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::quota::Quota;
 use super::roots::MountPoint;
 use super::wasi;
 
-/// What the host keeps for a guest.
+/// Host's data of one guest.
 pub(crate) struct State {
     pub(super) wasi: WasiP1Ctx,
     pub(super) limiter: Limiter,
@@ -26,14 +26,14 @@ pub(crate) struct State {
     pub(super) control: Arc<Control>,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
-    /// What the guest knows of files, where that must be repeatable.
+    /// Inode numbers and times of files as the guest sees them, where they must be repeatable.
     pub(super) files: Option<wasi::Files>,
     /// The monotonic clock, unless it must be repeatable.
     pub(super) running: RunningClock,
 }
 
 impl State {
-    /// What the guest's clock says.
+    /// Time on the guest's clock.
     pub(super) fn now(&self, realtime: bool) -> Duration {
         match &self.clock {
             Some(clock) => clock.peek(realtime),

@@ -140,7 +140,7 @@ fn returned(transcript: &Transcript) -> Option<Failure> {
     }
 }
 
-/// What the runner says of the user's code.
+/// Failure of the user's code, as the runner tells it.
 fn of_status(status: &Status) -> Option<Failure> {
     let kind = match status.status {
         StatusKind::Ok => return None,

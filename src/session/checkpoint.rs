@@ -115,7 +115,7 @@ pub(super) struct Checkpoint {
     path: PathBuf,
 }
 
-/// What a checkpoint holds.
+/// Contents of a checkpoint.
 pub(super) struct Read {
     pub fixed: FixedSettings,
     pub past: Past,

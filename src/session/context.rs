@@ -1,4 +1,4 @@
-//! What a session works with, and what others can see of it without waiting for it.
+//! Surroundings of a session, and its status, which others see without waiting for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -37,13 +37,13 @@ pub(super) struct Context {
     pub status: SharedStatus,
 }
 
-/// What is seen of a session from outside.
+/// Status of a session, as others see it.
 pub(super) struct SharedStatus {
     in_memory: AtomicBool,
     /// The interpreter was lost and could not be brought back.
     failed: AtomicBool,
     closed: AtomicBool,
-    /// By what the run that is going on is told to stop.
+    /// Stop switch of the run that is going on.
     running: Mutex<Option<Arc<Control>>>,
     /// When the last run ended.
     used: Mutex<Instant>,
@@ -81,7 +81,7 @@ impl Context {
         too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
     }
 
-    /// What sorts the oldest first.
+    /// Sort key: oldest first.
     pub(super) fn age(&self) -> (Instant, &str) {
         (self.born, &self.id)
     }

@@ -1,4 +1,4 @@
-//! What a session consists of, and one run of it.
+//! Changing parts of a session, and one run of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -293,13 +293,13 @@ impl Core {
         }
     }
 
-    /// What a checkpoint of it holds; read from the disk if it is there.
+    /// A frozen copy for a checkpoint; read from the disk if it is there.
     pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
         let past = self.past(context).await?.clone();
         Ok(Frozen::of(context, past, self.execution, self.fuel))
     }
 
-    /// What a checkpoint of it holds; `None` when it is on the disk already.
+    /// A frozen copy for a checkpoint; `None` when it is on the disk already.
     pub(super) fn freeze_in_memory(&self, context: &Context) -> Option<Frozen> {
         match &self.residence {
             Residence::Memory(past) => {

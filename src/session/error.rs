@@ -1,4 +1,4 @@
-//! What can go wrong with a session besides its code.
+//! Errors of sessions and checkpoints.
 
 use std::fmt;
 use std::io;

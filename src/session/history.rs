@@ -1,4 +1,4 @@
-//! What a session did, and the states that it can go back to.
+//! History of a session: its runs, and the states that it can go back to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct HistoryEntry {
     pub fuel: u64,
 }
 
-/// What is kept of a run's code, in bytes.
+/// The most bytes of a run's code that are kept.
 const MAX_CODE: usize = 64 << 10;
 
 /// The runs that a session remembers, the latest last.

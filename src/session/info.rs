@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a session is doing.
+/// Activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionStatus {

@@ -1,4 +1,4 @@
-//! What a session is started with, and how far it may go.
+//! Options of a session: its beginning, and how far it may go.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -227,7 +227,7 @@ impl SessionOptions {
     }
 }
 
-/// What a run of a session asks for that only the session itself can have.
+/// Reasons against a run's request: it asks for what only the session itself can have.
 pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     let Request { limits, .. } = request;
     let other_image = matches!(&request.image, ImageChoice::Named(name) if name != image);
@@ -244,7 +244,7 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     asked.map(|(field, _)| Reason::new(field, ReasonKind::FixedForSession, message)).collect()
 }
 
-/// What holds for all of a session's life.
+/// Fixed settings of a session.
 #[derive(Clone, Debug)]
 pub(super) struct FixedSettings {
     pub mounts: Vec<Mount>,
@@ -256,7 +256,7 @@ pub(super) struct FixedSettings {
     pub history: HistoryBounds,
 }
 
-/// What a session's first run gets besides its code.
+/// Files and request of a session's initial code.
 pub(super) struct InitialRun {
     pub files: Vec<InputFile>,
     pub request: Request,

@@ -1,4 +1,4 @@
-//! What is in a guest's directories at one time, kept so that it can be placed into others.
+//! Contents of a guest's directories at one time, kept so that they can be put into others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -30,7 +30,7 @@ const SETTLES: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents(pub BTreeMap<String, Node>);
 
-/// What one path is.
+/// A path's file, directory or link.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Directory,
@@ -156,12 +156,12 @@ impl StoredFile {
     }
 }
 
-/// By what the files of one workspace are told from changed ones.
+/// Identities of the files of one workspace, by which changed ones are told.
 #[derive(Debug, Default)]
 pub(crate) struct Identities(BTreeMap<String, (u64, FileIdentity)>);
 
 impl Contents {
-    /// What is in `workspace` now. Files that `known` tells to be those of `before` are not read.
+    /// Contents of `workspace` now. Files that `known` tells to be those of `before` are not read.
     pub(crate) fn capture(
         workspace: &Workspace,
         before: &Self,

@@ -1,4 +1,4 @@
-//! What the user names on the host: code, files and mounts.
+//! Code, files and mounts that the user names on the host.
 
 use std::fs;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! What a guest may say to a terminal.
+//! Filter for what a guest says to a terminal.
 //!
 //! A terminal obeys escape sequences: they rename windows, set the clipboard, answer as if the
 //! user had typed. Untrusted code gets colours and the clearing of its line, and nothing else of

@@ -30,7 +30,7 @@ const SPIN: &str = "while True:\n    pass\n";
 /// Fuel after which it does.
 const SPINNING: u64 = 100_000_000;
 
-/// What the host saw: the memory before, and which words then changed.
+/// Observation of the guest's memory: as it was before, and which words then changed.
 #[derive(Default)]
 pub(super) struct Observation {
     last: Vec<u8>,

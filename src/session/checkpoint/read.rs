@@ -220,7 +220,7 @@ impl Room {
     }
 }
 
-/// What holds for the session, if this runtime allows it.
+/// Fixed settings of the session, if this runtime allows them.
 fn fixed(
     manifest: &Manifest,
     mounts: Vec<Mount>,
@@ -426,7 +426,7 @@ fn take(from: &mut impl Read, length: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// What the chunks hold, one after the other.
+/// Contents of the chunks, one after the other.
 struct Body<R> {
     from: R,
     /// Bytes that have yet to be taken from chunks.

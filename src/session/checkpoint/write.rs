@@ -113,7 +113,7 @@ impl Frozen {
     }
 }
 
-/// What the body holds, each thing once, whatever number of states share it.
+/// Body of a checkpoint: each thing once, whatever number of states share it.
 #[derive(Default)]
 struct Body<'a> {
     pages: u32,

@@ -132,7 +132,7 @@ fn salvage_id(text: &[u8]) -> Value {
     line.get("id").cloned().unwrap_or_default()
 }
 
-/// What is wrong with a line. Its own line is always the first, which would only mislead.
+/// Description of what is wrong with a line. Its own line is always the first, which would only mislead.
 fn describe(error: &serde_json::Error) -> String {
     let (text, column) = (error.to_string(), error.column());
     let text = match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {

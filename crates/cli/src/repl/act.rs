@@ -1,4 +1,4 @@
-//! What the commands of the prompt do.
+//! Commands of the prompt.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -76,7 +76,7 @@ fn candidates(words: &Words, before: &str) -> (usize, Vec<String>) {
     }
 }
 
-/// What the tab key does.
+/// Completion by the tab key.
 pub(super) struct Completion {
     words: Arc<Words>,
     files: FilenameCompleter,

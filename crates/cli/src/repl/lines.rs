@@ -16,7 +16,7 @@ use super::complete::{Completion, Words};
 /// Entries that the history keeps.
 const HISTORY: usize = 5_000;
 
-/// What the user did at the prompt.
+/// Input of the user at the prompt.
 #[derive(Debug)]
 pub(super) enum Entered {
     Text(String),
@@ -26,7 +26,7 @@ pub(super) enum Entered {
     End,
 }
 
-/// What is asked of the user.
+/// Question to the user.
 #[derive(Debug, Default)]
 pub(super) struct Ask {
     pub prompt: String,

@@ -1,4 +1,4 @@
-//! What the prompt says about runs.
+//! Messages of the prompt about runs.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the code prints, passed on as it comes.
+//! Output of the code, passed on as it comes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

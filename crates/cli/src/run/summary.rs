@@ -1,4 +1,4 @@
-//! What a run made, in a few lines beside its output.
+//! Summary of a run, in a few lines beside its output.
 
 use std::path::{Path, PathBuf};
 

@@ -27,6 +27,8 @@ mod bakery;
 mod blame;
 mod cache;
 pub mod doctor;
+#[cfg(test)]
+mod documents;
 mod error;
 mod guest;
 mod hex;
@@ -61,7 +63,7 @@ pub use error::Error;
 pub use guest::parse_frame;
 pub use images::{ImageInfo, Images};
 pub use instance::{InstanceError, OutputWatcher, Stream};
-pub use licenses::{License, licenses};
+pub use licenses::License;
 pub use module::{ArtifactError, CodeError, PassError, SplitError};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};

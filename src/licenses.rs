@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::cache::{Cache, CacheError};
+use crate::cache::CacheError;
 use crate::error::Error;
 use crate::module::{Artifact, ArtifactError};
-use crate::progress::Silent;
 
 /// One package inside the artifact.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -19,16 +18,8 @@ pub struct License {
     pub text: String,
 }
 
-/// Reads the licenses of everything in the artifact, sorted by package; the artifact is
-/// downloaded first if it is not in the cache yet.
-///
-/// # Errors
-///
-/// When the artifact cannot be had or read.
-pub fn licenses(cache: Option<PathBuf>) -> Result<Vec<License>, Error> {
-    let cache = Cache::open(cache)?;
-    let wheel = std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from);
-    let artifact = Artifact::ensure(&cache, wheel.as_deref(), &Silent)?;
+/// Reads the licenses of everything in the artifact, sorted by package.
+pub(crate) fn read(artifact: &Artifact) -> Result<Vec<License>, Error> {
     let read = |path: &PathBuf| {
         fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).map_err(|source| {
             Error::from(ArtifactError::from(CacheError::io("read", path)(source)))

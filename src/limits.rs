@@ -1,6 +1,6 @@
 //! Every fixed bound that a user may meet, in one place. What a request and a runtime can set has its
 //! defaults and ceilings where it is set (`api/policy.rs`, `session/options.rs`, `runtime.rs`). The
-//! documents state all of these numbers, and the tests below compare them.
+//! documents state all of these numbers, and `documents.rs` compares them.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::images::{ImageInfo, Images};
 use crate::instance::{Factory, OutputWatcher};
+use crate::licenses::{self, License};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
 use crate::progress::{Progress, Silent};
@@ -159,6 +160,24 @@ impl RuntimeBuilder {
         Ok(Images::new(Cache::find(self.cache.clone())?))
     }
 
+    /// Whose work the sandbox contains, and under which licenses, sorted by package. Sets up the
+    /// artifact if it is not in the cache, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be used, or the artifact cannot be had or read.
+    pub fn licenses(&self) -> Result<Vec<License>, Error> {
+        let cache = Cache::open(self.cache.clone())?;
+        licenses::read(&self.artifact(&cache)?)
+    }
+
+    fn artifact(&self, cache: &Cache) -> Result<Artifact, Error> {
+        let wheel = self.wheel.clone().or_else(|| {
+            std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from)
+        });
+        Ok(Artifact::ensure(cache, wheel.as_deref(), &*self.progress)?)
+    }
+
     /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few
     /// milliseconds otherwise) and makes the runtime. Images are made on first use.
     ///
@@ -167,11 +186,8 @@ impl RuntimeBuilder {
     /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
-        let cache = Cache::open(self.cache)?;
-        let wheel = self.wheel.or_else(|| {
-            std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from)
-        });
-        let artifact = Artifact::ensure(&cache, wheel.as_deref(), &*self.progress)?;
+        let cache = Cache::open(self.cache.clone())?;
+        let artifact = self.artifact(&cache)?;
         let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
         let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MAX_IDLE))?;
         let images = ImageStore::new(cache, artifact, self.strategy, self.progress);

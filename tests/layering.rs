@@ -37,6 +37,8 @@ const RANKS: &[&[&str]] = &[
     &["run", "licenses", "doctor"],
     &["images", "session"],
     &["runtime"],
+    // Compares documents with anything.
+    &["documents"],
 ];
 
 /// The files that may hold `unsafe`; each opens with the reason.

@@ -23,9 +23,9 @@ pub(super) struct Handle {
 }
 
 // SAFETY: the words belong to the instance that the handle is kept beside, and moves with; they
-// are only touched through `Handle::pull`, under its conditions.
+// are only touched through `pull` and `release`, under their conditions.
 unsafe impl Send for Handle {}
-// SAFETY: as above; `pull` is an atomic access.
+// SAFETY: as above; both are atomic accesses.
 unsafe impl Sync for Handle {}
 
 impl Handle {

@@ -1,11 +1,15 @@
 //! `belljar licenses`.
 
+use std::sync::Arc;
+
 use belljar::License;
 use serde_json::{Value, json};
 
 use super::args::{Global, LicensesArgs};
+use super::engine::configure;
 use super::exit::{Exit, Usage};
 use super::printer::{Printer, Tone};
+use super::progress::Bars;
 use super::text::{shorten, table};
 
 /// A longer first line of a license is shown in part.
@@ -15,9 +19,9 @@ const MAX_TITLE: usize = 60;
 pub(super) fn licenses(
     args: &LicensesArgs,
     global: &Global,
-    printer: &Printer,
+    printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
-    let mut all = belljar::licenses(global.cache.clone())?;
+    let mut all = configure(global, &Arc::new(Bars::new(printer))).licenses()?;
     if let Some(name) = &args.package {
         all.retain(|license| license.package.eq_ignore_ascii_case(name));
         if all.is_empty() {

@@ -76,9 +76,11 @@ fn a_wheel_that_is_not_the_one_is_a_mistake() {
         ("missing.whl", "error: cannot read the wheel missing.whl: No such file"),
         ("other.whl", "error: other.whl is not the pinned wheel: its SHA-256 is e3b0c44298fc1c14"),
     ] {
-        let args = ["-q", "--cache", "new", "--wheel", wheel, "run", "-c", "1"];
-        let ran = ran_in(folder.path(), &args).exits(2);
-        assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
-        assert!(ran.stderr.contains("\nhint: fetch it with "), "{}", ran.stderr);
+        for command in [&["run", "-c", "1"][..], &["licenses"]] {
+            let options = ["-q", "--cache", "new", "--wheel", wheel];
+            let ran = ran_in(folder.path(), &[&options, command].concat()).exits(2);
+            assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+            assert!(ran.stderr.contains("\nhint: fetch it with "), "{}", ran.stderr);
+        }
     }
 }

@@ -205,3 +205,26 @@ fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmt
         Poll::Pending => Err(wasmtime::format_err!("an instantiation waited for something")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instantiation_that_waits_is_an_error() {
+        assert_eq!(at_once(std::future::ready(Ok(7))).unwrap(), 7);
+        assert!(
+            at_once(std::future::ready(wasmtime::Result::<()>::Err(wasmtime::format_err!("no"))))
+                .is_err()
+        );
+        let mut polls = 0;
+        let waits = std::future::poll_fn(|context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            Poll::<wasmtime::Result<()>>::Pending
+        });
+        let error = at_once(waits).unwrap_err();
+        assert!(error.to_string().contains("waited"), "{error}");
+        assert_eq!(polls, 1);
+    }
+}

@@ -110,3 +110,61 @@ unsafe impl LinearMemory for ExceptionHeap {
         self.0.as_ptr().cast_mut()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Backing;
+    use std::io::Write;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    const PAGE: usize = 65_536;
+
+    fn slot() -> Option<Slot> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; PAGE]).unwrap();
+        Some(Slot::lasting(&Arc::new(Backing::new(file, 0, PAGE).unwrap())).unwrap())
+    }
+
+    fn ask(bytes: usize) -> Result<Box<dyn LinearMemory>, String> {
+        Creator.new_memory(MemoryType::new(1, None), bytes, None, None, 0)
+    }
+
+    #[test]
+    fn a_slot_is_had_within_its_instantiation_only() {
+        assert!(ask(PAGE).is_err());
+        Creator::provide(slot(), || {
+            assert_eq!(ask(PAGE).unwrap().byte_size(), PAGE);
+            assert!(ask(PAGE).is_err(), "two memories of one slot");
+        });
+        assert!(ask(PAGE).is_err());
+        Creator::provide(slot(), || ());
+        assert!(ask(PAGE).is_err(), "one that was not taken");
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            Creator::provide(slot(), || panic!("on purpose"));
+        }));
+        assert!(panicked.is_err() && ask(PAGE).is_err(), "one whose instantiation panicked");
+    }
+
+    #[test]
+    fn no_instantiation_takes_the_slot_of_another() {
+        Creator::provide(slot(), || {
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert!(ask(PAGE).is_err(), "on another thread"));
+            });
+            Creator::provide(None, || assert!(ask(PAGE).is_err(), "within this one"));
+            assert!(ask(PAGE).is_ok());
+        });
+    }
+
+    #[test]
+    fn more_than_a_slot_has_is_refused() {
+        Creator::provide(slot(), || assert!(ask(PAGE + 1).is_err()));
+        let huge = Some(Region::RESERVED + 1);
+        Creator::provide(slot(), || {
+            let memory = Creator.new_memory(MemoryType::new(1, None), PAGE, None, huge, 0);
+            assert!(memory.is_err());
+        });
+    }
+}

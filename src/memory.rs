@@ -23,6 +23,7 @@ pub(crate) use creator::Creator;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 pub(crate) use pool::{Pool, Slot};
 pub(crate) use process::Process;
+pub(crate) use sys::stacks;
 use sys::{Backing, Region};
 pub(crate) use tracker::Tracker;
 

@@ -49,6 +49,7 @@ const UNSAFE: &[&str] = &[
     "src/memory/sys/linux/pagemap.rs",
     "src/memory/sys/linux/process.rs",
     "src/memory/sys/linux/region.rs",
+    "src/memory/sys/linux/stacks.rs",
     "src/memory/sys/linux/watch.rs",
     "src/module/code.rs",
 ];

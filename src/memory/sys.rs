@@ -6,6 +6,7 @@
 //! * [`MAPS_IMAGES`]: whether [`Strategy::Map`](super::Strategy::Map) means something here;
 //! * [`Backing`] and [`Region`]: an image to map, and address space to map it in; [`Extent`]: leave
 //!   to map pages into one region;
+//! * [`stacks`]: where guests' stacks come from, if not from wasmtime;
 //! * [`watch`], [`written_pages`], [`private_pages`]: what was written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
 //!   [`PageStore`](super::PageStore);
@@ -18,6 +19,10 @@
 #[cfg(all(target_os = "linux", not(portable_memory)))]
 mod linux;
 #[cfg(any(not(target_os = "linux"), portable_memory, test))]
+#[cfg_attr(
+    all(target_os = "linux", not(portable_memory)),
+    allow(dead_code, reason = "unit tests look only at what both have in common")
+)]
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -27,6 +32,7 @@ use linux as system;
 #[cfg(any(not(target_os = "linux"), portable_memory))]
 use portable as system;
 
+pub(crate) use system::stacks;
 pub(super) use system::{
     Backing, Extent, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
     read_exact_at, release, watch, write_all_at, written_pages,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::{Config, Engine, OperatorCost};
 
 use super::PINS;
-use crate::memory::{Creator, Strategy};
+use crate::memory::{self, Creator, Strategy};
 
 /// Stack left for host functions, which run on the same stack as the guest.
 const HOST_STACK: usize = 1 << 20;
@@ -33,6 +33,9 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
         .gc_heap_may_move(true);
     if strategy.maps() {
         config.with_host_memory(Arc::new(Creator));
+        if let Some(stacks) = memory::stacks() {
+            config.with_host_stack(stacks);
+        }
     }
     Engine::new(&config)
 }

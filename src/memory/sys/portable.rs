@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 pub(in crate::memory) use files::{anonymous_file, read_exact_at, release, write_all_at};
 
+use wasmtime::StackCreator;
+
 use crate::memory::MemoryError;
 
 /// Images are copied.
@@ -88,6 +90,11 @@ impl Region {
         self.bytes.len()
     }
 
+    /// Bytes past the image.
+    pub(crate) fn grown(&self) -> usize {
+        self.bytes.len() - self.image.as_ref().map_or(0, |image| image.len())
+    }
+
     /// Whether this is `image`'s memory, as it was baked or after a reset.
     pub(crate) fn holds(&self, image: &Arc<Backing>) -> bool {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
@@ -150,6 +157,11 @@ impl Extent {
     ) -> Result<(), MemoryError> {
         match *self {}
     }
+}
+
+/// `None`: wasmtime makes its stacks itself.
+pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
+    None
 }
 
 /// Has the system note which pages of `range` are written; it cannot.

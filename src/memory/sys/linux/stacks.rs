@@ -1,0 +1,218 @@
+//! Stacks on which guests run, kept from one run to the next.
+//!
+//! wasmtime would map a stack for every sandbox and unmap it at the end, and unmapping interrupts
+//! every processor that runs a thread of this process.
+#![expect(
+    unsafe_code,
+    reason = "wasmtime's traits for host stacks are unsafe to implement"
+)]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+use wasmtime::{StackCreator, StackMemory};
+
+use crate::memory::MemoryError;
+
+/// Inaccessible bytes below a stack: a multiple of every page size.
+const GUARD: usize = 64 << 10;
+/// Bytes at its top that stay resident while a stack waits. A short run uses a third of them.
+const MAX_RESIDENT: usize = 64 << 10;
+/// Stacks that wait for their next sandbox.
+const MAX_IDLE: usize = 64;
+
+/// A source of stacks for wasmtime.
+pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
+    Some(Arc::new(Stacks::default()))
+}
+
+/// wasmtime's source of stacks. Each is zero when it is handed out.
+#[derive(Debug, Default)]
+struct Stacks {
+    idle: Arc<Mutex<Vec<Mapping>>>,
+}
+
+// SAFETY: the contract is that a stack is page-aligned, zero, at least as large as asked for, has
+// inaccessible memory below it, and is nobody else's. `Mapping` keeps the first four, and a mapping
+// is either in `idle` or in the one `Stack` that was made of it.
+unsafe impl StackCreator for Stacks {
+    fn new_stack(&self, size: usize, _zeroed: bool) -> wasmtime::Result<Box<dyn StackMemory>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle.pop_if(|mapping| mapping.size >= size);
+        drop(idle);
+        let mapping = kept.map_or_else(|| Mapping::new(size), Ok)?;
+        Ok(Box::new(Stack {
+            mapping: Some(mapping),
+            home: Arc::clone(&self.idle),
+        }))
+    }
+}
+
+/// The stack of one sandbox; it goes back when it is dropped.
+#[derive(Debug)]
+struct Stack {
+    /// `None` only while dropping.
+    mapping: Option<Mapping>,
+    home: Arc<Mutex<Vec<Mapping>>>,
+}
+
+impl Stack {
+    fn mapping(&self) -> &Mapping {
+        self.mapping.as_ref().expect("a stack has its mapping until it is dropped")
+    }
+}
+
+// SAFETY: the ranges are those of a mapping that lives as long as this value and does not move.
+unsafe impl StackMemory for Stack {
+    fn top(&self) -> *mut u8 {
+        self.mapping().top()
+    }
+
+    fn range(&self) -> Range<usize> {
+        let top = self.mapping().top() as usize;
+        top - self.mapping().size..top
+    }
+
+    fn guard_range(&self) -> Range<*mut u8> {
+        let base = self.mapping().base.as_ptr();
+        base..base.wrapping_add(GUARD)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let Some(mut mapping) = self.mapping.take() else {
+            return;
+        };
+        if mapping.clear().is_ok() {
+            let mut idle = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MAX_IDLE {
+                idle.push(mapping);
+            }
+        }
+    }
+}
+
+/// A guard, and a stack above it.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    /// Bytes above the guard: a multiple of its size.
+    size: usize,
+}
+
+// SAFETY: a mapping owns its memory; the pointer is shared with no other value but the sandbox that
+// runs on it.
+unsafe impl Send for Mapping {}
+// SAFETY: shared references hand out addresses only; whoever dereferences them argues for itself.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(size: usize) -> Result<Self, MemoryError> {
+        let failed = |e: rustix::io::Errno| MemoryError::new("map a stack")(e.into());
+        let too_large = || failed(rustix::io::Errno::NOMEM);
+        let size = size.max(1).checked_next_multiple_of(GUARD).ok_or_else(too_large)?;
+        let length = size.checked_add(GUARD).ok_or_else(too_large)?;
+        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        let base = unsafe {
+            mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(failed)?;
+        let base = NonNull::new(base.cast()).expect("a mapping is not at address zero");
+        let mapping = Self { base, size };
+        // SAFETY: the range is the upper part of the mapping just made, which nobody uses yet.
+        unsafe {
+            let above = base.add(GUARD).as_ptr().cast();
+            mm::mprotect(above, size, MprotectFlags::READ | MprotectFlags::WRITE)
+        }
+        .map_err(failed)?;
+        Ok(mapping)
+    }
+
+    fn top(&self) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(GUARD + self.size)
+    }
+
+    /// Makes all of it zero.
+    fn clear(&mut self) -> rustix::io::Result<()> {
+        let kept = self.size.min(MAX_RESIDENT);
+        // SAFETY: both ranges are in this mapping, above its guard, and no sandbox runs on it any
+        // more: `&mut self` is with the `Stack` that is being dropped.
+        unsafe {
+            let start = self.base.add(GUARD);
+            if self.size > kept {
+                // Costs nothing, and interrupts nobody, where nothing was used.
+                mm::madvise(start.as_ptr().cast(), self.size - kept, Advice::LinuxDontNeed)?;
+            }
+            start.add(self.size - kept).write_bytes(0, kept);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and no reference to it outlives the value.
+        let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), GUARD + self.size) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 1 << 20;
+
+    fn bytes(stack: &dyn StackMemory) -> &mut [u8] {
+        let range = stack.range();
+        // SAFETY: the range is mapped, and only this test uses it.
+        unsafe { std::slice::from_raw_parts_mut(range.start as *mut u8, range.len()) }
+    }
+
+    #[test]
+    fn a_stack_is_zero_however_much_of_it_was_used() {
+        let stacks = Stacks::default();
+        let mut tops = Vec::new();
+        for used in [SIZE, 100, MAX_RESIDENT, MAX_RESIDENT + 1, SIZE] {
+            let stack = stacks.new_stack(SIZE, false).unwrap();
+            let all = bytes(&*stack);
+            assert_eq!(all.len(), SIZE);
+            assert!(all.iter().all(|byte| *byte == 0));
+            all[SIZE - used..].fill(0xab);
+            tops.push(stack.top());
+        }
+        assert!(tops.iter().all(|top| *top == tops[0]), "one stack was enough");
+    }
+
+    #[test]
+    fn what_is_below_a_stack_is_inaccessible() {
+        let stacks = Stacks::default();
+        let stack = stacks.new_stack(SIZE, false).unwrap();
+        let guard = stack.guard_range();
+        assert_eq!(guard.end as usize, stack.range().start);
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line =
+            maps.lines().find(|line| line.starts_with(&format!("{:x}-", guard.start as usize)));
+        assert!(line.is_some_and(|line| line.contains("---p")), "{line:?}");
+    }
+
+    #[test]
+    fn stacks_that_are_in_use_are_different() {
+        let stacks = Stacks::default();
+        let all: Vec<_> =
+            (0..MAX_IDLE + 8).map(|_| stacks.new_stack(SIZE, false).unwrap()).collect();
+        let mut starts: Vec<_> = all.iter().map(|stack| stack.range().start).collect();
+        starts.sort_unstable();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= SIZE + GUARD));
+        drop(all);
+        assert_eq!(stacks.idle.lock().unwrap().len(), MAX_IDLE);
+    }
+}

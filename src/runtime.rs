@@ -189,7 +189,8 @@ impl RuntimeBuilder {
         let cache = Cache::open(self.cache.clone())?;
         let artifact = self.artifact(&cache)?;
         let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
-        let factory = Factory::new(code, artifact.clone(), self.concurrency.min(MAX_IDLE))?;
+        let factory =
+            Factory::new(code, artifact.clone(), self.concurrency.clamp(MIN_IDLE, MAX_IDLE))?;
         let images = ImageStore::new(cache, artifact, self.strategy, self.progress);
         let temp_dir = self.temp_dir.unwrap_or_else(std::env::temp_dir);
         let engine = Arc::new(Engine {
@@ -210,6 +211,8 @@ impl RuntimeBuilder {
 
 /// Idle memories that are kept for reuse, each of 1 to 16 MiB.
 const MAX_IDLE: usize = 16;
+/// As many are kept however few runs there are at once: one for each image, and one that is cleaned.
+const MIN_IDLE: usize = 4;
 
 impl Runtime {
     /// Starts building a runtime.

@@ -1,9 +1,12 @@
 //! Keeps regions between sandboxes, so that starting one maps nothing and faults in little.
 //!
-//! A region is put back to its image's state on a thread of the pool, after the outcome of its
-//! last run is on its way.
+//! A region comes back as its sandbox left it, and is put back to its image's state before the next
+//! one gets it. While a processor has nothing else to do, a thread of the pool does that, and the
+//! outcome of the run is on its way meanwhile. When all are busy, whoever gives the region back
+//! does: another thread would only take the processor from a run, and find the pages in no cache.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::sys::Extent;
 use super::{Backing, MemoryError, Process, Region};
@@ -20,30 +23,62 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Shared {
     idle: Mutex<Idle>,
-    /// Signals a used region, and the pool's end.
-    used: Condvar,
-    most_idle: usize,
+    /// Signals work for the pool's thread, and the pool's end.
+    work: Condvar,
+    max_idle: usize,
+    processors: usize,
 }
 
 #[derive(Debug, Default)]
 struct Idle {
-    /// As their images are.
+    /// As their images are; those that wait longest come first.
     clean: Vec<Region>,
     /// As their sandboxes left them.
     used: Vec<Region>,
-    /// Whether the thread that cleans has been started.
-    cleaning: bool,
+    /// How many regions sandboxes have.
+    lent: usize,
+    /// Sandboxes that will still end before the processors count as free.
+    pressure: u32,
+    /// The fewest clean regions since the thread last looked: nobody needed these.
+    fewest: usize,
+    thread: Thread,
     closed: bool,
+    /// Regions made so far.
+    #[cfg(test)]
+    made: usize,
 }
 
+/// What the pool's thread is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Thread {
+    /// It was never needed.
+    #[default]
+    None,
+    /// It works, or waits for work.
+    Started,
+    /// It waits until the regions over the bound have been there for long enough.
+    Timing,
+}
+
+/// Used regions that may wait for the pool's thread.
+const MAX_BEHIND: usize = 2;
+/// Bytes of grown memory that are not released by whoever gives a region back.
+const MAX_GROWN: usize = 4 << 20;
+/// How long a region over the bound stays, in case that as many are needed again.
+const SPARE_FOR: Duration = Duration::from_secs(1);
+/// Sandboxes after which processors that were all busy count as free, if they are.
+const PRESSURE: u32 = 8;
+
 impl Pool {
-    /// A pool that keeps at most `most_idle` regions. An idle region holds the 1 to 16 MiB that
-    /// its last sandbox wrote.
-    pub(crate) fn new(most_idle: usize) -> Arc<Self> {
+    /// A pool that keeps at most `max_idle` regions for good. Those over the bound are let go of
+    /// when they were not needed for a second. An idle region holds the 1 to 16 MiB that its last
+    /// sandboxes wrote.
+    pub(crate) fn new(max_idle: usize) -> Arc<Self> {
         let shared = Shared {
             idle: Mutex::default(),
-            used: Condvar::new(),
-            most_idle,
+            work: Condvar::new(),
+            max_idle,
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
         };
         Arc::new(Self {
             shared: Arc::new(shared),
@@ -51,15 +86,22 @@ impl Pool {
         })
     }
 
-    /// A slot with `image` in it: one that held it before, else another, else a new one.
+    /// A slot with `image` in it: one that held it before, else a new one, or another.
     pub(crate) fn acquire(self: &Arc<Self>, image: &Arc<Backing>) -> Result<Slot, MemoryError> {
-        let region = match self.shared.lock().take(image, self.shared.most_idle) {
+        let shared = &self.shared;
+        let taken = shared.lock().take(image, shared.max_idle, shared.processors);
+        // Counted as lent from here on.
+        let mut slot = Slot {
+            region: None,
+            pool: Some(Arc::clone(self)),
+        };
+        slot.region = Some(match taken {
             Taken::Clean(region) => region,
-            Taken::Used(mut region) if region.holds(image) => {
+            Taken::Used(mut region) => {
                 region.reset()?;
                 region
             }
-            Taken::Used(mut region) => {
+            Taken::Other(mut region) => {
                 region.map(image)?;
                 region
             }
@@ -68,32 +110,54 @@ impl Pool {
                 region.map(image)?;
                 region
             }
-        };
-        Ok(Slot {
-            region: Some(region),
-            pool: Some(Arc::clone(self)),
-        })
+        });
+        Ok(slot)
     }
 
-    fn give_back(&self, region: Region) {
+    /// Takes back the region of a sandbox that has ended.
+    fn give_back(&self, mut region: Region) {
         if !self.process.is_current() {
             return;
         }
         let mut idle = self.shared.lock();
-        if idle.clean.len() + idle.used.len() >= self.shared.most_idle {
+        idle.lent -= 1;
+        let is_free = idle.pressure == 0 && idle.used.len() < MAX_BEHIND;
+        if (is_free || region.grown() > MAX_GROWN) && self.start_thread(&mut idle) {
+            idle.used.push(region);
             drop(idle);
-            drop(region);
+            self.shared.work.notify_one();
             return;
         }
-        idle.used.push(region);
-        if !idle.cleaning {
+        drop(idle);
+        if region.reset().is_ok() {
+            let mut idle = self.shared.lock();
+            idle.clean.push(region);
+            let is_over = idle.clean.len() > self.shared.max_idle && idle.thread != Thread::Timing;
+            if is_over && self.start_thread(&mut idle) {
+                drop(idle);
+                self.shared.work.notify_one();
+            }
+        }
+    }
+
+    /// Counts a region as not lent any more that did not come back.
+    fn lost(&self) {
+        if !self.process.is_current() {
+            return;
+        }
+        self.shared.lock().lent -= 1;
+    }
+
+    /// Whether the pool has its thread, which is started when it is first needed.
+    fn start_thread(&self, idle: &mut Idle) -> bool {
+        if idle.thread == Thread::None {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("belljar-memory".into());
-            // Without a thread, used regions are cleaned when they are needed again.
-            idle.cleaning = thread.spawn(move || shared.clean()).is_ok();
+            if thread.spawn(move || shared.work()).is_ok() {
+                idle.thread = Thread::Started;
+            }
         }
-        drop(idle);
-        self.shared.used.notify_one();
+        idle.thread != Thread::None
     }
 }
 
@@ -103,7 +167,7 @@ impl Drop for Pool {
             return;
         }
         self.shared.lock().closed = true;
-        self.shared.used.notify_one();
+        self.shared.work.notify_one();
     }
 }
 
@@ -112,51 +176,99 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts used regions back to their images' state, until the pool is gone.
-    fn clean(&self) {
+    /// What the pool's thread does until the pool is gone: puts used regions back to their images'
+    /// state, and lets go of those that nobody needs.
+    fn work(&self) {
         let mut idle = self.lock();
+        let mut looked = None;
         while !idle.closed {
-            let Some(mut region) = idle.used.pop() else {
-                idle = self.used.wait(idle).unwrap_or_else(PoisonError::into_inner);
+            if let Some(mut region) = idle.used.pop() {
+                drop(idle);
+                let clean = region.reset().is_ok();
+                idle = self.lock();
+                if clean {
+                    idle.clean.push(region);
+                }
                 continue;
-            };
-            drop(idle);
-            let clean = region.reset().is_ok();
-            idle = self.lock();
-            if clean {
-                idle.clean.push(region);
             }
+            if idle.clean.len() <= self.max_idle {
+                looked = None;
+                idle = self.work.wait(idle).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let since = looked.get_or_insert_with(|| {
+                idle.fewest = idle.clean.len();
+                Instant::now()
+            });
+            let left = SPARE_FOR.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                let spare = idle.spare(self.max_idle);
+                looked = None;
+                drop(idle);
+                drop(spare);
+                idle = self.lock();
+                continue;
+            }
+            idle.thread = Thread::Timing;
+            (idle, _) = self.work.wait_timeout(idle, left).unwrap_or_else(PoisonError::into_inner);
+            idle.thread = Thread::Started;
         }
     }
 }
 
 enum Taken {
     Clean(Region),
+    /// It holds the image, and what a sandbox wrote.
     Used(Region),
+    /// It holds another image.
+    Other(Region),
     None,
 }
 
 impl Idle {
-    fn take(&mut self, image: &Arc<Backing>, most_idle: usize) -> Taken {
+    fn take(&mut self, image: &Arc<Backing>, max_idle: usize, processors: usize) -> Taken {
+        self.lent += 1;
+        self.pressure = if self.lent >= processors {
+            PRESSURE
+        } else {
+            self.pressure.saturating_sub(1)
+        };
+        let taken = self.find(image, max_idle);
+        self.fewest = self.fewest.min(self.clean.len());
+        #[cfg(test)]
+        if matches!(taken, Taken::None) {
+            self.made += 1;
+        }
+        taken
+    }
+
+    fn find(&mut self, image: &Arc<Backing>, max_idle: usize) -> Taken {
+        // The one that was used last is in the processor's caches.
         let holding = |regions: &[Region]| regions.iter().rposition(|r| r.holds(image));
         if let Some(index) = holding(&self.clean) {
-            return Taken::Clean(self.clean.swap_remove(index));
+            return Taken::Clean(self.clean.remove(index));
         }
         if let Some(index) = holding(&self.used) {
-            return Taken::Used(self.used.swap_remove(index));
+            return Taken::Used(self.used.remove(index));
         }
-        // None holds this image: rather than keep more, remap one that holds another.
-        if self.clean.len() + self.used.len() >= most_idle {
-            return self.clean.pop().or_else(|| self.used.pop()).map_or(Taken::None, Taken::Used);
+        // None holds this image: rather than keep more, remap the one that was not needed longest.
+        if self.clean.len() >= max_idle {
+            return Taken::Other(self.clean.remove(0));
         }
         Taken::None
+    }
+
+    /// Takes what is over the bound and was not needed since the last look, oldest first.
+    fn spare(&mut self, max_idle: usize) -> Vec<Region> {
+        let over = self.clean.len().saturating_sub(max_idle);
+        self.clean.drain(..over.min(self.fewest)).collect()
     }
 }
 
 /// One sandbox's memory; it goes back to its pool when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// `None` only while dropping.
+    /// `None` only while it is made or dropped.
     region: Option<Region>,
     /// `None` for a region that is not reused.
     pool: Option<Arc<Pool>>,
@@ -190,8 +302,108 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let (Some(region), Some(pool)) = (self.region.take(), &self.pool) {
-            pool.give_back(region);
+        let Some(pool) = &self.pool else {
+            return;
+        };
+        match self.region.take() {
+            Some(region) => pool.give_back(region),
+            None => pool.lost(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    const PAGE: usize = 4096;
+    const PAGES: usize = 50;
+
+    fn image(byte: u8) -> Arc<Backing> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![byte; PAGES * PAGE]).unwrap();
+        Arc::new(Backing::new(file, 0, PAGES * PAGE).unwrap())
+    }
+
+    /// What a sandbox does: it finds the image, and leaves a mess.
+    fn run(pool: &Arc<Pool>, image: &Arc<Backing>, byte: u8, number: usize) {
+        let mut slot = pool.acquire(image).unwrap();
+        let region = slot.region_mut();
+        assert!(region.bytes() == [byte; PAGES * PAGE]);
+        if number.is_multiple_of(3) {
+            region.grow((PAGES + 4) * PAGE).unwrap();
+            assert!(region.bytes()[PAGES * PAGE..] == [0; 4 * PAGE]);
+        }
+        let length = region.len() / PAGE;
+        for page in (number % 5..length).step_by(1 + number % 7) {
+            region.bytes()[page * PAGE + number % PAGE] ^= 0xff;
+        }
+    }
+
+    /// Waits for the pool's thread, and returns how many regions are idle.
+    fn settled(pool: &Pool, count: usize) -> usize {
+        for _ in 0..300 {
+            if pool.shared.lock().clean.len() == count {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let idle = pool.shared.lock();
+        assert!(idle.used.is_empty());
+        idle.clean.len()
+    }
+
+    #[test]
+    fn as_many_regions_are_made_as_are_used_at_once() {
+        const THREADS: usize = 6;
+        let pool = Pool::new(2);
+        let image = image(7);
+        let wave = || {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let (pool, image) = (&pool, &image);
+                    scope.spawn(move || (0..200).for_each(|n| run(pool, image, 7, n + thread)));
+                }
+            });
+        };
+        wave();
+        wave();
+        let made = pool.shared.lock().made;
+        // One more may be with the pool's thread.
+        assert!(made <= THREADS + 1, "{made} regions");
+        assert_eq!(pool.shared.lock().lent, 0);
+        // What nobody needs goes, down to the bound.
+        assert_eq!(settled(&pool, 2), 2);
+        assert_eq!(pool.shared.lock().made, made);
+    }
+
+    #[test]
+    fn a_sandbox_never_finds_what_another_left() {
+        let pool = Pool::new(3);
+        let images = [image(7), image(8), image(9), image(10)];
+        for number in 0..200 {
+            let which = number * number % 4;
+            run(&pool, &images[which], 7 + which as u8, number);
+        }
+        assert!(settled(&pool, 3) <= 4);
+    }
+
+    #[test]
+    fn regions_go_with_their_pool_and_their_slots() {
+        let pool = Pool::new(2);
+        let image = image(7);
+        let slots: Vec<_> = (0..4).map(|_| pool.acquire(&image).unwrap()).collect();
+        assert_eq!(Arc::strong_count(&image), 5);
+        drop(pool);
+        drop(slots);
+        // Its thread may be cleaning one.
+        for _ in 0..300 {
+            if Arc::strong_count(&image) == 1 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("a region outlives its pool");
     }
 }

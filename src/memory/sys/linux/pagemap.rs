@@ -22,11 +22,8 @@ const PROTECT_MATCHING: u64 = 1 << 0;
 /// Refuse to look at memory that is not watched.
 const CHECK_WATCHED: u64 = 1 << 1;
 
-/// Ranges that one scan can return. A run that wrote more scattered ranges than this is reset in
-/// the other way.
-const MAX_RANGES: usize = 8192;
-/// Bytes of which no scan finds more ranges than that.
-const PART: usize = 16 << 20;
+/// Ranges that the kernel is asked for at a time: as many as it gathers itself.
+const MAX_RANGES: usize = 512;
 
 /// The argument of the ioctl, as `linux/fs.h` lays it out (Linux 6.7 and later).
 #[repr(C)]
@@ -98,43 +95,60 @@ pub(in crate::memory) fn written_pages(
     protect: bool,
 ) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    let mut at = range.start;
-    while at < range.end {
-        let part = at..range.end.min(at + PART);
-        at = part.end;
-        let looking_for = ScanArguments {
-            flags: CHECK_WATCHED | if protect { PROTECT_MATCHING } else { 0 },
-            category_inverted: PAGE_IS_FILE | PAGE_IS_ZERO,
-            category_mask: PAGE_IS_FILE | PAGE_IS_ZERO | PAGE_IS_WRITTEN,
-            category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            ..ScanArguments::over(part)
-        };
-        scan(looking_for, &mut found)?;
-    }
+    let looking_for = ScanArguments {
+        flags: CHECK_WATCHED | if protect { PROTECT_MATCHING } else { 0 },
+        category_inverted: PAGE_IS_FILE | PAGE_IS_ZERO,
+        category_mask: PAGE_IS_FILE | PAGE_IS_ZERO | PAGE_IS_WRITTEN,
+        category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+        ..ScanArguments::over(range)
+    };
+    scan(looking_for, &mut found)?;
     Some(found)
 }
 
-/// Appends what one scan finds; `None` when it found more than fits, or could not be made.
+/// The address ranges within `range` that are not protected, of which all was once; with `protect`
+/// they are again. `range` is watched. `None` when this kernel cannot tell.
+///
+/// This asks for nothing but the protection, which is in the page table itself: for anything else
+/// the kernel looks at what describes each page, ten times as slowly.
+pub(super) fn unprotected_pages(range: Range<usize>, protect: bool) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    let looking_for = ScanArguments {
+        flags: CHECK_WATCHED | if protect { PROTECT_MATCHING } else { 0 },
+        category_mask: PAGE_IS_WRITTEN,
+        return_mask: PAGE_IS_WRITTEN,
+        ..ScanArguments::over(range)
+    };
+    scan(looking_for, &mut found)?;
+    Some(found)
+}
+
+/// Appends what is found; `None` when this kernel cannot look for it.
 fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<()> {
-    let mut ranges = Vec::with_capacity(MAX_RANGES);
-    arguments.ranges = ranges.spare_capacity_mut().as_mut_ptr() as u64;
-    // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
-    // `ranges_length` entries, for which `ranges` has room.
-    let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
-    // SAFETY: the kernel says that it wrote `count` entries, which is at most what was asked for.
-    unsafe { ranges.set_len(count.min(MAX_RANGES)) };
-    // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
-    // more ranges than its own buffer holds it keeps an address that was passed.)
-    if count >= MAX_RANGES {
-        return None;
-    }
-    for PageRange { start, end, .. } in ranges {
-        match found.last_mut() {
-            Some(last) if last.end == start as usize => last.end = end as usize,
-            _ => found.push(start as usize..end as usize),
+    let mut ranges: Vec<PageRange> = Vec::with_capacity(MAX_RANGES);
+    loop {
+        ranges.clear();
+        arguments.ranges = ranges.spare_capacity_mut().as_mut_ptr() as u64;
+        // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
+        // `ranges_length` entries, for which `ranges` has room.
+        let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
+        // SAFETY: the kernel says that it wrote `count` entries, at most what was asked for.
+        unsafe { ranges.set_len(count.min(MAX_RANGES)) };
+        for PageRange { start, end, .. } in &ranges {
+            match found.last_mut() {
+                Some(last) if last.end == *start as usize => last.end = *end as usize,
+                _ => found.push(*start as usize..*end as usize),
+            }
+        }
+        // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
+        // more ranges than its own buffer holds it keeps an address that was passed.)
+        match ranges.last() {
+            Some(last) if count >= MAX_RANGES && last.end < arguments.end => {
+                arguments.start = last.end;
+            }
+            _ => return Some(()),
         }
     }
-    Some(())
 }
 
 /// This process's page map, opened once; `None` where there is no `/proc`. One that was inherited
@@ -247,5 +261,85 @@ mod tests {
         }
         region.reset().unwrap();
         assert!((0..pages).all(|page| read(&region, page * PAGE) == 7));
+    }
+
+    /// Whether this kernel tells cheaply what was written.
+    fn is_watched(region: &Region) -> bool {
+        let base = region.base() as usize;
+        unprotected_pages(base..base + region.len(), false).is_some()
+    }
+
+    #[test]
+    fn every_reset_finds_what_was_written_since_the_last() {
+        let pages = 700;
+        let mut region = region_with(&vec![7; pages * PAGE]);
+        let mut random = 1_u64;
+        for round in 0..60 {
+            // Rarely so much that it is dropped rather than copied.
+            let count = if round % 20 == 19 {
+                pages
+            } else {
+                9 * round % 200
+            };
+            for _ in 0..count {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (random >> 33) as usize % (pages * PAGE);
+                read(&region, at / 2);
+                write(&mut region, at, round as u8);
+            }
+            region.reset().unwrap();
+            assert!(region.bytes().iter().all(|byte| *byte == 7), "round {round}");
+            assert!(round == 0 || is_watched(&region) == watch_works());
+        }
+    }
+
+    fn watch_works() -> bool {
+        let mut region = region_with(&[7; PAGE]);
+        write(&mut region, 0, 1);
+        let base = region.base() as usize;
+        super::super::watch(base..base + PAGE)
+    }
+
+    #[test]
+    fn what_is_not_written_any_more_is_protected_again() {
+        let pages = 2_000;
+        let mut region = region_with(&vec![7; pages * PAGE]);
+        let unprotected = |region: &Region| {
+            let base = region.base() as usize;
+            unprotected_pages(base..base + region.len(), false)
+                .map(|found| found.iter().map(ExactSizeIterator::len).sum::<usize>() / PAGE)
+        };
+        for page in 0..pages {
+            write(&mut region, page * PAGE, 1);
+        }
+        region.reset().unwrap();
+        if !is_watched(&region) {
+            return;
+        }
+        assert_eq!(unprotected(&region), Some(pages));
+        for _ in 0..20 {
+            write(&mut region, 5 * PAGE, 1);
+            region.reset().unwrap();
+            assert!(region.bytes().iter().all(|byte| *byte == 7));
+        }
+        assert_eq!(unprotected(&region), Some(1));
+    }
+
+    #[test]
+    fn another_image_is_watched_anew() {
+        let mut region = region_with(&vec![7; 64 * PAGE]);
+        for byte in 8..12 {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&vec![byte; 32 * PAGE]).unwrap();
+            let other = Arc::new(Backing::new(file, 0, 32 * PAGE).unwrap());
+            region.map(&other).unwrap();
+            for page in [1, 2, 30] {
+                for _ in 0..3 {
+                    write(&mut region, page * PAGE, 1);
+                    region.reset().unwrap();
+                    assert!(region.bytes().iter().all(|is| *is == byte));
+                }
+            }
+        }
     }
 }

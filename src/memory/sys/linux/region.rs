@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use super::pagemap;
-use crate::memory::MemoryError;
+use super::{pagemap, watch};
+use crate::memory::{HOST_PAGE, MemoryError};
 
 /// An image's bytes: a file, and a read-only view of it from which pages are put back.
 #[derive(Debug)]
@@ -126,6 +126,19 @@ pub(crate) struct Region {
     accessible: usize,
     /// `None` until the first image, and after a mapping that failed half-way.
     image: Option<Arc<Backing>>,
+    watch: Watch,
+    /// Resets in a row that found most of what is unprotected as it was.
+    quiet: u32,
+}
+
+/// Whether the kernel notes which pages of a region's image are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    NotYet,
+    /// What has been written is not protected, and all else is.
+    Yes,
+    /// It cannot, or may not.
+    Never,
 }
 
 impl Region {
@@ -139,6 +152,10 @@ impl Region {
     /// prints a DataFrame about 8. What a long one wrote is dropped, and faulted in again by
     /// whoever needs it.
     const KEEP_RESIDENT: usize = 16 << 20;
+    /// Bytes up to which everything unprotected is copied back, whether it was written or not.
+    const MAX_COPIED: usize = 2 << 20;
+    /// Resets that have to find most of what is unprotected as it was before it is protected again.
+    const QUIET_RESETS: u32 = 8;
 
     /// Reserves address space.
     pub(crate) fn reserve() -> Result<Self, MemoryError> {
@@ -146,6 +163,8 @@ impl Region {
             reservation: Arc::new(Reservation::new()?),
             accessible: 0,
             image: None,
+            watch: Watch::NotYet,
+            quiet: 0,
         })
     }
 
@@ -163,6 +182,11 @@ impl Region {
     /// Bytes that the guest can reach.
     pub(crate) fn len(&self) -> usize {
         self.accessible
+    }
+
+    /// Bytes past the image.
+    pub(crate) fn grown(&self) -> usize {
+        self.accessible - self.image.as_ref().map_or(0, |image| image.length)
     }
 
     /// Whether this is `image`'s memory, as it was baked or after a reset.
@@ -194,6 +218,8 @@ impl Region {
     /// Maps `image` over the start, replacing whatever was there.
     pub(crate) fn map(&mut self, image: &Arc<Backing>) -> Result<(), MemoryError> {
         self.image = None;
+        // A new mapping is not watched.
+        self.watch = Watch::NotYet;
         self.discard(0)?;
         assert!(image.length <= Self::CAPACITY);
         // SAFETY: the range lies in this reservation (asserted), which nothing else uses.
@@ -219,15 +245,55 @@ impl Region {
             return self.discard(0);
         };
         self.discard(image.length)?;
-        let base = self.reservation.base.as_ptr() as usize;
-        match pagemap::private_pages(base..base + image.length, Self::KEEP_RESIDENT) {
-            Some(ranges) => {
-                for range in ranges {
-                    self.copy_back(&image, range.start - base..range.end - base);
-                }
-                Ok(())
+        let Some(written) = self.written(image.length) else {
+            // What is dropped is as it was, but is not protected any more.
+            if self.watch == Watch::Yes {
+                self.watch = Watch::NotYet;
             }
-            None => self.drop_private_pages(image.length),
+            return self.drop_private_pages(image.length);
+        };
+        if self.watch == Watch::NotYet {
+            self.watch = self.begin_watching(image.length);
+        }
+        // After that, so that the next sandbox finds unprotected what the last one wrote.
+        self.copy_back(&image, &written);
+        Ok(())
+    }
+
+    /// The ranges of the image's part that may have been written; `None` when they are more than is
+    /// worth copying, or the kernel cannot tell.
+    fn written(&mut self, length: usize) -> Option<Vec<Range<usize>>> {
+        let base = self.reservation.base.as_ptr() as usize;
+        let all = base..base + length;
+        let mut written = match self.watch {
+            Watch::Yes => pagemap::unprotected_pages(all.clone(), false),
+            Watch::NotYet | Watch::Never => None,
+        };
+        if written.is_none() {
+            // Also in a child of the process that watched it.
+            if self.watch == Watch::Yes {
+                self.watch = Watch::NotYet;
+            }
+            written = pagemap::private_pages(all, Self::KEEP_RESIDENT);
+        }
+        let mut written = written?;
+        for range in &mut written {
+            *range = range.start - base..range.end - base;
+        }
+        (bytes(&written) <= Self::KEEP_RESIDENT).then_some(written)
+    }
+
+    /// Has the kernel protect the image's part, and note what is written to.
+    fn begin_watching(&self, length: usize) -> Watch {
+        let base = self.reservation.base.as_ptr() as usize;
+        let all = base..base + length;
+        if !watch(all.clone()) || !watch::protect(all.clone()) {
+            return Watch::Never;
+        }
+        // Kernels before 6.18 may take for written what is merely not there.
+        match pagemap::unprotected_pages(all, false) {
+            Some(none) if none.is_empty() => Watch::Yes,
+            _ => Watch::Never,
         }
     }
 
@@ -250,7 +316,31 @@ impl Region {
         Ok(())
     }
 
-    fn copy_back(&mut self, image: &Backing, range: Range<usize>) {
+    /// Puts the image's bytes into `written`.
+    fn copy_back(&mut self, image: &Backing, written: &[Range<usize>]) {
+        let all = bytes(written);
+        if all <= Self::MAX_COPIED || self.watch != Watch::Yes {
+            for range in written {
+                self.copy_range(image, range.clone());
+            }
+            return;
+        }
+        // A run that wrote a lot leaves a lot unprotected, of which the next ones write little.
+        let mut changed = 0;
+        for page in written.iter().flat_map(|range| range.clone().step_by(HOST_PAGE)) {
+            changed += self.copy_range_if_changed(image, page..page + HOST_PAGE);
+        }
+        self.quiet = if changed < all / 2 { self.quiet + 1 } else { 0 };
+        if self.quiet >= Self::QUIET_RESETS {
+            self.quiet = 0;
+            let base = self.reservation.base.as_ptr() as usize;
+            if pagemap::unprotected_pages(base..base + image.length, true).is_none() {
+                self.watch = Watch::NotYet;
+            }
+        }
+    }
+
+    fn copy_range(&mut self, image: &Backing, range: Range<usize>) {
         assert!(range.start <= range.end && range.end <= image.length);
         // SAFETY: both ranges are in bounds (asserted; the image is mapped over this region's
         // start) and belong to different mappings; no guest runs here, for `&mut self` is with
@@ -264,12 +354,39 @@ impl Region {
         }
     }
 
+    /// Returns how many bytes were copied: all of the range or none.
+    fn copy_range_if_changed(&mut self, image: &Backing, range: Range<usize>) -> usize {
+        assert!(range.start <= range.end && range.end <= image.length);
+        // SAFETY: both ranges are in bounds and readable (as in `copy_range`), and nothing writes
+        // to either while they are borrowed.
+        let (is, was) = unsafe {
+            (
+                std::slice::from_raw_parts(
+                    self.reservation.base.add(range.start).as_ptr(),
+                    range.len(),
+                ),
+                std::slice::from_raw_parts(image.view.add(range.start).as_ptr(), range.len()),
+            )
+        };
+        if is == was {
+            return 0;
+        }
+        let length = range.len();
+        self.copy_range(image, range);
+        length
+    }
+
     /// Drops every page that was written, so that the file's content shows again.
     fn drop_private_pages(&mut self, length: usize) -> Result<(), MemoryError> {
         // SAFETY: the range is this region's private mapping of an image file.
         unsafe { mm::madvise(self.reservation.base.as_ptr().cast(), length, Advice::LinuxDontNeed) }
             .map_err(|e| MemoryError::new("reset memory")(e.into()))
     }
+}
+
+/// How long `ranges` are together.
+fn bytes(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(ExactSizeIterator::len).sum()
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use wasmtime::{StackCreator, StackMemory};
 
-use crate::memory::MemoryError;
+use crate::memory::{MemoryError, Process};
 
 /// Inaccessible bytes below a stack: a multiple of every page size.
 const GUARD: usize = 64 << 10;
@@ -31,7 +31,29 @@ pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
 /// wasmtime's source of stacks. Each is zero when it is handed out.
 #[derive(Debug, Default)]
 struct Stacks {
-    idle: Arc<Mutex<Vec<Mapping>>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    idle: Mutex<Vec<Mapping>>,
+    /// In one that was forked from it a lock may never be given back.
+    process: Process,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            idle: Mutex::default(),
+            process: Process::current(),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<Mapping>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 // SAFETY: the contract is that a stack is page-aligned, zero, at least as large as asked for, has
@@ -39,13 +61,11 @@ struct Stacks {
 // is either in `idle` or in the one `Stack` that was made of it.
 unsafe impl StackCreator for Stacks {
     fn new_stack(&self, size: usize, _zeroed: bool) -> wasmtime::Result<Box<dyn StackMemory>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle.pop_if(|mapping| mapping.size >= size);
-        drop(idle);
+        let kept = self.shared.lock().pop_if(|mapping| mapping.size >= size);
         let mapping = kept.map_or_else(|| Mapping::new(size), Ok)?;
         Ok(Box::new(Stack {
             mapping: Some(mapping),
-            home: Arc::clone(&self.idle),
+            shared: Arc::clone(&self.shared),
         }))
     }
 }
@@ -55,7 +75,7 @@ unsafe impl StackCreator for Stacks {
 struct Stack {
     /// `None` only while dropping.
     mapping: Option<Mapping>,
-    home: Arc<Mutex<Vec<Mapping>>>,
+    shared: Arc<Shared>,
 }
 
 impl Stack {
@@ -86,8 +106,8 @@ impl Drop for Stack {
         let Some(mut mapping) = self.mapping.take() else {
             return;
         };
-        if mapping.clear().is_ok() {
-            let mut idle = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.shared.process.is_current() && mapping.clear().is_ok() {
+            let mut idle = self.shared.lock();
             if idle.len() < MAX_IDLE {
                 idle.push(mapping);
             }
@@ -213,6 +233,6 @@ mod tests {
         starts.sort_unstable();
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= SIZE + GUARD));
         drop(all);
-        assert_eq!(stacks.idle.lock().unwrap().len(), MAX_IDLE);
+        assert_eq!(stacks.shared.lock().len(), MAX_IDLE);
     }
 }

@@ -15,6 +15,7 @@ const API_VERSION: u64 = 0xaa;
 const WP_UNPOPULATED: u64 = 1 << 13;
 const WP_ASYNC: u64 = 1 << 15;
 const REGISTER_WRITE_PROTECTION: u64 = 1 << 1;
+const PROTECT: u64 = 1 << 0;
 
 /// The argument with which the interface is opened, as `linux/userfaultfd.h` lays it out.
 #[repr(C)]
@@ -31,6 +32,14 @@ struct Register {
     length: u64,
     mode: u64,
     ioctls: u64,
+}
+
+/// The argument that protects a range.
+#[repr(C)]
+struct WriteProtect {
+    start: u64,
+    length: u64,
+    mode: u64,
 }
 
 /// Watches `range`, page-aligned memory of this process, until it is unmapped. To watch it again
@@ -50,8 +59,25 @@ pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
     unsafe { ioctl::ioctl(watcher, ioctl::Updater::<REGISTER, _>::new(&mut argument)) }.is_ok()
 }
 
+/// Protects all of `range`, which is watched, also where there is nothing yet. Returns whether it
+/// could be done.
+pub(super) fn protect(range: Range<usize>) -> bool {
+    let Some(watcher) = watcher() else {
+        return false;
+    };
+    let mut argument = WriteProtect {
+        start: range.start as u64,
+        length: range.len() as u64,
+        mode: PROTECT,
+    };
+    // SAFETY: the opcode goes with the argument's layout. Asynchronous protection changes neither
+    // what is in memory nor who may access it.
+    unsafe { ioctl::ioctl(watcher, ioctl::Updater::<WRITE_PROTECT, _>::new(&mut argument)) }.is_ok()
+}
+
 const API: ioctl::Opcode = ioctl::opcode::read_write::<Api>(0xaa, 0x3f);
 const REGISTER: ioctl::Opcode = ioctl::opcode::read_write::<Register>(0xaa, 0x00);
+const WRITE_PROTECT: ioctl::Opcode = ioctl::opcode::read_write::<WriteProtect>(0xaa, 0x06);
 
 /// This process's watcher; `None` where the kernel has none or does not let us. One that was
 /// inherited watches the parent's memory.

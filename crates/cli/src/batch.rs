@@ -1,8 +1,10 @@
 //! `belljar batch`: JSON lines in, a line for each out.
 //!
-//! Memory stays bounded however long the input is: lines are read a few ahead, and in ordered
-//! mode no new run starts while too many outcomes wait for an earlier one.
+//! Each job takes a line, runs it, and takes the next, so that no thread has to be woken for a run.
+//! Memory stays bounded however long the input is: lines are read a few ahead, and no line is taken
+//! while too many answers wait to be written.
 
+mod answers;
 mod job;
 mod lines;
 mod order;
@@ -12,9 +14,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use belljar::Runtime;
-use indicatif::ProgressBar;
-use tokio::sync::mpsc::Receiver;
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::args::{BatchArgs, Global};
 use super::exit::Exit;
@@ -22,12 +23,13 @@ use super::interrupt::Interrupt;
 use super::printer::Printer;
 use super::progress::Bars;
 use super::{engine, text};
-use job::{Answer, Kind};
-use lines::Line;
+use answers::{Answers, Out};
+use job::Kind;
+use lines::Lines;
 use order::Order;
 
-/// Finished outcomes that may wait for an earlier one, for each run at once.
-const WAITING_PER_JOB: usize = 8;
+/// Answers that may wait to be written, for each run at once: in ordered mode for an earlier one.
+const MAX_WAITING_PER_JOB: usize = 8;
 
 /// Runs every line of the input.
 pub(super) fn batch(
@@ -45,99 +47,108 @@ pub(super) fn batch(
         .build()
         .context("cannot start threads")?;
     let bar = bars.batch(input.length);
-    let batch = Batch {
-        runtime,
-        jobs,
-        printer,
-        order: Order::new(!args.unordered, jobs * WAITING_PER_JOB),
-        tally: Tally::default(),
-        bar,
+    let out = Out {
+        printer: Arc::clone(printer),
+        order: Order::new(!args.unordered),
+        bar: bar.clone(),
     };
     let interrupt = Interrupt::watch();
-    let lines = lines::read_ahead(input, jobs)?;
-    let ended = reactor.block_on(batch.drive(lines, &interrupt));
+    let start = Instant::now();
+    let batch = Arc::new(Batch {
+        runtime,
+        lines: lines::read_ahead(input)?,
+        room: Arc::new(Semaphore::new(jobs * (1 + MAX_WAITING_PER_JOB))),
+    });
+    let ended = reactor.block_on(drive(batch, jobs, out, &interrupt));
     // An image that is being baked on another thread is not waited for.
     reactor.shutdown_background();
-    ended
+    bar.finish_and_clear();
+    let tally = match ended? {
+        Ended::Whole(tally) => tally,
+        Ended::Interrupted(exit) => return Ok(exit),
+    };
+    printer.note(&tally.describe(start));
+    Ok(if tally.refused == 0 {
+        Exit::Success
+    } else {
+        Exit::Found
+    })
 }
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A batch that is under way.
-struct Batch<'a> {
-    runtime: Runtime,
-    jobs: usize,
-    printer: &'a Printer,
-    order: Order<Answer>,
-    tally: Tally,
-    bar: ProgressBar,
+/// How a batch ended.
+enum Ended {
+    /// Every line was answered.
+    Whole(Tally),
+    Interrupted(Exit),
 }
 
-impl Batch<'_> {
-    async fn drive(
-        mut self,
-        mut lines: Receiver<Line>,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<Exit> {
-        let start = Instant::now();
-        let mut running = JoinSet::new();
-        let ended = tokio::select! {
+/// What the jobs share.
+struct Batch {
+    runtime: Runtime,
+    lines: Lines,
+    /// Lines that may be taken, of those whose answers are not written yet.
+    room: Arc<Semaphore>,
+}
+
+/// Runs all jobs to the end of the input.
+async fn drive(
+    batch: Arc<Batch>,
+    jobs: usize,
+    out: Out,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Ended> {
+    let (answers, mut writing) = out.start();
+    let mut running = JoinSet::new();
+    for _ in 0..jobs {
+        running.spawn(Arc::clone(&batch).work(answers.clone()));
+    }
+    drop(answers);
+    let ended = all_written(&mut running, &mut writing, interrupt).await;
+    // Waits until the workspaces of runs that nobody wants any more are removed.
+    running.shutdown().await;
+    if let Ok(Ended::Interrupted(_)) = ended {
+        // What is being written is written to its end.
+        let _ = writing.await;
+    }
+    ended
+}
+
+/// Waits until the last answer is written, or for a reason not to.
+async fn all_written(
+    running: &mut JoinSet<()>,
+    writing: &mut JoinHandle<anyhow::Result<Tally>>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Ended> {
+    loop {
+        tokio::select! {
             biased;
-            exit = interrupt.arrived() => Ok(Some(exit)),
-            done = self.answer_all(&mut lines, &mut running) => done.map(|()| None),
-        };
-        // Waits until the workspaces of runs that nobody wants any more are removed.
-        running.shutdown().await;
-        self.bar.finish_and_clear();
-        if let Some(exit) = ended? {
-            return Ok(exit);
-        }
-        self.printer.note(&self.tally.describe(start));
-        Ok(if self.tally.refused == 0 {
-            Exit::Success
-        } else {
-            Exit::Found
-        })
-    }
-
-    async fn answer_all(
-        &mut self,
-        lines: &mut Receiver<Line>,
-        running: &mut JoinSet<(u64, Answer)>,
-    ) -> anyhow::Result<()> {
-        let mut more = true;
-        let mut sequence = 0;
-        while more || !running.is_empty() {
-            let room = running.len() < self.jobs && self.order.has_room();
-            tokio::select! {
-                Some(done) = running.join_next() => {
-                    let (sequence, answer) = done.context("a run was lost")?;
-                    self.finish(sequence, answer)?;
-                }
-                line = lines.recv(), if more && room => match line {
-                    None => more = false,
-                    Some(line) => {
-                        let runtime = self.runtime.clone();
-                        running.spawn(async move { (sequence, job::answer(&runtime, line).await) });
-                        sequence += 1;
-                    }
-                },
+            exit = interrupt.arrived() => return Ok(Ended::Interrupted(exit)),
+            written = &mut *writing => {
+                return Ok(Ended::Whole(written.context("the answers were lost")??));
             }
+            Some(done) = running.join_next() => done.context("a run was lost")?,
         }
-        Ok(())
     }
+}
 
-    /// Writes every answer whose turn it is.
-    fn finish(&mut self, sequence: u64, answer: Answer) -> anyhow::Result<()> {
-        for answer in self.order.push(sequence, answer) {
-            self.tally.count(answer.kind);
-            self.bar.inc(answer.bytes_read);
-            self.bar.set_message(self.tally.to_string());
-            self.printer.text(&answer.line)?;
+impl Batch {
+    /// Takes lines and answers them, until there are none or nobody writes the answers.
+    async fn work(self: Arc<Self>, answers: Answers) {
+        while let Ok(room) = Arc::clone(&self.room).acquire_owned().await {
+            let Some((sequence, line)) = self.lines.next().await else {
+                return;
+            };
+            let answer = job::answer(&self.runtime, line).await;
+            if !answers.send(sequence, answer, room) {
+                return;
+            }
+            // Timers come before the next run.
+            tokio::task::yield_now().await;
         }
-        Ok(())
     }
 }
 

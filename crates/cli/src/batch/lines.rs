@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::Context;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::exit::Usage;
@@ -64,43 +65,86 @@ pub(super) fn open(path: &Path) -> Result<Input, Usage> {
     })
 }
 
-/// Reads at most `ahead` lines more than were taken.
-pub(super) fn read_ahead(input: Input, ahead: usize) -> anyhow::Result<Receiver<Line>> {
-    let (sender, receiver) = channel(ahead);
+/// Lines that are handed over at once, so that their reader is not woken for each.
+const MAX_TOGETHER: usize = 64;
+/// Bytes of lines after which no more are handed over at once.
+const MAX_BYTES_TOGETHER: usize = 64 << 10;
+
+/// Lines that are taken one by one, from any task.
+pub(super) struct Lines(Mutex<Waiting>);
+
+struct Waiting {
+    receiver: Receiver<Vec<Line>>,
+    /// Handed over, and not taken yet.
+    lines: std::vec::IntoIter<Line>,
+    taken: u64,
+}
+
+impl Lines {
+    /// The next line, and how many were taken before it; `None` at the end of the input.
+    pub(super) async fn next(&self) -> Option<(u64, Line)> {
+        let mut waiting = self.0.lock().await;
+        let line = loop {
+            if let Some(line) = waiting.lines.next() {
+                break line;
+            }
+            waiting.lines = waiting.receiver.recv().await?.into_iter();
+        };
+        let sequence = waiting.taken;
+        waiting.taken += 1;
+        Some((sequence, line))
+    }
+}
+
+/// Starts to read, a few lines further than were taken.
+pub(super) fn read_ahead(input: Input) -> anyhow::Result<Lines> {
+    let (sender, receiver) = channel(1);
     thread::Builder::new()
         .name("input".to_owned())
         .spawn(move || read(BufReader::with_capacity(1 << 16, input.reader), &sender))
         .context("cannot start a thread")?;
-    Ok(receiver)
+    Ok(Lines(Mutex::new(Waiting {
+        receiver,
+        lines: Vec::new().into_iter(),
+        taken: 0,
+    })))
 }
 
 /// Sends every line until the input or the interest in it ends.
-fn read(mut reader: impl BufRead, sender: &Sender<Line>) {
-    let mut bytes_read = 0;
+fn read<R: Read>(mut reader: BufReader<R>, sender: &Sender<Vec<Line>>) {
+    let (mut together, mut bytes, mut bytes_read) = (Vec::new(), 0, 0);
     for number in 1.. {
         let text = match next(&mut reader, LONGEST) {
-            Ok(None) => return,
+            Ok(None) => {
+                if !together.is_empty() {
+                    let _ = sender.blocking_send(together);
+                }
+                return;
+            }
             Ok(Some((text, length))) => {
                 bytes_read += length;
                 text
             }
             Err(error) => Err(error.into()),
         };
-        if matches!(&text, Ok(text) if text.trim_ascii().is_empty()) {
-            continue;
-        }
         let last = matches!(text, Err(Unread::Io(_)));
-        let bytes_read = std::mem::take(&mut bytes_read);
-        if sender
-            .blocking_send(Line {
+        if !matches!(&text, Ok(text) if text.trim_ascii().is_empty()) {
+            bytes += text.as_ref().map_or(0, Vec::len);
+            together.push(Line {
                 number,
                 text,
-                bytes_read,
-            })
-            .is_err()
-            || last
+                bytes_read: std::mem::take(&mut bytes_read),
+            });
+        }
+        // Reading on may wait for whoever writes the input.
+        let is_all = last || !reader.buffer().contains(&b'\n');
+        if (is_all || together.len() >= MAX_TOGETHER || bytes >= MAX_BYTES_TOGETHER)
+            && !together.is_empty()
         {
-            return;
+            bytes = 0;
+            if sender.blocking_send(std::mem::take(&mut together)).is_err() || last {
+                return;
+            }
         }
     }
 }
@@ -139,15 +183,29 @@ mod tests {
         assert_eq!(texts, [Some("ab\n".into()), None, Some("abc\n".into()), None]);
     }
 
+    fn handed_over(input: &'static [u8]) -> Vec<Vec<Line>> {
+        let (sender, mut receiver) = channel(999);
+        read(BufReader::new(input), &sender);
+        drop(sender);
+        std::iter::from_fn(|| receiver.blocking_recv()).collect()
+    }
+
     #[test]
     fn lines_are_counted_with_the_blank_ones() {
-        let (sender, mut receiver) = channel(9);
-        read("a\n\n \r\nb".as_bytes(), &sender);
-        drop(sender);
-        let mut seen = Vec::new();
-        while let Some(line) = receiver.blocking_recv() {
-            seen.push((line.number, line.text.unwrap(), line.bytes_read));
-        }
+        let lines = handed_over(b"a\n\n \r\nb").into_iter().flatten();
+        let seen: Vec<_> =
+            lines.map(|line| (line.number, line.text.unwrap(), line.bytes_read)).collect();
         assert_eq!(seen, [(1, b"a\n".to_vec(), 2), (4, b"b".to_vec(), 5)]);
+    }
+
+    #[test]
+    fn lines_that_are_there_are_handed_over_together() {
+        let short: &[u8] = b"a\n".repeat(MAX_TOGETHER + 2).leak();
+        let counts: Vec<_> = handed_over(short).iter().map(Vec::len).collect();
+        assert_eq!(counts.iter().sum::<usize>(), MAX_TOGETHER + 2);
+        assert_eq!(counts[0], MAX_TOGETHER);
+        let long: &[u8] = [vec![b'a'; MAX_BYTES_TOGETHER], vec![b'b'; 9]].join(&b'\n').leak();
+        let counts: Vec<_> = handed_over(long).iter().map(Vec::len).collect();
+        assert_eq!(counts, [1, 1]);
     }
 }

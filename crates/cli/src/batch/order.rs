@@ -6,25 +6,17 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Order<T> {
     ordered: bool,
-    max: usize,
     next: u64,
     waiting: BTreeMap<u64, T>,
 }
 
 impl<T> Order<T> {
-    /// An order that is full when `most` answers wait.
-    pub(super) fn new(ordered: bool, max: usize) -> Self {
+    pub(super) fn new(ordered: bool) -> Self {
         Self {
             ordered,
-            max,
             next: 0,
             waiting: BTreeMap::new(),
         }
-    }
-
-    /// Whether another question may be asked. The one that all wait for was asked before.
-    pub(super) fn has_room(&self) -> bool {
-        self.waiting.len() < self.max
     }
 
     /// Takes the answer to question `sequence`, and gives those whose turn it is.
@@ -48,17 +40,15 @@ mod tests {
 
     #[test]
     fn answers_come_in_the_order_of_the_questions() {
-        let mut order = Order::new(true, 2);
+        let mut order = Order::new(true);
         assert!(order.push(2, 'c').is_empty());
         assert!(order.push(1, 'b').is_empty());
-        assert!(!order.has_room());
         assert_eq!(order.push(0, 'a'), ['a', 'b', 'c']);
-        assert!(order.has_room());
     }
 
     #[test]
     fn without_an_order_they_come_at_once() {
-        let mut order = Order::new(false, 2);
+        let mut order = Order::new(false);
         assert_eq!(order.push(2, 'c'), ['c']);
         assert_eq!(order.push(0, 'a'), ['a']);
     }

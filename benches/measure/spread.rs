@@ -1,0 +1,59 @@
+//! What the benches of thousands of runs share: how long each took, and what they cost.
+
+use std::time::Duration;
+
+/// Runs a second on two processors.
+const MIN_RATE: f64 = 3_000.0;
+const MAX_CPU_TIME: Duration = Duration::from_micros(600);
+
+/// How long each of many runs took.
+pub struct Spread(Vec<Duration>);
+
+impl Spread {
+    pub fn new(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        Self(times)
+    }
+
+    fn at(&self, share: f64) -> Duration {
+        let index = (self.0.len() as f64 * share) as usize;
+        self.0.get(index.min(self.0.len() - 1)).copied().unwrap_or_default()
+    }
+
+    /// Prints what was measured of runs that took `elapsed` together, and `cpu` on all threads,
+    /// beside the budgets for two processors.
+    pub fn report(&self, name: &str, jobs: usize, elapsed: Duration, cpu: Duration) {
+        let count = self.0.len();
+        let rate = count as f64 / elapsed.as_secs_f64();
+        let (median, slow) = (self.at(0.5), self.at(0.99));
+        let mean = self.0.iter().sum::<Duration>() / count as u32;
+        let each = cpu / count as u32;
+        let kept = (jobs == 1 || rate >= MIN_RATE) && slow <= 2 * median && each <= MAX_CPU_TIME;
+        println!(
+            "PROMISE {name}: {rate:.0} runs/s, median {median:.0?}, mean {mean:.0?}, p99 {slow:.0?}, \
+             CPU time {each:.0?} of {count} runs, budget {MIN_RATE} runs/s with 2 \
+             jobs and more, p99 of 2 medians, CPU time {MAX_CPU_TIME:.0?}: {}",
+            if kept { "kept" } else { "MISSED" }
+        );
+    }
+}
+
+/// Whose processor time is meant, by the number of a field of `/proc/self/stat`.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "each bench looks at one of them")]
+pub enum Whose {
+    /// This process's.
+    Own = 14,
+    /// That of the children that it has waited for.
+    Children = 16,
+}
+
+/// Processor time so far, on all threads.
+pub fn cpu_time(whose: Whose) -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    // The name of the program, which is the second field, may have blanks in it.
+    let (_, fields) = text.rsplit_once(") ").expect("a name in parentheses");
+    let times = fields.split(' ').skip(whose as usize - 3).take(2);
+    // For user and system, in hundredths of a second.
+    times.map(|ticks| Duration::from_millis(10) * ticks.parse::<u32>().expect("a number")).sum()
+}

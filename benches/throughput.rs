@@ -1,0 +1,64 @@
+//! Thousands of short runs: how many a second, how long each takes, and what it costs.
+//!
+//! `cargo bench --bench throughput`, on a machine that does nothing else. The median alone would
+//! hide every third run: the mean, the slowest hundredth and the processor's time stand beside it.
+
+#[path = "measure/spread.rs"]
+mod spread;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar::{Request, Runtime};
+
+use spread::{Spread, Whose, cpu_time};
+
+const RUNS: u32 = 6_000;
+const WARM: u32 = 500;
+const JOBS: [usize; 4] = [1, 2, 8, 16];
+
+fn main() {
+    for jobs in JOBS {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(jobs.min(processors()))
+            .enable_all()
+            .build()
+            .expect("threads");
+        let runtime = Runtime::builder().concurrency(jobs).build().expect("a runtime");
+        runtime.prepare_image("data").expect("an image");
+        tokio.block_on(all(&runtime, jobs, WARM));
+        let (started, cpu) = (Instant::now(), cpu_time(Whose::Own));
+        let times = tokio.block_on(all(&runtime, jobs, RUNS));
+        let (elapsed, cpu) = (started.elapsed(), cpu_time(Whose::Own) - cpu);
+        Spread::new(times).report(&format!("Runtime::run, {jobs} jobs"), jobs, elapsed, cpu);
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Has `jobs` tasks make `runs` runs between them; how long each took.
+async fn all(runtime: &Runtime, jobs: usize, runs: u32) -> Vec<Duration> {
+    let left = Arc::new(AtomicU32::new(runs));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..jobs {
+        let (runtime, left) = (runtime.clone(), Arc::clone(&left));
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            while left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                let run = runtime.run(Request::new("print(1)").image("data")).await.expect("a run");
+                assert_eq!(run.outcome.stdout, "1\n");
+                times.push(Duration::from_secs_f64(run.outcome.usage.wall_ms / 1_000.0));
+                drop(run);
+                tokio::task::yield_now().await;
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}

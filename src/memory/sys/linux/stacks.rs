@@ -24,6 +24,7 @@ const MAX_RESIDENT: usize = 64 << 10;
 const MAX_IDLE: usize = 64;
 
 /// A source of stacks for wasmtime.
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
     Some(Arc::new(Stacks::default()))
 }
@@ -191,7 +192,7 @@ mod tests {
 
     const SIZE: usize = 1 << 20;
 
-    fn bytes(stack: &dyn StackMemory) -> &mut [u8] {
+    fn bytes(stack: &mut dyn StackMemory) -> &mut [u8] {
         let range = stack.range();
         // SAFETY: the range is mapped, and only this test uses it.
         unsafe { std::slice::from_raw_parts_mut(range.start as *mut u8, range.len()) }
@@ -202,8 +203,8 @@ mod tests {
         let stacks = Stacks::default();
         let mut tops = Vec::new();
         for used in [SIZE, 100, MAX_RESIDENT, MAX_RESIDENT + 1, SIZE] {
-            let stack = stacks.new_stack(SIZE, false).unwrap();
-            let all = bytes(&*stack);
+            let mut stack = stacks.new_stack(SIZE, false).unwrap();
+            let all = bytes(&mut *stack);
             assert_eq!(all.len(), SIZE);
             assert!(all.iter().all(|byte| *byte == 0));
             all[SIZE - used..].fill(0xab);

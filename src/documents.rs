@@ -159,7 +159,8 @@ fn numbers_of_their_own_modules() {
     says("docs/architecture.md", &format!("there is more than {resident} MiB of them"));
     let idle = number("src/runtime.rs", "MAX_IDLE");
     let least = number("src/runtime.rs", "MIN_IDLE");
-    let row = format!("| idle memories kept | {idle}, or as many as `concurrency`, at least {least};");
+    let row =
+        format!("| idle memories kept | {idle}, or as many as `concurrency`, at least {least};");
     says("docs/limits.md", &row);
     let stacks = number("src/memory/sys/linux/stacks.rs", "MAX_IDLE");
     let resident = number("src/memory/sys/linux/stacks.rs", "MAX_RESIDENT") >> 10;

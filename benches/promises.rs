@@ -51,7 +51,7 @@ fn sandboxes(c: &mut Criterion) {
         ("fresh science sandbox, LinearRegression", "science", REGRESSION, 20.0),
     ];
     for (name, image, code, budget) in cases {
-        runtime.prepare_image(image).expect("an image");
+        runtime.images().prepare(image).expect("an image");
         let request = Request::new(code).image(image).timeout(Duration::from_secs(30));
         promise(c, name, ms(budget), || {
             let request = request.clone();
@@ -67,7 +67,7 @@ fn sandboxes(c: &mut Criterion) {
 fn throughput(c: &mut Criterion) {
     const RUNS: u32 = 2_000;
     let runtime = Runtime::builder().queue(RUNS as usize).build().expect("a runtime");
-    runtime.prepare_image("data").expect("an image");
+    runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let name = "2,000 runs of print(1), data, all at once";
     promise(c, name, Duration::from_secs(1), || {
@@ -91,7 +91,7 @@ fn idle_memory(_: &mut Criterion) {
     const ALIVE: usize = 1_000;
     let tokio = Tokio::new().expect("threads");
     let runtime = Runtime::builder().concurrency(ALIVE).build().expect("a runtime");
-    runtime.prepare_image("data").expect("an image");
+    runtime.images().prepare("data").expect("an image");
     let started = Arc::new(tokio::sync::Semaphore::new(0));
     let before = resident_kib();
     let after = tokio.block_on(async {
@@ -101,8 +101,9 @@ fn idle_memory(_: &mut Criterion) {
             runs.spawn(async move {
                 let request = Request::new("print('up'); import time; time.sleep(600)")
                     .image("data")
-                    .timeout(Duration::from_mins(15));
-                let _ = runtime.run_watched(request, Arc::new(Started(started))).await;
+                    .timeout(Duration::from_mins(15))
+                    .watch(Arc::new(Started(started)));
+                let _ = runtime.run(request).await;
             });
         }
         let _all = started.acquire_many(ALIVE as u32).await.expect("an open semaphore");
@@ -134,8 +135,8 @@ fn baking(_: &mut Criterion) {
         return;
     };
     let runtime = Runtime::builder().cache(cache.path()).build().expect("a runtime");
-    runtime.prepare_image("core").expect("an image");
-    let time = timed(|| runtime.prepare_image("data").expect("an image"));
+    runtime.images().prepare("core").expect("an image");
+    let time = timed(|| runtime.images().prepare("data").expect("an image"));
     let verdict = if time <= Duration::from_secs(8) {
         "kept"
     } else {

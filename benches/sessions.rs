@@ -40,7 +40,7 @@ fn alone(outcome: &Outcome) -> Duration {
 
 fn one_session(c: &mut Criterion) {
     let runtime = Runtime::builder().build().expect("a runtime");
-    runtime.prepare_image("data").expect("an image");
+    runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let session = tokio.block_on(loaded(&runtime));
     promise(c, "session: run of x = 1, without what follows it", ms(0.3), || {
@@ -139,14 +139,12 @@ fn mib(bytes: u64) -> f64 {
 fn many(_: &mut Criterion) {
     const ALIVE: usize = 1_000;
     const SUSPENDED: usize = 10_000;
-    let bounds = SessionBounds {
-        max: ALIVE + SUSPENDED,
-        max_awake: 2 * ALIVE,
-        suspend_after: Duration::from_hours(1),
-        ..SessionBounds::default()
-    };
+    let bounds = SessionBounds::default()
+        .max(ALIVE + SUSPENDED)
+        .max_awake(2 * ALIVE)
+        .suspend_after(Duration::from_hours(1));
     let runtime = Runtime::builder().sessions(bounds).build().expect("a runtime");
-    runtime.prepare_image("data").expect("an image");
+    runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let used = || resident_kib() + shared_kib();
     let before = used();

@@ -36,8 +36,9 @@ async fn main() -> Result<(), Error> {
     let request = Request::new(ANALYSIS)
         .file("readings.csv", READINGS)
         .timeout(Duration::from_secs(10))
-        .memory_mib(128);
-    let run = runtime.run_watched(request, Arc::new(Live)).await?;
+        .memory_mib(128)
+        .watch(Arc::new(Live));
+    let run = runtime.run(request).await?;
     println!("result: {}", run.outcome.result);
     for plot in &run.outcome.plots {
         println!("{}: {} bytes", plot.path, run.read(&plot.path)?.len());

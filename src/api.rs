@@ -6,3 +6,5 @@ pub(crate) mod outcome;
 pub(crate) mod policy;
 pub(crate) mod refusal;
 pub(crate) mod request;
+pub(crate) mod setters;
+pub(crate) mod watch;

@@ -116,6 +116,8 @@ codes! {
     WorkspaceCopies = "workspace.copies", Caller;
 
     SessionNotFound = "session.not_found", Caller;
+    SessionId = "session.id", Caller;
+    SessionIdTaken = "session.id_taken", Caller;
     SessionTooMany = "session.too_many", Machine;
     SessionInitialCode = "session.initial_code", Guest;
     SessionNoState = "session.no_state", Caller;

@@ -12,6 +12,7 @@ use crate::module::{Artifact, PINS, code_file};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// What it is.
     pub what: String,
@@ -26,6 +27,7 @@ pub struct Finding {
 /// The state of a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum State {
     /// There and whole.
     Good,

@@ -125,7 +125,9 @@ impl Error {
                 Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
             }
             Self::Forked => Some("build a Runtime of its own in the child, after the fork".into()),
-            Self::NotBlocking => Some("await Runtime::run instead of calling run_blocking".into()),
+            Self::NotBlocking => {
+                Some("await the methods of Runtime instead of Runtime::blocking".into())
+            }
         }
     }
 }

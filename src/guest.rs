@@ -373,8 +373,7 @@ impl Transcript {
 }
 
 /// Feeds one frame to a new transcript: the entry for fuzzing.
-#[doc(hidden)]
-pub fn parse_frame(frame: &[u8]) -> bool {
+pub(crate) fn parse_frame(frame: &[u8]) -> bool {
     match frame.split_first() {
         Some((opcode, payload)) => {
             Transcript::default().note(*opcode, payload, 1 << 20) == Noted::Kept

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use format::{InterruptAddresses, Manifest, Reserved};
+pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 
 use crate::blame::{Code, Coded};
 use crate::cache::{CacheError, create_sealed, seal};
@@ -139,11 +139,9 @@ pub(crate) fn verify(path: &Path) -> Result<(), ImageError> {
     format::check_memory(file, &head, path)
 }
 
-/// Checks the head of an image: the entry for fuzzing.
-#[doc(hidden)]
-pub fn check_head(bytes: &[u8]) -> Result<Manifest, ImageError> {
-    let head = format::read_head(bytes, bytes.len() as u64, Path::new("(bytes)"))?;
-    Ok(head.manifest)
+/// Checks the head of an image, of which `path` is the name in errors.
+pub(crate) fn check_head(bytes: &[u8], path: &Path) -> Result<(), ImageError> {
+    format::read_head(bytes, bytes.len() as u64, path).map(drop)
 }
 
 fn open(path: &Path) -> Result<(File, format::Head), ImageError> {

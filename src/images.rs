@@ -1,34 +1,49 @@
-//! The images of a cache, as they are listed, without an engine that could run them.
+//! Images: listed, removed, and made.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::bakery::{Shelf, StoredImage};
 use crate::cache::Cache;
 use crate::doctor::file_size;
 use crate::error::Error;
-use crate::image::Manifest;
+use crate::shared::Engine;
 
 /// An image, as it is listed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ImageInfo {
-    /// What is in it; `None` when it has yet to be made.
-    pub manifest: Option<Manifest>,
     /// Its name.
     pub name: String,
     /// Its file.
     pub path: PathBuf,
-    /// Its memory, in bytes.
-    pub memory_bytes: u64,
-    /// What its file takes on the disk, in bytes.
-    pub disk_bytes: u64,
     /// Whether it comes with belljar.
     pub built_in: bool,
-    /// Whether it is there and usable.
-    pub ready: bool,
+    /// What is in it; `None` when it has yet to be made.
+    pub contents: Option<ImageContents>,
+    /// What its file takes on the disk, in bytes.
+    pub disk_bytes: u64,
 }
 
-/// The images in a cache, looked at and removed without setting up an engine; see
-/// [`RuntimeBuilder::images`](crate::RuntimeBuilder::images).
+/// What is in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageContents {
+    /// One sentence for people.
+    pub description: String,
+    /// The image it was made from.
+    pub base: Option<String>,
+    /// Modules imported in it, by the names a program would import.
+    pub imports: Vec<String>,
+    /// Packages added to it, as `name==version`.
+    pub packages: Vec<String>,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// The images in a cache: those of a [`Runtime`](crate::Runtime::images), or, without setting up
+/// an engine before one is to be made, those of a
+/// [`RuntimeBuilder`](crate::RuntimeBuilder::images). Every method blocks.
 ///
 /// ```no_run
 /// for image in belljar::Runtime::builder().images()?.list()? {
@@ -36,15 +51,32 @@ pub struct ImageInfo {
 /// }
 /// # Ok::<(), belljar::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Images {
-    shelf: Shelf,
+    origin: Origin,
 }
 
+/// Where images are made.
+#[derive(Clone)]
+enum Origin {
+    Engine(Arc<Engine>),
+    /// Nowhere yet.
+    Cache(Shelf, Arc<Setup>),
+}
+
+/// Sets an engine up.
+type Setup = dyn Fn() -> Result<Arc<Engine>, Error> + Send + Sync;
+
 impl Images {
-    pub(crate) fn new(cache: Cache) -> Self {
+    pub(crate) fn of(engine: Arc<Engine>) -> Self {
         Self {
-            shelf: Shelf::new(cache),
+            origin: Origin::Engine(engine),
+        }
+    }
+
+    pub(crate) fn before(cache: Cache, set_up: Arc<Setup>) -> Self {
+        Self {
+            origin: Origin::Cache(Shelf::new(cache), set_up),
         }
     }
 
@@ -54,7 +86,11 @@ impl Images {
     ///
     /// When the cache cannot be read.
     pub fn list(&self) -> Result<Vec<ImageInfo>, Error> {
-        Ok(self.shelf.list()?.into_iter().map(ImageInfo::from).collect())
+        let stored = match &self.origin {
+            Origin::Engine(_) => self.engine()?.images.list()?,
+            Origin::Cache(shelf, _) => shelf.list()?,
+        };
+        Ok(stored.into_iter().map(ImageInfo::of).collect())
     }
 
     /// One of them.
@@ -63,28 +99,70 @@ impl Images {
     ///
     /// When there is no such image.
     pub fn get(&self, name: &str) -> Result<ImageInfo, Error> {
-        Ok(self.shelf.stored(name)?.into())
+        let stored = match &self.origin {
+            Origin::Engine(_) => self.engine()?.images.stored(name)?,
+            Origin::Cache(shelf, _) => shelf.stored(name)?,
+        };
+        Ok(ImageInfo::of(stored))
     }
 
-    /// Removes one from the cache. A built-in one is made again when it is needed, and a runtime
-    /// that has loaded it goes on with it.
+    /// Removes one from the cache. A built-in one is made again when it is needed, and another
+    /// runtime that has loaded it goes on with it.
     ///
     /// # Errors
     ///
     /// When there is no such image, or its files cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
-        Ok(self.shelf.remove(name)?)
+        match &self.origin {
+            Origin::Engine(_) => self.engine()?.images.remove(name)?,
+            Origin::Cache(shelf, _) => shelf.remove(name)?,
+        }
+        Ok(())
+    }
+
+    /// Loads one, making it first if need be, so that no run has to.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such image, or it cannot be made.
+    pub fn prepare(&self, name: &str) -> Result<(), Error> {
+        let engine = self.engine()?;
+        engine.images.ensure(&engine.factory, name)?;
+        Ok(())
+    }
+
+    /// Makes one from a recipe file, again if it was there already.
+    ///
+    /// # Errors
+    ///
+    /// When the recipe is not valid, its packages cannot be had, or its code fails.
+    pub fn build(&self, recipe: &Path) -> Result<ImageInfo, Error> {
+        let engine = self.engine()?;
+        Ok(ImageInfo::of(engine.images.build(&engine.factory, recipe)?))
+    }
+
+    fn engine(&self) -> Result<Arc<Engine>, Error> {
+        match &self.origin {
+            Origin::Engine(engine) => {
+                engine.check_process()?;
+                Ok(Arc::clone(engine))
+            }
+            Origin::Cache(_, set_up) => set_up(),
+        }
     }
 }
 
-impl From<StoredImage> for ImageInfo {
-    fn from(stored: StoredImage) -> Self {
-        let (manifest, memory_bytes) = stored.head.unzip();
+impl ImageInfo {
+    fn of(stored: StoredImage) -> Self {
         Self {
-            ready: manifest.is_some(),
-            manifest,
+            contents: stored.head.map(|(manifest, memory_bytes)| ImageContents {
+                description: manifest.description,
+                base: manifest.base,
+                imports: manifest.imports,
+                packages: manifest.packages,
+                memory_bytes,
+            }),
             name: stored.name,
-            memory_bytes: memory_bytes.unwrap_or(0),
             disk_bytes: file_size(&stored.path),
             path: stored.path,
             built_in: stored.built_in,

@@ -31,11 +31,11 @@ pub(crate) use factory::{Factory, Options, Setup};
 pub(crate) use input::Input;
 pub(crate) use keep::Kept;
 pub(crate) use output::{Output, Sink};
-pub use output::{OutputWatcher, Stream};
 pub(crate) use roots::WORKSPACE_PATH;
 
 use self::state::State;
 use crate::blame::{self, Coded};
+use crate::cause::Cause;
 use crate::hint::Hint;
 use crate::image::{Image, InterruptAddresses};
 use crate::memory::{MemoryError, Source, Tracker};
@@ -47,14 +47,14 @@ use crate::module::{PAGE, STACK_POINTER};
 pub enum InstanceError {
     /// wasmtime refused to make the instance.
     #[error("cannot start a sandbox")]
-    Start(#[source] wasmtime::Error),
+    Start(#[source] Cause),
     /// A directory that the guest should see cannot be opened.
     #[error("cannot open {path} for a sandbox", path = path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
         /// Why.
-        source: wasmtime::Error,
+        source: Cause,
     },
     /// A file that the interpreter had open cannot be opened again.
     #[error("cannot open {path} again, which the interpreter had open")]
@@ -64,10 +64,16 @@ pub enum InstanceError {
     },
     /// What it is to do cannot be written down.
     #[error("cannot write down what a sandbox is to do")]
-    Order(#[source] serde_json::Error),
+    Order(#[source] Cause),
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+}
+
+impl InstanceError {
+    pub(crate) fn start(error: wasmtime::Error) -> Self {
+        Self::Start(Cause::new(error))
+    }
 }
 
 impl Coded for InstanceError {

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
+use crate::api::watch::{OutputWatcher, Stream};
+use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
     Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options, Output,
-    OutputWatcher, SeededBytes, Setup, Sink, SteppingClock, Stream, Turn,
+    SeededBytes, Setup, Sink, SteppingClock, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
 
@@ -39,18 +41,13 @@ pub(crate) struct Task<'a> {
 
 impl Task<'_> {
     /// Task of a plan.
-    pub(crate) fn of(
-        plan: &Plan,
-        order: RunOrder,
-        watcher: Option<Arc<dyn OutputWatcher>>,
-        started: Instant,
-    ) -> Self {
+    pub(crate) fn of(plan: &Plan, order: RunOrder, started: Instant) -> Self {
         Self {
             order,
             turn: Turn::Run,
             stdin: plan.request.stdin.clone(),
             output: plan.bounds.output,
-            watcher,
+            watcher: plan.request.watcher.as_ref().map(|watcher| Arc::clone(&watcher.0)),
             budget: Budget {
                 deadline: started + plan.bounds.timeout,
                 fuel: plan.bounds.fuel,
@@ -104,7 +101,7 @@ impl Interpreter {
         if self.has_packages {
             order = order.with_packages("/packages");
         }
-        self.host.order(&order).map_err(InstanceError::Order)?;
+        self.host.order(&order).map_err(|e| InstanceError::Order(Cause::new(e)))?;
         self.stdin.replace(task.stdin);
         let clock_before = self.instance.repeatable_clock().map(SteppingClock::elapsed);
         tracing::debug!(budget = ?task.budget, "a run begins");

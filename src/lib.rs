@@ -25,47 +25,63 @@
 mod api;
 mod bakery;
 mod blame;
+pub mod blocking;
 mod cache;
+mod cause;
 pub mod doctor;
 #[cfg(test)]
 mod documents;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guest;
 mod hex;
 mod hint;
-pub mod image;
+mod image;
 mod images;
 mod instance;
 mod interpreter;
 mod licenses;
 mod limits;
-pub mod memory;
+mod memory;
 mod module;
 mod parallel;
 pub mod progress;
+mod reactor;
 mod run;
 mod runtime;
 mod session;
 mod shared;
 mod workspace;
 
-pub use api::json::*;
-pub use api::outcome::*;
+pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};
+pub use api::outcome::{
+    DataFrameEntry, ErrorDetail, ErrorKind, FileEntry, Outcome, PlotEntry, SCHEMA_VERSION,
+    SessionReport, Table, Truncated, Usage, Violation,
+};
 pub use api::policy::Bounds;
 pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
-pub use api::request::*;
+pub use api::request::{
+    Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
+    Policy, Request, Rules,
+};
+pub use api::watch::{OutputWatcher, Stream, Watcher};
 pub use bakery::{BakeError, RecipeError};
 pub use blame::Blame;
 pub use cache::CacheError;
 pub use cache::pip::PipError;
+pub use cause::Cause;
 pub use error::Error;
-#[doc(hidden)]
-pub use guest::parse_frame;
-pub use images::{ImageInfo, Images};
-pub use instance::{InstanceError, OutputWatcher, Stream};
+pub use image::ImageError;
+pub use images::{ImageContents, ImageInfo, Images};
+pub use instance::InstanceError;
 pub use licenses::License;
-pub use module::{ArtifactError, CodeError, PassError, SplitError};
+pub use memory::{MemoryError, Strategy};
+pub use module::{ArtifactError, CodeError};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
-pub use session::*;
+pub use session::{
+    FileAction, HistoryBounds, HistoryEntry, RestoreOptions, Session, SessionBounds, SessionError,
+    SessionInfo, SessionLimits, SessionOptions, SessionStatus, Sessions,
+};
 pub use workspace::WorkspaceError;

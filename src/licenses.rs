@@ -9,6 +9,7 @@ use crate::module::{Artifact, ArtifactError};
 
 /// One package inside the artifact.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct License {
     /// The package.
     pub package: String,

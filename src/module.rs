@@ -13,7 +13,5 @@ pub use artifact::ArtifactError;
 pub(crate) use artifact::{Artifact, PINS};
 pub use code::CodeError;
 pub(crate) use code::{Code, code_file, split_artifact};
-pub use passes::PassError;
 pub(crate) use passes::versions as pass_versions;
-pub use split::SplitError;
 pub(crate) use split::{PAGE, STACK_POINTER};

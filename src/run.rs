@@ -4,7 +4,7 @@ pub(crate) mod report;
 pub(crate) mod verdict;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use self::report::{Artifacts, Execution};
@@ -13,7 +13,7 @@ use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::image::Image;
-use crate::instance::{Options, OutputWatcher};
+use crate::instance::Options;
 use crate::interpreter::{Interpreter, Observed, Task, entropy};
 use crate::shared::{Engine, on_blocking_thread};
 use crate::workspace::{self, Copies, Workspace};
@@ -60,6 +60,7 @@ impl Run {
 
 /// What looking at code, without running it, found.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Where the code violates the policy, or the one place where it is not Python.
     pub violations: Vec<Violation>,
@@ -68,12 +69,7 @@ pub struct CheckReport {
 }
 
 /// Runs `plan` in a fresh sandbox.
-pub(crate) async fn run(
-    engine: &Engine,
-    image: &Image,
-    plan: Plan,
-    watcher: Option<Arc<dyn OutputWatcher>>,
-) -> Result<Run, Error> {
+pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Run, Error> {
     let workspace = engine.workspaces.create(&plan.request.files)?;
     if plan.request.code.trim().is_empty() {
         let outcome = Outcome::not_begun(plan, verdict::no_code(), None);
@@ -83,7 +79,7 @@ pub(crate) async fn run(
     let deterministic = plan.request.deterministic.as_ref();
     let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
     let mut interpreter = fresh(engine, image, &plan, &workspace)?;
-    let observed = interpreter.run(Task::of(&plan, order, watcher, started)).await?;
+    let observed = interpreter.run(Task::of(&plan, order, started)).await?;
     drop(interpreter);
     let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
     if !execution.observed.touched {
@@ -102,7 +98,7 @@ pub(crate) async fn check(
     let workspace = engine.workspaces.create(&[])?;
     let order = RunOrder::new(&plan, entropy(None).map_err(random)?, false).checking();
     let mut interpreter = fresh(engine, image, &plan, &workspace)?;
-    let observed = interpreter.run(Task::of(&plan, order, None, Instant::now())).await?;
+    let observed = interpreter.run(Task::of(&plan, order, Instant::now())).await?;
     let (_, execution) = finish(&plan, observed, workspace).await?;
     let violations = match execution.failure {
         Some(failure) if failure.detail.violations.is_empty() => vec![Violation {
@@ -167,6 +163,12 @@ pub(crate) async fn finish(
         artifacts,
     };
     Ok((workspace, execution))
+}
+
+/// The number of the next run of this process, by which its traces are told apart.
+pub(crate) fn next_run() -> u64 {
+    static RUNS: AtomicU64 = AtomicU64::new(1);
+    RUNS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The error of a system that has no random numbers.

@@ -1,25 +1,27 @@
 //! The runtime: everything that runs share, and the way in.
 
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 
 use crate::api::policy::{Bounds, resolve};
-use crate::api::request::{Mount, Policy, Request};
+use crate::api::request::{Policy, Request};
 use crate::bakery::ImageStore;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::images::{ImageInfo, Images};
-use crate::instance::{Factory, OutputWatcher};
+use crate::images::Images;
+use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code};
 use crate::progress::{Progress, Silent};
-use crate::run::{self, CheckReport, Run};
-use crate::session::{Session, SessionBounds, SessionOptions, Sessions};
+use crate::reactor::Reactor;
+use crate::run::{self, CheckReport, Run, next_run};
+use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
 use crate::shared::{Engine, Turns};
 use crate::workspace::Workspaces;
 
@@ -43,6 +45,8 @@ use crate::workspace::Workspaces;
 pub struct Runtime {
     engine: Arc<Engine>,
     sessions: Sessions,
+    /// What blocking callers wait on.
+    pub(crate) reactor: Arc<Reactor>,
 }
 
 /// Builds a [`Runtime`].
@@ -151,13 +155,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The images in the cache, without setting anything up.
+    /// The images in the cache, without setting anything up before one is to be made.
     ///
     /// # Errors
     ///
     /// When the cache cannot be used.
     pub fn images(&self) -> Result<Images, Error> {
-        Ok(Images::new(Cache::find(self.cache.clone())?))
+        let builder = self.clone();
+        let set_up = move || Ok(builder.clone().build()?.engine);
+        Ok(Images::before(Cache::find(self.cache.clone())?, Arc::new(set_up)))
     }
 
     /// Whose work the sandbox contains, and under which licenses, sorted by package. Sets up the
@@ -205,6 +211,7 @@ impl RuntimeBuilder {
         Ok(Runtime {
             sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
             engine,
+            reactor: Arc::default(),
         })
     }
 }
@@ -230,43 +237,9 @@ impl Runtime {
     /// When the request is refused, too many runs are waiting, or the engine fails. What the code
     /// does wrong is in the outcome.
     pub async fn run(&self, request: Request) -> Result<Run, Error> {
-        self.run_with(request, None).await
-    }
-
-    /// Like [`run`](Self::run), and shows the output as it is written.
-    ///
-    /// # Errors
-    ///
-    /// As for [`run`](Self::run).
-    pub async fn run_watched(
-        &self,
-        request: Request,
-        watcher: Arc<dyn OutputWatcher>,
-    ) -> Result<Run, Error> {
-        self.run_with(request, Some(watcher)).await
-    }
-
-    /// Like [`run`](Self::run), for programs without an asynchronous runtime.
-    ///
-    /// # Errors
-    ///
-    /// As for [`run`](Self::run), and [`Error::NotBlocking`] when it is called on a thread of an
-    /// asynchronous runtime.
-    pub fn run_blocking(&self, request: Request) -> Result<Run, Error> {
-        block_on(self.run_with(request, None))
-    }
-
-    /// Like [`run_watched`](Self::run_watched), for programs without an asynchronous runtime.
-    ///
-    /// # Errors
-    ///
-    /// As for [`run_blocking`](Self::run_blocking).
-    pub fn run_blocking_watched(
-        &self,
-        request: Request,
-        watcher: Arc<dyn OutputWatcher>,
-    ) -> Result<Run, Error> {
-        block_on(self.run_with(request, Some(watcher)))
+        let id = next_run();
+        let span = tracing::info_span!("run", id, image = tracing::field::Empty);
+        self.run_in_turn(request).instrument(span).await
     }
 
     /// Looks at code without running it: what `policy` forbids in it, and what it imports in vain.
@@ -283,64 +256,10 @@ impl Runtime {
         run::check(engine, &image, plan).await
     }
 
-    /// Like [`check`](Self::check), for programs without an asynchronous runtime.
-    ///
-    /// # Errors
-    ///
-    /// As for [`run_blocking`](Self::run_blocking).
-    pub fn check_blocking(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
-        block_on(self.check(code, policy))
-    }
-
-    /// Loads the image `name`, making it first if need be, so that no run has to. It blocks.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such image, or it cannot be made.
-    pub fn prepare_image(&self, name: &str) -> Result<(), Error> {
-        self.engine.check_process()?;
-        self.engine.images.ensure(&self.engine.factory, name)?;
-        Ok(())
-    }
-
-    /// Makes an image from a recipe file, again if it was there already. It blocks.
-    ///
-    /// # Errors
-    ///
-    /// When the recipe is not valid, its packages cannot be had, or its code fails.
-    pub fn build_image(&self, recipe: &Path) -> Result<ImageInfo, Error> {
-        self.engine.check_process()?;
-        Ok(self.engine.images.build(&self.engine.factory, recipe)?.into())
-    }
-
-    /// Lists all images, the built-in ones first.
-    ///
-    /// # Errors
-    ///
-    /// When the cache cannot be read.
-    pub fn images(&self) -> Result<Vec<ImageInfo>, Error> {
-        self.engine.check_process()?;
-        Ok(self.engine.images.list()?.into_iter().map(ImageInfo::from).collect())
-    }
-
-    /// Describes one image.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such image.
-    pub fn image(&self, name: &str) -> Result<ImageInfo, Error> {
-        self.engine.check_process()?;
-        Ok(self.engine.images.stored(name)?.into())
-    }
-
-    /// Removes an image from the cache. A built-in one is made again when it is needed.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such image, or its files cannot be removed.
-    pub fn remove_image(&self, name: &str) -> Result<(), Error> {
-        self.engine.check_process()?;
-        Ok(self.engine.images.remove(name)?)
+    /// The images that runs start from.
+    #[must_use]
+    pub fn images(&self) -> Images {
+        Images::of(Arc::clone(&self.engine))
     }
 
     /// Starts a session: an interpreter with its workspace, kept across runs.
@@ -353,29 +272,15 @@ impl Runtime {
         self.sessions.create(options).await
     }
 
-    /// Starts a session from a checkpoint file.
+    /// Starts a session from a checkpoint: a path, or [`RestoreOptions`] for one that comes from
+    /// elsewhere, sees directories of the host, or is to have its old id.
     ///
     /// # Errors
     ///
-    /// When the file is not a whole checkpoint of this version, the image that it needs is not
-    /// there, or the engine fails.
-    pub async fn restore(&self, checkpoint: &Path) -> Result<Session, Error> {
-        self.restore_with(checkpoint, Vec::new()).await
-    }
-
-    /// Like [`restore`](Self::restore), for a session that sees directories of the host: which ones
-    /// is not up to the file, so each place where it sees one is given here.
-    ///
-    /// # Errors
-    ///
-    /// As for [`restore`](Self::restore), and [`SessionError::Mounts`](crate::SessionError::Mounts)
-    /// when these are other places.
-    pub async fn restore_with(
-        &self,
-        checkpoint: &Path,
-        mounts: Vec<Mount>,
-    ) -> Result<Session, Error> {
-        self.sessions.restore(checkpoint, mounts).await
+    /// When it is not a whole checkpoint of this version, the image that it needs is not there,
+    /// other directories are mounted than it sees, its id is taken, or the engine fails.
+    pub async fn restore(&self, checkpoint: impl Into<RestoreOptions>) -> Result<Session, Error> {
+        self.sessions.restore(checkpoint.into()).await
     }
 
     /// All sessions of this runtime.
@@ -384,26 +289,12 @@ impl Runtime {
         &self.sessions
     }
 
-    async fn run_with(
-        &self,
-        request: Request,
-        watcher: Option<Arc<dyn OutputWatcher>>,
-    ) -> Result<Run, Error> {
+    async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
         let _turn = engine.turns.take().await?;
         let image = engine.image(&plan.request.image, &plan.request.code).await?;
-        run::run(engine, &image, plan, watcher).await
+        tracing::Span::current().record("image", image.manifest.name.as_str());
+        run::run(engine, &image, plan).await
     }
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    if tokio::runtime::Handle::try_current().is_ok() {
-        return Err(Error::NotBlocking);
-    }
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(Error::system("start a runtime for a blocking call"))?
-        .block_on(future)
 }

@@ -13,11 +13,14 @@ mod info;
 mod options;
 mod past;
 mod registry;
+mod restore;
 mod state;
 mod storage;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tracing::Instrument;
 
 use self::context::Context;
 use self::core::Core;
@@ -25,14 +28,15 @@ use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::Request;
 use crate::error::Error;
-use crate::instance::OutputWatcher;
+use crate::run::next_run;
 
-pub use checkpoint::parse_checkpoint;
+pub(crate) use checkpoint::parse_checkpoint;
 pub use error::{FileAction, SessionError};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
 pub use registry::Sessions;
+pub use restore::RestoreOptions;
 
 /// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same
 /// session, which lives until it is [closed](Self::close), or the runtime is gone.
@@ -85,20 +89,10 @@ impl Session {
     /// When the request is refused, the session was closed, too many runs are waiting, or the
     /// engine fails; the session is then as it was before.
     pub async fn run(&self, request: Request) -> Result<Outcome, Error> {
-        self.run_with(request, None).await
-    }
-
-    /// Like [`run`](Self::run), and shows the output as it is written.
-    ///
-    /// # Errors
-    ///
-    /// As for [`run`](Self::run).
-    pub async fn run_watched(
-        &self,
-        request: Request,
-        watcher: Arc<dyn OutputWatcher>,
-    ) -> Result<Outcome, Error> {
-        self.run_with(request, Some(watcher)).await
+        let context = &self.inner.context;
+        let image = context.image.manifest.name.as_str();
+        let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
+        self.run_alone(request).instrument(span).await
     }
 
     /// Interrupts the run that is going on, as Ctrl-C would: its code gets a `KeyboardInterrupt`
@@ -269,7 +263,7 @@ impl Session {
             return;
         }
         self.inner.context.close();
-        self.sessions.remove(&self.inner.context.id);
+        self.sessions.remove(&self.inner);
         self.interrupt();
         // A run that is going on frees everything at its end.
         if let Ok(mut core) = self.inner.core.try_lock() {
@@ -277,13 +271,9 @@ impl Session {
         }
     }
 
-    async fn run_with(
-        &self,
-        request: Request,
-        watcher: Option<Arc<dyn OutputWatcher>>,
-    ) -> Result<Outcome, Error> {
+    async fn run_alone(&self, request: Request) -> Result<Outcome, Error> {
         let mut core = self.lock().await?;
-        let outcome = core.run(&self.inner.context, request, watcher).await;
+        let outcome = core.run(&self.inner.context, request).await;
         if self.inner.context.is_closed() {
             core.close();
         }

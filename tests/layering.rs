@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 /// from its own line. The longest path that fits counts.
 const RANKS: &[&[&str]] = &[
     // What anything may say and every error must answer.
-    &["hint", "blame", "hex", "limits", "progress"],
+    &["hint", "blame", "cause", "hex", "limits", "progress"],
     // What is asked and answered.
+    &["api::setters", "api::watch"],
     &["api::outcome", "api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],
@@ -36,7 +37,9 @@ const RANKS: &[&[&str]] = &[
     &["run::report"],
     &["run", "licenses", "doctor"],
     &["images", "session"],
+    &["reactor"],
     &["runtime"],
+    &["blocking", "fuzzing"],
     // Compares documents with anything.
     &["documents"],
 ];

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use belljar::image::check_head;
-use belljar::{Request, RunRequest, parse_checkpoint, parse_frame};
+use belljar::fuzzing::{check_image_head, parse_checkpoint, parse_frame};
+use belljar::{HostPaths, RunRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -132,7 +132,7 @@ fn frames_of_a_guest() {
 #[test]
 fn heads_of_images() {
     withstands("image_head", |bytes| {
-        let _ = check_head(bytes.get(1..).unwrap_or_default());
+        let _ = check_image_head(bytes.get(1..).unwrap_or_default());
     });
 }
 
@@ -186,7 +186,7 @@ fn requests_are_written_as_they_were_read() {
         };
         let written = serde_json::to_vec(&asked).unwrap();
         assert_eq!(serde_json::from_slice::<RunRequest>(&written).unwrap(), asked);
-        let _ = Request::try_from(asked);
+        let _ = asked.into_request(HostPaths::Allowed);
     });
 }
 
@@ -201,7 +201,7 @@ fn the_corpus_holds_good_and_bad() {
     let whole = |head: &Vec<u8>| {
         let mut file = head.get(1..).unwrap_or_default().to_vec();
         file.resize(2 << 16, 0);
-        check_head(&file).is_ok()
+        check_image_head(&file).is_ok()
     };
     assert!(both(corpus("image_head").iter().map(whole).collect()));
 }

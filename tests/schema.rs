@@ -140,26 +140,12 @@ fn keys_are_there_in_the_order_of_the_contract() {
 
 /// A request for each way a run ends, with what makes the outcome's optional keys appear.
 fn requests() -> Vec<(Request, Option<ErrorKind>)> {
-    let everything = Capture {
-        inline_images: true,
-        table_rows: Some(2),
-        file_hashes: true,
-        media_types: true,
-        ..Capture::default()
-    };
+    let everything =
+        Capture::default().inline_images(true).table_rows(2).file_hashes(true).media_types(true);
     let figures = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])";
-    let limits = |limits| Limits {
-        timeout: Some(Duration::from_secs(30)),
-        ..limits
-    };
-    let few = Limits {
-        output: Some(10),
-        ..Limits::default()
-    };
-    let no_fuel = limits(Limits {
-        fuel: Some(50_000_000),
-        ..Limits::default()
-    });
+    let limits = |limits: Limits| limits.timeout(Duration::from_secs(30));
+    let few = Limits::default().output(10);
+    let no_fuel = limits(Limits::default().fuel(50_000_000));
     let spin = "while True: pass";
     let values = "import numpy as np, datetime\nresult = {1: np.arange(3), 'n': float('nan'), \
                   's': {3, 1}, 'b': b'x', 'd': datetime.date(2024, 1, 1), 'big': 2**70}";
@@ -177,13 +163,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         (new(frames).capture(everything.clone()), None),
         (new(files).capture(everything.clone()), None),
         (new(figures).capture(everything.clone()), None),
-        (
-            new(figures).capture(Capture {
-                figure_format: FigureFormat::Svg,
-                ..everything
-            }),
-            None,
-        ),
+        (new(figures).capture(everything.figure_format(FigureFormat::Svg)), None),
         (
             new("import random\nresult = random.random()").deterministic(Deterministic::default()),
             None,
@@ -211,10 +191,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         (new("raise SystemExit('bye')"), end(ErrorKind::Exit)),
         (new("import os\nos._exit(4)"), end(ErrorKind::Crash)),
     ];
-    let flood = Limits {
-        output: Some(1_000),
-        ..Limits::default()
-    };
+    let flood = Limits::default().output(1_000);
     let flood = new("while True: print('x' * 100_000)").limits(limits(flood));
     all.push((flood, end(ErrorKind::Output)));
     all
@@ -230,7 +207,7 @@ fn outcomes_fit() {
         if request.limits.timeout.is_none() {
             request = request.timeout(Duration::from_secs(30));
         }
-        let outcome = runtime.run_blocking(request).unwrap().outcome;
+        let outcome = runtime.blocking().run(request).unwrap().outcome;
         let found = outcome.error_detail.as_ref().map(|d| d.kind);
         assert_eq!(found, kind, "{outcome:#?}");
         kinds.extend(found.map(text));

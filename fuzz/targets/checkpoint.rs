@@ -3,7 +3,7 @@
 //! The second way gets past the compression, which hardly any mutation of a file would.
 #![no_main]
 
-use belljar::parse_checkpoint;
+use belljar::fuzzing::parse_checkpoint;
 use serde_json::Value;
 
 const PAGE: u64 = 4096;

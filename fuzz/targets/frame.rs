@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|frame: &[u8]| {
-    belljar::parse_frame(frame);
+    belljar::fuzzing::parse_frame(frame);
 });

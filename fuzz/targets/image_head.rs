@@ -2,7 +2,7 @@
 //! no file of the right size, so that an odd first byte asks for both to be put right.
 #![no_main]
 
-use belljar::image::check_head;
+use belljar::fuzzing::check_image_head;
 use sha2::{Digest, Sha256};
 
 const MANIFEST_LENGTH: usize = 8 + 4;
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         _ => put_right(file.to_vec()),
     };
     if let Some(file) = file {
-        let _ = check_head(&file);
+        let _ = check_image_head(&file);
     }
 });
 

@@ -24,6 +24,7 @@ use crate::api::request::{
 /// by its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RunRequest {
     /// Any JSON value. It does nothing to the run: it is given back with the outcome.
     #[serde(default)]
@@ -92,6 +93,7 @@ pub struct RunRequest {
 /// What is in a file: text, or an object that says where its bytes are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum FileSource {
     /// This text, as UTF-8.
     Text(String),
@@ -102,6 +104,7 @@ pub enum FileSource {
 /// Where a file's bytes come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ByteSource {
     /// These bytes, in standard base64 with padding.
     Base64(String),
@@ -119,47 +122,59 @@ impl RunRequest {
     pub fn schema() -> Schema {
         titled("request", schema_for!(Self))
     }
-}
 
-impl TryFrom<RunRequest> for Request {
-    type Error = Refusal;
-
-    /// Decodes what JSON has no form for. The limits themselves are checked when it runs.
+    /// The request. What JSON has no form for is decoded; the limits are checked when it runs.
     ///
     /// ```
-    /// use belljar::{Request, RunRequest};
+    /// use belljar::{HostPaths, RunRequest};
     ///
     /// let line = r#"{"id": 7, "code": "print(open('a.txt').read())", "files": {"a.txt": "Ada"}}"#;
     /// let asked: RunRequest = serde_json::from_str(line)?;
-    /// let request = Request::try_from(asked)?;
+    /// let request = asked.into_request(HostPaths::Refused)?;
     /// assert_eq!(request.files[0].path, "a.txt");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn try_from(asked: RunRequest) -> Result<Self, Refusal> {
+    ///
+    /// # Errors
+    ///
+    /// When a value cannot be decoded, or a file is to be copied from the host and whoever asked
+    /// may not name its paths.
+    pub fn into_request(self, host_paths: HostPaths) -> Result<Request, Refusal> {
         let mut reasons = Vec::new();
-        let limits = limits(&asked, &mut reasons);
-        let files = input_files(asked.files, &mut reasons);
+        let limits = limits(&self, &mut reasons);
+        let files = input_files(self.files, host_paths, &mut reasons);
         Refusal::unless_empty(reasons)?;
-        let image = match asked.image.as_deref() {
+        let image = match self.image.as_deref() {
             None | Some("auto") => ImageChoice::Auto,
             Some(name) => ImageChoice::Named(name.to_owned()),
         };
-        Ok(Self {
-            code: asked.code,
+        Ok(Request {
+            code: self.code,
             image,
             files,
             mounts: Vec::new(),
-            stdin: asked.stdin.unwrap_or_default().into_bytes(),
-            env: asked.env,
-            args: asked.args,
+            stdin: self.stdin.unwrap_or_default().into_bytes(),
+            env: self.env,
+            args: self.args,
             limits,
-            policy: asked.policy.unwrap_or_default(),
-            echo: asked.echo,
-            result_var: asked.result_var,
-            deterministic: asked.deterministic,
-            capture: asked.capture.unwrap_or_default(),
+            policy: self.policy.unwrap_or_default(),
+            echo: self.echo,
+            result_var: self.result_var,
+            deterministic: self.deterministic,
+            capture: self.capture.unwrap_or_default(),
+            watcher: None,
         })
     }
+}
+
+/// Whether a request in JSON may name files of the host, which are then copied to where its code
+/// can read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPaths {
+    /// It may: whoever asks can read this machine's files anyhow.
+    Allowed,
+    /// One that does is refused.
+    Refused,
 }
 
 fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> Limits {
@@ -182,11 +197,21 @@ fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> Limits {
     }
 }
 
-fn input_files(asked: BTreeMap<String, FileSource>, reasons: &mut Vec<Reason>) -> Vec<InputFile> {
+fn input_files(
+    asked: BTreeMap<String, FileSource>,
+    host_paths: HostPaths,
+    reasons: &mut Vec<Reason>,
+) -> Vec<InputFile> {
     let mut files = Vec::with_capacity(asked.len());
     for (path, source) in asked {
         let content = match source {
             FileSource::Text(text) => Content::Bytes(text.into_bytes()),
+            FileSource::Bytes(ByteSource::Path(_)) if host_paths == HostPaths::Refused => {
+                let message =
+                    format!("{path:?} is to be a file of the host, which may not be named");
+                reasons.push(Reason::new(Field::Files, ReasonKind::HostPath, message));
+                continue;
+            }
             FileSource::Bytes(ByteSource::Path(host)) => Content::Host(host),
             FileSource::Bytes(ByteSource::Base64(text)) => match BASE64.decode(text) {
                 Ok(bytes) => Content::Bytes(bytes),
@@ -268,7 +293,7 @@ mod tests {
     }
 
     fn request(text: &str) -> Result<Request, Vec<Reason>> {
-        Request::try_from(parse(text).unwrap()).map_err(|e| e.reasons)
+        parse(text).unwrap().into_request(HostPaths::Allowed).map_err(|e| e.reasons)
     }
 
     #[test]
@@ -340,6 +365,14 @@ mod tests {
         let reasons =
             request(r#"{"code": "", "timeout": -1, "files": {"a": {"base64": "?"}}}"#).unwrap_err();
         assert_eq!(reasons.len(), 2, "{reasons:?}");
+    }
+
+    #[test]
+    fn paths_of_the_host_are_refused_where_they_may_not_be_named() {
+        let asked = parse(r#"{"code": "", "files": {"a": {"path": "/etc/passwd"}, "b": "b"}}"#);
+        let reasons = asked.unwrap().into_request(HostPaths::Refused).unwrap_err().reasons;
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert_eq!((reasons[0].field, reasons[0].kind), (Field::Files, ReasonKind::HostPath));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// What a run did. Keys are always present, and in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The code ran to its end, or called `sys.exit()` or `exit(0)`.
     pub success: bool,
@@ -42,6 +43,7 @@ pub struct Outcome {
 
 /// What the outcome of a run in a session says besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct SessionReport {
     /// The session.
     pub interpreter_id: String,
@@ -82,6 +84,7 @@ pub(crate) fn titled(what: &str, mut schema: Schema) -> Schema {
 
 /// A file in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct FileEntry {
     /// Path relative to the workspace, separated by `/`.
     pub path: String,
@@ -100,6 +103,7 @@ pub struct FileEntry {
 
 /// A figure in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlotEntry {
     /// Path relative to the workspace, separated by `/`.
     pub path: String,
@@ -112,6 +116,7 @@ pub struct PlotEntry {
 
 /// A pandas object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct DataFrameEntry {
     /// The variable's name.
     pub name: String,
@@ -124,6 +129,7 @@ pub struct DataFrameEntry {
 
 /// A DataFrame's or Series' beginning, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Table {
     /// Column labels, as text.
     pub columns: Vec<String>,
@@ -141,6 +147,7 @@ pub struct Table {
 
 /// What went wrong, in parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ErrorDetail {
     /// The sort of failure.
     pub kind: ErrorKind,
@@ -166,6 +173,7 @@ pub struct ErrorDetail {
 
 /// A place where code violates a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Violation {
     /// What is forbidden, such as `Forbidden import: os`.
     pub message: String,
@@ -203,6 +211,7 @@ pub enum ErrorKind {
 /// A part of the outcome that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Truncated {
     /// Standard output went over its limit.
     Stdout,
@@ -216,6 +225,7 @@ pub enum Truncated {
 
 /// What a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Usage {
     /// Wall clock time in milliseconds, sleep included.
     pub wall_ms: f64,

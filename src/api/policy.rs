@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Limits, Policy, Request, Rules};
+use crate::api::setters::setters;
 use crate::limits::{FIGURE_DPI, MAX_CODE};
 
 /// Limits with every number decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Bounds {
     /// Wall clock time.
     pub timeout: Duration,
@@ -40,6 +42,21 @@ impl Default for Bounds {
         }
     }
 }
+
+setters!(Bounds {
+    /// Sets the wall clock time.
+    timeout: Duration;
+    /// Sets the memory above the image, in bytes.
+    memory: u64;
+    /// Sets the fuel.
+    fuel: u64 => Some;
+    /// Sets what is kept of each output stream, in bytes.
+    output: u64;
+    /// Sets the size of the workspace, in bytes.
+    workspace: u64;
+    /// Sets the number of files in the workspace.
+    files: u64;
+});
 
 impl Bounds {
     /// The most that a request may ask for unless the runtime was built with other ceilings.

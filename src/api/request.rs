@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::api::setters::setters;
+use crate::api::watch::{OutputWatcher, Watcher};
 
 /// One run: code, what it may see, and how far it may go.
 ///
@@ -20,6 +24,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(request.limits.timeout, Some(Duration::from_secs(2)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Request {
     /// Python source.
     pub code: String,
@@ -47,10 +52,13 @@ pub struct Request {
     pub deterministic: Option<Deterministic>,
     /// What is brought back.
     pub capture: Capture,
+    /// Who sees the output as it is written.
+    pub watcher: Option<Watcher>,
 }
 
 /// Which image a run starts from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageChoice {
     /// The smallest built-in image that has imported what the code names.
     #[default]
@@ -61,6 +69,7 @@ pub enum ImageChoice {
 
 /// A file placed in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InputFile {
     /// Path relative to the workspace, separated by `/`.
     pub path: String,
@@ -68,8 +77,27 @@ pub struct InputFile {
     pub content: Content,
 }
 
+impl InputFile {
+    /// A file with these bytes.
+    pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            path: path.into(),
+            content: Content::Bytes(bytes.into()),
+        }
+    }
+
+    /// A copy of the file `host`.
+    pub fn copy_of(host: impl Into<PathBuf>, path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            content: Content::Host(host.into()),
+        }
+    }
+}
+
 /// Where a file's bytes come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
@@ -79,6 +107,7 @@ pub enum Content {
 
 /// A host directory shown to the code, read-only.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mount {
     /// The directory on the host.
     pub host: PathBuf,
@@ -86,8 +115,19 @@ pub struct Mount {
     pub guest: String,
 }
 
+impl Mount {
+    /// Shows `host` at `guest`.
+    pub fn new(host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            guest: guest.into(),
+        }
+    }
+}
+
 /// How far a run may go. `None` takes the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Wall clock time, counting sleep and host calls. Default 5 s.
     pub timeout: Option<Duration>,
@@ -103,9 +143,25 @@ pub struct Limits {
     pub files: Option<u64>,
 }
 
+setters!(Limits {
+    /// Limits the wall clock time.
+    timeout: Duration => Some;
+    /// Limits the memory above the image, in bytes.
+    memory: u64 => Some;
+    /// Limits the fuel.
+    fuel: u64 => Some;
+    /// Bounds what is kept of each output stream, in bytes.
+    output: u64 => Some;
+    /// Limits what the run's files may take, in bytes.
+    workspace: u64 => Some;
+    /// Limits how many files and directories the run may create.
+    files: u64 => Some;
+});
+
 /// What code may contain. A comfort for the caller: isolation never depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Policy {
     /// Everything that Python offers.
     #[default]
@@ -119,6 +175,7 @@ pub enum Policy {
 /// The lists of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Rules {
     /// Top-level modules that may be imported.
     pub imports: Vec<String>,
@@ -128,9 +185,19 @@ pub struct Rules {
     pub forbidden_attributes: Vec<String>,
 }
 
+setters!(Rules {
+    /// Replaces the list of modules that may be imported.
+    imports: Vec<String>;
+    /// Replaces the list of names that may not be used.
+    forbidden_names: Vec<String>;
+    /// Replaces the list of attributes that may not be used.
+    forbidden_attributes: Vec<String>;
+});
+
 /// Which top-level expression statements are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Echo {
     /// None: the default of a run.
     None,
@@ -144,6 +211,7 @@ pub enum Echo {
 /// files follow the clock below, and directories list their files by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Deterministic {
     /// Seeds `random`, `numpy.random` and the system's random numbers.
     pub seed: u64,
@@ -164,9 +232,29 @@ impl Default for Deterministic {
     }
 }
 
+impl Deterministic {
+    /// Repeatable with this seed, and the clock's defaults.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(Deterministic {
+    /// Sets the seed.
+    seed: u64;
+    /// Sets what the clock says when the code starts, in seconds since 1970.
+    epoch: u64;
+    /// Sets by how many nanoseconds the clock moves on every reading.
+    step_ns: u64;
+});
+
 /// What is brought back from a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Capture {
     /// Whether open and shown figures are saved.
     pub figures: bool,
@@ -210,9 +298,35 @@ impl Default for Capture {
     }
 }
 
+setters!(Capture {
+    /// Sets whether open and shown figures are saved.
+    figures: bool;
+    /// Sets the format of those figures.
+    figure_format: FigureFormat;
+    /// Sets their resolution in dots per inch.
+    figure_dpi: u32 => Some;
+    /// Bounds how many figures are captured.
+    figure_count: u32;
+    /// Sets whether plots carry their bytes as a `data:` URI.
+    inline_images: bool;
+    /// Sets whether pandas objects are reported.
+    dataframes: bool;
+    /// Bounds the characters of a pandas object's `repr`.
+    dataframe_chars: u32;
+    /// Gives so many rows of each pandas object as data.
+    table_rows: u32 => Some;
+    /// Sets whether files carry their SHA-256.
+    file_hashes: bool;
+    /// Sets whether files carry their media type.
+    media_types: bool;
+    /// Bounds the bytes of the result as JSON.
+    result_bytes: u32;
+});
+
 /// The format of captured figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum FigureFormat {
     /// Pixels.
     #[default]
@@ -244,30 +358,21 @@ impl Request {
     /// Places a file with these bytes in the workspace.
     #[must_use]
     pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        self.files.push(InputFile {
-            path: path.into(),
-            content: Content::Bytes(bytes.into()),
-        });
+        self.files.push(InputFile::new(path, bytes));
         self
     }
 
     /// Places a copy of a host file in the workspace.
     #[must_use]
     pub fn host_file(mut self, path: impl Into<String>, host: impl Into<PathBuf>) -> Self {
-        self.files.push(InputFile {
-            path: path.into(),
-            content: Content::Host(host.into()),
-        });
+        self.files.push(InputFile::copy_of(host, path));
         self
     }
 
     /// Shows a host directory to the code, read-only, at an absolute path.
     #[must_use]
     pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
-        self.mounts.push(Mount {
-            host: host.into(),
-            guest: guest.into(),
-        });
+        self.mounts.push(Mount::new(host, guest));
         self
     }
 
@@ -310,6 +415,28 @@ impl Request {
     #[must_use]
     pub fn fuel(mut self, fuel: u64) -> Self {
         self.limits.fuel = Some(fuel);
+        self
+    }
+
+    /// Shows the output to `watcher` as it is written.
+    ///
+    /// ```
+    /// use belljar::{OutputWatcher, Request, Stream};
+    /// use std::sync::Arc;
+    ///
+    /// struct Count(std::sync::atomic::AtomicUsize);
+    ///
+    /// impl OutputWatcher for Count {
+    ///     fn write(&self, _: Stream, bytes: &[u8]) {
+    ///         self.0.fetch_add(bytes.len(), std::sync::atomic::Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let request = Request::new("print(1)").watch(Arc::new(Count(0.into())));
+    /// ```
+    #[must_use]
+    pub fn watch(mut self, watcher: Arc<dyn OutputWatcher>) -> Self {
+        self.watcher = Some(Watcher(watcher));
         self
     }
 

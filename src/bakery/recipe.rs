@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::blame::{Code, Coded};
 use crate::cache::seal::hash_bytes;
+use crate::cause::Cause;
 use crate::module::{PINS, pass_versions};
 
 /// The runner's modules in the order in which they are loaded, with their sources.
@@ -39,7 +40,7 @@ pub enum RecipeError {
         /// The file.
         path: PathBuf,
         /// What is wrong, and where.
-        source: Box<toml::de::Error>,
+        source: Cause,
     },
     /// A name that cannot be used.
     #[error("{path}: {field} {value:?} {why}", path = path.display())]
@@ -111,7 +112,7 @@ impl Recipe {
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, RecipeError> {
         let mut recipe: Self = toml::from_str(text).map_err(|source| RecipeError::Parse {
             path: path.to_owned(),
-            source: Box::new(source),
+            source: Cause::new(source),
         })?;
         text.clone_into(&mut recipe.text);
         recipe.check(path)?;

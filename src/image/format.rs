@@ -25,7 +25,7 @@ const BLOCK_STEP: i64 = 4096;
 
 /// Description of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The image's name.
     pub name: String,
     /// The image it was made from.
@@ -53,7 +53,7 @@ pub struct Manifest {
 
 /// Memory that the guest's allocator handed out while the image was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reserved {
+pub(crate) struct Reserved {
     /// Where the source of a run's turn stands.
     pub run_source: u32,
     /// Where the answer to a run's first frame is put, which the guest then frees.
@@ -64,7 +64,7 @@ pub struct Reserved {
 
 /// Guest addresses of the three words that make CPython run its SIGINT handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterruptAddresses {
+pub(crate) struct InterruptAddresses {
     /// `handlers[SIGINT].tripped`, set to 1.
     pub tripped: u32,
     /// `is_tripped`, set to 1.

@@ -329,7 +329,7 @@ impl State {
     /// Makes a file with this content, under a name that no guest can have taken.
     async fn create(&mut self, content: &[u8]) -> Result<String, InstanceError> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|e| InstanceError::Start(e.into()))?;
+        getrandom::fill(&mut random).map_err(|e| InstanceError::start(e.into()))?;
         let path = format!("{TEMPORARY_PATH}/.belljar-{}", hex::encode(&random));
         let writer = self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await?;
         let mut written = 0;
@@ -385,7 +385,7 @@ impl State {
         match opened {
             Ok(SUCCESS) => Ok((scratch.word(0) as u32).cast_signed()),
             Ok(_) => Err(InstanceError::Reopen { path: path.into() }),
-            Err(error) => Err(InstanceError::Start(error)),
+            Err(error) => Err(InstanceError::start(error)),
         }
     }
 }
@@ -393,9 +393,9 @@ impl State {
 fn done(action: &'static str, result: wasmtime::Result<i32>) -> Result<(), InstanceError> {
     match result {
         Ok(SUCCESS) => Ok(()),
-        Ok(errno) => Err(InstanceError::Start(wasmtime::format_err!(
+        Ok(errno) => Err(InstanceError::start(wasmtime::format_err!(
             "the system interface failed to {action}: error {errno}"
         ))),
-        Err(error) => Err(InstanceError::Start(error)),
+        Err(error) => Err(InstanceError::start(error)),
     }
 }

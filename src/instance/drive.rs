@@ -79,9 +79,9 @@ impl Instance {
         budget: &Budget,
     ) -> Result<Driven, InstanceError> {
         let interval = slice(budget.fuel);
-        self.store.set_fuel(u64::MAX).map_err(InstanceError::Start)?;
-        self.store.fuel_async_yield_interval(Some(interval)).map_err(InstanceError::Start)?;
-        let full = self.store.get_fuel().map_err(InstanceError::Start)?;
+        self.store.set_fuel(u64::MAX).map_err(InstanceError::start)?;
+        self.store.fuel_async_yield_interval(Some(interval)).map_err(InstanceError::start)?;
+        let full = self.store.get_fuel().map_err(InstanceError::start)?;
         let control = self.state().control.clone();
         let mut stops = Stops::new(budget, interval, &control, self.interrupt.take());
         let ended = self.call(turn, &mut stops).await;
@@ -101,7 +101,7 @@ impl Instance {
 
     /// Copies bytes into memory that the guest allocates, and returns their address.
     pub(crate) async fn copy_in(&mut self, bytes: &[u8]) -> Result<u32, InstanceError> {
-        let failed = |e: wasmtime::Error| InstanceError::Start(e);
+        let failed = |e: wasmtime::Error| InstanceError::start(e);
         let length = u32::try_from(bytes.len()).map_err(|e| failed(e.into()))?;
         let at = self.allocate.call_async(&mut self.store, length).await.map_err(failed)?;
         self.memory.write(&mut self.store, at as usize, bytes).map_err(|e| failed(e.into()))?;
@@ -119,11 +119,11 @@ impl Instance {
             // `place` has found that the length fits.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             let turn = self.turn.call_async(&mut self.store, (at, length));
-            turn.await.map_err(InstanceError::Start)
+            turn.await.map_err(InstanceError::start)
         };
         match stops.watch(call).await {
             Some(Ok(status)) => Ended::Returned(status),
-            Some(Err(InstanceError::Start(error))) => ended_by(error),
+            Some(Err(InstanceError::Start(cause))) => ended_by(cause.into_inner()),
             Some(Err(error)) => Ended::Failed(wasmtime::Error::new(error)),
             None => Ended::Stopped,
         }

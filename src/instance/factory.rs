@@ -22,6 +22,7 @@ use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use super::state::State;
 use super::{Instance, InstanceError, wasi};
 use crate::api::request::{Deterministic, Mount};
+use crate::cause::Cause;
 use crate::image::Image;
 use crate::memory::{Creator, Pool, Slot, Source, Tracker};
 use crate::module::{Artifact, Code, PINS};
@@ -87,9 +88,9 @@ impl Factory {
     /// Links the code to its host functions. At most `idle` memories are kept for reuse.
     pub(crate) fn new(code: Code, artifact: Artifact, idle: usize) -> Result<Self, InstanceError> {
         let mut linker = Linker::new(&code.engine);
-        wasi::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
-        door::add_to_linker(&mut linker).map_err(InstanceError::Start)?;
-        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::Start)?;
+        wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
         Ok(Self {
             code,
             ready,
@@ -109,7 +110,7 @@ impl Factory {
         let mut store = Store::new(&self.code.engine, state);
         store.limiter(|state| &mut state.limiter);
         // Nothing is metered before the first turn.
-        store.set_fuel(u64::MAX).map_err(InstanceError::Start)?;
+        store.set_fuel(u64::MAX).map_err(InstanceError::start)?;
 
         let slot = match &image.memory {
             Source::Mapped(backing) if options.kept.is_some() => Some(Slot::lasting(backing)?),
@@ -118,8 +119,8 @@ impl Factory {
         };
         let tracker = Tracker::new(&image.memory, slot.as_ref().and_then(Slot::extent));
         let made = Creator::provide(slot, || at_once(self.ready.instantiate_async(&mut store)));
-        Instance::of(store, made.map_err(InstanceError::Start)?, image, tracker)
-            .map_err(InstanceError::Start)
+        Instance::of(store, made.map_err(InstanceError::start)?, image, tracker)
+            .map_err(InstanceError::start)
     }
 
     fn state(&self, options: &Options<'_>, setup: Setup) -> Result<State, InstanceError> {
@@ -177,7 +178,7 @@ impl Factory {
                 Ok(_) => Ok(()),
                 Err(source) => Err(InstanceError::Directory {
                     path: path.to_owned(),
-                    source,
+                    source: Cause::new(source),
                 }),
             };
         let own = [

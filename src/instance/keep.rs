@@ -50,12 +50,12 @@ impl Instance {
             self.store.data_mut().limiter.armed = false;
             let grown = self.memory.grow_async(&mut self.store, more as u64).await;
             self.store.data_mut().limiter.armed = true;
-            grown.map_err(InstanceError::Start)?;
+            grown.map_err(InstanceError::start)?;
         }
         self.tracker.restore(self.memory.data_mut(&mut self.store), &kept.pages)?;
         self.stack_pointer
             .set(&mut self.store, Val::I32(kept.stack_pointer))
-            .map_err(InstanceError::Start)?;
+            .map_err(InstanceError::start)?;
         let state = self.store.data_mut();
         if kept.pages.count() > 0 {
             // What was set aside in the image was freed by the run that had it.

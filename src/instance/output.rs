@@ -7,23 +7,8 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::control::{Control, StopReason};
+use crate::api::watch::{OutputWatcher, Stream};
 use crate::limits::{FLOOD_FACTOR, LEAST_FLOOD};
-
-/// One of the two output streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// Sees output as it is written. It is called on the thread that runs the guest, so it must not
-/// block for long; what is past the limit is not shown.
-pub trait OutputWatcher: Send + Sync {
-    /// `bytes` were written to `stream`; they may end within a character.
-    fn write(&self, stream: Stream, bytes: &[u8]);
-}
 
 /// Where one stream goes.
 pub(crate) struct Sink {

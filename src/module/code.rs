@@ -15,6 +15,7 @@ use super::split::{Split, SplitError, split};
 use super::{Artifact, PINS, config, passes};
 use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
+use crate::cause::Cause;
 use crate::hint::Hint;
 use crate::memory::Strategy;
 use crate::parallel::on_all_cores;
@@ -26,22 +27,34 @@ use crate::progress::{Progress, Stage, Step};
 pub enum CodeError {
     /// wasmtime does not run with this configuration on this host.
     #[error("wasmtime cannot be configured on this machine")]
-    Engine(#[source] wasmtime::Error),
+    Engine(#[source] Cause),
     /// A pass cannot change the module.
     #[error(transparent)]
-    Pass(#[from] PassError),
+    Pass(Cause),
     /// The module cannot be split.
     #[error(transparent)]
-    Split(#[from] SplitError),
+    Split(Cause),
     /// The module cannot be compiled.
     #[error("the Python module cannot be compiled")]
-    Compile(#[source] wasmtime::Error),
+    Compile(#[source] Cause),
     /// The compiled module cannot be loaded.
     #[error("the compiled Python module cannot be loaded")]
-    Load(#[source] wasmtime::Error),
+    Load(#[source] Cause),
     /// The cache directory failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl From<PassError> for CodeError {
+    fn from(error: PassError) -> Self {
+        Self::Pass(Cause::new(error))
+    }
+}
+
+impl From<SplitError> for CodeError {
+    fn from(error: SplitError) -> Self {
+        Self::Split(Cause::new(error))
+    }
 }
 
 impl Coded for CodeError {
@@ -81,7 +94,7 @@ impl Code {
         strategy: Strategy,
         progress: &dyn Progress,
     ) -> Result<Self, CodeError> {
-        let engine = config::engine(strategy).map_err(CodeError::Engine)?;
+        let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
         let path = path_for(cache, &engine);
         if let Some(code) = Self::load(&engine, &path)? {
             return Ok(code);
@@ -93,7 +106,8 @@ impl Code {
         let _step = Step::begin(progress, Stage::Compile, "");
         let code = passes::on_code(split_artifact(artifact)?.code)?;
         let native =
-            on_all_cores(|| engine.precompile_module(&code)).map_err(CodeError::Compile)?;
+            on_all_cores(|| engine.precompile_module(&code))
+                .map_err(|e| CodeError::Compile(Cause::new(e)))?;
         drop(code);
         cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
@@ -143,7 +157,10 @@ pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
 
 /// Where the compiled module for this machine is kept.
 pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
-    Ok(path_for(cache, &config::engine(Strategy::default()).map_err(CodeError::Engine)?))
+    Ok(path_for(
+        cache,
+        &config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?,
+    ))
 }
 
 /// The directory in the cache.

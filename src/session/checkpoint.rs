@@ -5,7 +5,7 @@ mod read;
 mod write;
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,8 +103,33 @@ pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     let path = path.to_owned();
     blocking(move || {
         let file = File::open(&path).map_err(io(FileAction::Open, &path))?;
-        let opened = Opened::open(BufReader::with_capacity(1 << 20, file), &path)?;
-        Ok(Checkpoint { opened, path })
+        Checkpoint::check(file, path)
+    })
+    .await
+}
+
+/// Bytes that a checkpoint may have besides memory and files: its manifest, and what compression
+/// adds to what cannot be compressed.
+const OVERHEAD: u64 = 128 << 20;
+
+/// Reads a checkpoint of at most `max` bytes of memory and files into a file in `dir`, which nobody
+/// else finds, and checks that it is whole.
+pub(super) async fn receive(
+    reader: Box<dyn std::io::Read + Send>,
+    dir: PathBuf,
+    max: u64,
+) -> Result<Checkpoint, Error> {
+    blocking(move || {
+        let path = PathBuf::from("(a reader)");
+        let max = max.saturating_add(OVERHEAD);
+        let mut file = tempfile::tempfile_in(&dir).map_err(io(FileAction::Write, &dir))?;
+        let read = std::io::copy(&mut reader.take(max.saturating_add(1)), &mut file);
+        if read.map_err(io(FileAction::Read, &path))? > max {
+            let reason = "it holds more than this runtime restores";
+            return Err(SessionError::Format { path, reason }.into());
+        }
+        file.rewind().map_err(io(FileAction::Read, &path))?;
+        Checkpoint::check(file, path)
     })
     .await
 }
@@ -124,6 +149,12 @@ pub(super) struct Read {
 }
 
 impl Checkpoint {
+    /// Checks that a file is whole; `path` is its name in errors. It blocks.
+    fn check(file: File, path: PathBuf) -> Result<Self, Error> {
+        let opened = Opened::open(BufReader::with_capacity(1 << 20, file), &path)?;
+        Ok(Self { opened, path })
+    }
+
     /// The image that it is made from.
     pub(super) fn image(&self) -> &ImageChoice {
         &self.opened.image
@@ -160,7 +191,6 @@ fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> Session
 
 /// Reads a checkpoint as if its image had no memory, into a store of its own: the entry for
 /// fuzzing. Returns whether it is whole.
-#[doc(hidden)]
-pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
+pub(crate) fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     read::parse(bytes, check_sum).is_some()
 }

@@ -16,7 +16,7 @@ use crate::api::policy::Plan;
 use crate::api::request::{InputFile, Request};
 use crate::error::Error;
 use crate::guest::RunOrder;
-use crate::instance::{Ended, Kept, Options, OutputWatcher};
+use crate::instance::{Ended, Kept, Options};
 use crate::interpreter::{Interpreter, Task};
 use crate::run::report::Execution;
 use crate::run::{finish, verdict};
@@ -108,7 +108,7 @@ impl Core {
             files,
             ..request
         })?;
-        let (execution, _) = self.attempt(context, &plan, None).await?;
+        let (execution, _) = self.attempt(context, &plan).await?;
         let Outcome { error, stderr, .. } = Outcome::of(plan, execution, None);
         if let Some(error) = error {
             return Err(SessionError::InitCode { error, stderr }.into());
@@ -123,7 +123,6 @@ impl Core {
         &mut self,
         context: &Context,
         request: Request,
-        watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Outcome, Error> {
         let mut plan = context.plan(request)?;
         let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
@@ -139,7 +138,7 @@ impl Core {
         if let Some((_, left)) = fuel {
             plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
         }
-        let ran = self.attempt(context, &plan, watcher).await;
+        let ran = self.attempt(context, &plan).await;
         context.touch();
         let (execution, restart_reason) = ran?;
         self.execution += 1;
@@ -178,7 +177,6 @@ impl Core {
         &mut self,
         context: &Context,
         plan: &Plan,
-        watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<(Execution, Option<String>), Error> {
         let _turn = context.engine.turns.take().await?;
         self.discard(None).await?;
@@ -188,7 +186,7 @@ impl Core {
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
         let lost = self.lost.replace("an earlier run was cancelled before it ended");
-        let ran = self.run_in(awake, context, plan, watcher).await;
+        let ran = self.run_in(awake, context, plan).await;
         self.lost = ran.is_err().then_some("the engine failed in an earlier run");
         let (execution, reason) = ran?;
         Ok((execution, reason.or_else(|| lost.map(str::to_owned))))
@@ -201,10 +199,9 @@ impl Core {
         awake: Awake,
         context: &Context,
         plan: &Plan,
-        watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<(Execution, Option<String>), Error> {
         let (awake, placed) = awake.put(&plan.request.files).await?;
-        let (awake, execution) = awake.run(context, plan, self.entropy, placed, watcher).await?;
+        let (awake, execution) = awake.run(context, plan, self.entropy, placed).await?;
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
         let reason = restart_reason(&execution);
         if reason.is_some() {
@@ -420,7 +417,6 @@ impl Awake {
         plan: &Plan,
         entropy: [u8; 32],
         placed: (u64, u64),
-        watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<(Self, Execution), Error> {
         // A run that is cancelled on its way may have written to it.
         self.workspace.declare_used();
@@ -429,7 +425,7 @@ impl Awake {
         control.clear();
         let running = context.run(Arc::clone(control));
         let order = RunOrder::new(plan, entropy, true);
-        let task = Task::of(plan, order, watcher, Instant::now());
+        let task = Task::of(plan, order, Instant::now());
         let observed = self.interpreter.run(task).await?;
         drop(running);
         self.pristine &= !observed.touched && placed.1 == 0;

@@ -17,6 +17,18 @@ pub enum SessionError {
         /// The id asked for.
         id: String,
     },
+    /// The id that was chosen is none that a session can have.
+    #[error("{id:?} is not an id: it has to be 1 to 64 letters, digits, - and _")]
+    Id {
+        /// The id.
+        id: String,
+    },
+    /// The id that was chosen is another session's.
+    #[error("there is a session {id} already")]
+    IdTaken {
+        /// The id.
+        id: String,
+    },
     /// There are as many sessions as there may be.
     #[error("there are {max} sessions already, the most that this runtime holds")]
     TooMany {
@@ -128,6 +140,8 @@ impl Coded for SessionError {
     fn code(&self) -> Code {
         match self {
             Self::NotFound { .. } => Code::SessionNotFound,
+            Self::Id { .. } => Code::SessionId,
+            Self::IdTaken { .. } => Code::SessionIdTaken,
             Self::TooMany { .. } => Code::SessionTooMany,
             Self::InitCode { .. } => Code::SessionInitialCode,
             Self::NoState { .. } => Code::SessionNoState,
@@ -165,7 +179,10 @@ impl Hint for SessionError {
                 "mount a directory at each of these and at no other; a checkpoint does not choose \
                  what of the host is shown"
             }
-            Self::Io { .. } => return None,
+            Self::IdTaken { .. } => {
+                "close the session that has it, or let the new one have its own"
+            }
+            Self::Id { .. } | Self::Io { .. } => return None,
         };
         Some(hint.into())
     }

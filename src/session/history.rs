@@ -12,6 +12,7 @@ use crate::api::outcome::Outcome;
 /// One run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HistoryEntry {
     /// Its number, counting from 1.
     pub execution: u64,

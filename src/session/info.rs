@@ -5,6 +5,7 @@ use serde::Serialize;
 /// Activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum SessionStatus {
     /// It waits for its next run, in memory.
     Idle,
@@ -18,6 +19,7 @@ pub enum SessionStatus {
 
 /// A session, as it is listed.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct SessionInfo {
     /// Its id.
     pub id: String,

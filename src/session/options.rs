@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::policy::Bounds;
 use crate::api::refusal::{Field, Reason, ReasonKind};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
+use crate::api::setters::setters;
 use crate::limits::MAX_HISTORY;
 
 /// How a session starts, and what holds for all of its life.
@@ -23,6 +24,7 @@ use crate::limits::MAX_HISTORY;
 /// assert_eq!(options.limits.lifetime, Some(Duration::from_secs(3600)));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// Image, files, mounts, environment, limits and policy: those of memory, workspace and files,
     /// the mounts, the image and deterministic mode hold for the session's whole life, the others
@@ -50,6 +52,7 @@ impl Default for SessionOptions {
 /// How far a session may go; `None` sets no limit. Past one of them every run fails, and says why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SessionLimits {
     /// Time since the session was made or restored.
     pub lifetime: Option<Duration>,
@@ -59,9 +62,19 @@ pub struct SessionLimits {
     pub fuel: Option<u64>,
 }
 
+setters!(SessionLimits {
+    /// Limits the time since the session was made or restored.
+    lifetime: Duration => Some;
+    /// Limits the time since its last run ended.
+    idle: Duration => Some;
+    /// Limits the fuel of all its runs together.
+    fuel: u64 => Some;
+});
+
 /// How much of its past a session can go back to; the oldest is dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HistoryBounds {
     /// Runs. Default 100, at most 10,000.
     pub runs: usize,
@@ -80,6 +93,13 @@ impl HistoryBounds {
     }
 }
 
+setters!(HistoryBounds {
+    /// Bounds the runs.
+    runs: usize;
+    /// Bounds the bytes.
+    bytes: u64;
+});
+
 impl Default for HistoryBounds {
     fn default() -> Self {
         Self {
@@ -91,6 +111,7 @@ impl Default for HistoryBounds {
 
 /// How many sessions a runtime holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionBounds {
     /// Sessions altogether. Default 10,000.
     pub max: usize,
@@ -105,6 +126,23 @@ pub struct SessionBounds {
     /// Where suspended sessions and larger files are kept: a directory in here, removed with the
     /// runtime. Default: the runtime's directory for temporary files.
     pub dir: Option<PathBuf>,
+}
+
+setters!(SessionBounds {
+    /// Bounds how many sessions there are.
+    max: usize;
+    /// Bounds how many of them are in memory.
+    max_awake: usize;
+    /// Sets after how long a session that is idle is suspended.
+    suspend_after: Duration;
+    /// Bounds the memory and files of a session that is restored, in bytes.
+    restored: u64;
+    /// Sets where suspended sessions are kept.
+    dir: impl Into<PathBuf> => into_path;
+});
+
+fn into_path(path: impl Into<PathBuf>) -> Option<PathBuf> {
+    Some(path.into())
 }
 
 impl Default for SessionBounds {

@@ -1,7 +1,8 @@
 //! The sessions of a runtime: made, found, bounded, put on the disk while nobody needs them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,11 @@ use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
 use super::options::{FixedSettings, InitialRun, SessionBounds, SessionOptions};
+use super::restore::{Origin, RestoreOptions};
 use super::storage::Storage;
 use super::{Inner, Session, SessionError, checkpoint};
 use crate::api::policy::resolve;
-use crate::api::request::{Mount, Request};
+use crate::api::request::Request;
 use crate::error::Error;
 use crate::image::Image;
 use crate::interpreter::entropy;
@@ -143,24 +145,40 @@ impl Sessions {
             history: history.within(&engine.ceilings),
         };
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(image, fixed, client)?;
+        let context = self.context(new_id()?, image, fixed, client)?;
         let mut core = Core::new(&context, entropy);
         core.begin(&context, InitialRun { files, request }).await?;
-        Ok(self.register(context, core, pending).await)
+        self.register(context, core, pending).await
     }
 
-    pub(crate) async fn restore(&self, path: &Path, mounts: Vec<Mount>) -> Result<Session, Error> {
+    pub(crate) async fn restore(&self, options: RestoreOptions) -> Result<Session, Error> {
+        let RestoreOptions {
+            from,
+            mounts,
+            id,
+            client,
+        } = options;
         let pending = self.shared.admit()?;
+        let id = match id {
+            Some(id) => self.shared.free(id)?,
+            None => new_id()?,
+        };
         let engine = &self.shared.engine;
         let storage = self.shared.storage()?;
-        let opened = checkpoint::open(path).await?;
+        let opened = match from {
+            Origin::File(path) => checkpoint::open(&path).await?,
+            Origin::Reader(reader) => {
+                let (dir, max) = (self.shared.dir.clone(), self.shared.bounds.restored);
+                checkpoint::receive(reader, dir, max).await?
+            }
+        };
         let image = engine.image(opened.image(), "").await?;
         let bounds = (engine.ceilings, self.shared.bounds.restored);
         let read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(image, read.fixed, None)?;
+        let context = self.context(id, image, read.fixed, client)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);
-        Ok(self.register(context, core, pending).await)
+        self.register(context, core, pending).await
     }
 
     /// A session with the state that another has; they share what neither changes.
@@ -169,19 +187,20 @@ impl Sessions {
         let past = core.past(parent).await?.clone();
         let fixed = parent.fixed.clone();
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(Arc::clone(&parent.image), fixed, None)?;
+        let context = self.context(new_id()?, Arc::clone(&parent.image), fixed, None)?;
         let core = Core::of(past, core.execution, entropy, core.fuel);
-        Ok(self.register(context, core, pending).await)
+        self.register(context, core, pending).await
     }
 
     fn context(
         &self,
+        id: String,
         image: Arc<Image>,
         fixed: FixedSettings,
         client: Option<String>,
     ) -> Result<Context, Error> {
         Ok(Context {
-            id: new_id()?,
+            id,
             client,
             image,
             fixed,
@@ -193,18 +212,28 @@ impl Sessions {
         })
     }
 
-    async fn register(&self, context: Context, core: Core, pending: Admission<'_>) -> Session {
+    async fn register(
+        &self,
+        context: Context,
+        core: Core,
+        pending: Admission<'_>,
+    ) -> Result<Session, Error> {
         context.make_room().await;
         let inner = Arc::new(Inner {
             context,
             core: core.into(),
         });
-        let mut all = self.shared.lock();
-        all.sessions.insert(inner.context.id.clone(), Arc::clone(&inner));
-        drop(all);
+        match self.shared.lock().sessions.entry(inner.context.id.clone()) {
+            // Another one with this id was restored in the meantime.
+            Entry::Occupied(taken) => {
+                let id = taken.key().clone();
+                return Err(SessionError::IdTaken { id }.into());
+            }
+            Entry::Vacant(free) => free.insert(Arc::clone(&inner)),
+        };
         inner.context.note_in_memory(true);
         drop(pending);
-        self.handle(inner)
+        Ok(self.handle(inner))
     }
 
     fn of_client(&self, client: &str) -> Option<Session> {
@@ -221,8 +250,12 @@ impl Sessions {
         }
     }
 
-    pub(super) fn remove(&self, id: &str) {
-        self.shared.lock().sessions.remove(id);
+    /// Forgets a session; not one that has got its id since.
+    pub(super) fn remove(&self, inner: &Arc<Inner>) {
+        let mut all = self.shared.lock();
+        if all.sessions.get(&inner.context.id).is_some_and(|found| Arc::ptr_eq(found, inner)) {
+            all.sessions.remove(&inner.context.id);
+        }
     }
 }
 
@@ -249,6 +282,18 @@ impl Registry {
         }
         all.pending += 1;
         Ok(Admission(self))
+    }
+
+    /// An id that somebody chose, if it is one and no session has it.
+    fn free(&self, id: String) -> Result<String, Error> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
+            return Err(SessionError::Id { id }.into());
+        }
+        if self.lock().sessions.contains_key(&id) {
+            return Err(SessionError::IdTaken { id }.into());
+        }
+        Ok(id)
     }
 
     /// Where states are kept, made for the first session.

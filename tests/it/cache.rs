@@ -276,7 +276,7 @@ fn a_full_disk_is_a_clear_error() {
     };
     copy(source.path(), disk.path());
     let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
-    let error = runtime.run_blocking(Request::new("1").image("core")).unwrap_err();
+    let error = runtime.blocking().run(Request::new("1").image("core")).unwrap_err();
     let text = chain(&error);
     assert!(text.contains("No space left on device"), "{text}");
     assert!(text.contains(disk.path().to_str().unwrap()), "{text}");
@@ -338,7 +338,7 @@ fn a_full_disk_for_workspaces() {
     assert_eq!(outcome.stdout, "ENOSPC\n", "{outcome:#?}");
     // And so is the caller, when there is no room even for what is carried in.
     let request = Request::new("1").file("big.bin", vec![1; 2 << 20]);
-    let error = runtime.run_blocking(request).unwrap_err();
+    let error = runtime.blocking().run(request).unwrap_err();
     assert!(chain(&error).contains("No space left on device"), "{}", chain(&error));
     assert!(error.hint().is_some());
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0, "its directory was left");
@@ -347,7 +347,7 @@ fn a_full_disk_for_workspaces() {
 #[test]
 fn a_workspace_that_cannot_be_made_is_a_clear_error() {
     let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
-    let error = runtime.run_blocking(Request::new("1")).unwrap_err();
+    let error = runtime.blocking().run(Request::new("1")).unwrap_err();
     assert!(matches!(error, Error::Workspace(_)), "{error:?}");
     assert!(chain(&error).contains("/nowhere/at/all"), "{}", chain(&error));
 }

@@ -14,14 +14,14 @@ pub fn runtime() -> &'static Runtime {
 
 /// Where the shared runtime keeps its files.
 pub fn shared() -> PathBuf {
-    runtime().prepare_image("core").unwrap();
-    let core = runtime().image("core").unwrap().path;
+    runtime().images().prepare("core").unwrap();
+    let core = runtime().images().get("core").unwrap().path;
     core.parent().unwrap().parent().unwrap().to_owned()
 }
 
 /// A cache like the shared one, for a test that spoils it.
 pub fn copy_of_the_shared_one() -> tempfile::TempDir {
-    runtime().prepare_image("data").unwrap();
+    runtime().images().prepare("data").unwrap();
     let dir = tempfile::tempdir().unwrap();
     copy(&shared(), dir.path());
     dir

@@ -159,10 +159,7 @@ fn with(request: Request, key: &str, value: &str) -> Request {
         }
         "image" => request.image(value),
         _ if key.starts_with("file ") => request.file(&key["file ".len()..], string()),
-        "seed" => request.deterministic(Deterministic {
-            seed: value.parse().unwrap(),
-            ..Deterministic::default()
-        }),
+        "seed" => request.deterministic(Deterministic::default().seed(value.parse().unwrap())),
         _ => panic!("a case knows no `with {key}`"),
     }
 }

@@ -11,10 +11,7 @@ use belljar::{Deterministic, ErrorKind, Request, Run, Runtime};
 use crate::support::{failed, program, run, run_on, runtime, runtime_in, succeeded};
 
 fn fixed(seed: u64) -> Deterministic {
-    Deterministic {
-        seed,
-        ..Deterministic::default()
-    }
+    Deterministic::default().seed(seed)
 }
 
 fn repeatable(name: &str) -> Request {
@@ -121,7 +118,7 @@ fn the_same_bytes_under_load() {
                 while !stop.load(Ordering::Relaxed) {
                     let busy =
                         Request::new("x = [bytes(n) for n in range(3000)]\nwhile True: x.sort()");
-                    runtime().run_blocking(busy.timeout(Duration::from_millis(300))).unwrap();
+                    runtime().blocking().run(busy.timeout(Duration::from_millis(300))).unwrap();
                 }
             })
         })
@@ -210,11 +207,8 @@ fn the_clock_says_what_it_is_told() {
     let request = |epoch, step_ns| {
         let code = "import time, datetime\nfirst = time.time()\ntime.sleep(3600)\n\
                     print(first, time.time() - first, datetime.datetime.now(datetime.UTC).year)";
-        Request::new(code).deterministic(Deterministic {
-            seed: 0,
-            epoch,
-            step_ns,
-        })
+        Request::new(code)
+            .deterministic(Deterministic::default().seed(0).epoch(epoch).step_ns(step_ns))
     };
     let frozen = run(request(1_000_000_000, 0)).outcome;
     assert_eq!(frozen.stdout, "1000000000.0 3600.0 2001\n", "{frozen:#?}");

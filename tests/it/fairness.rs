@@ -13,7 +13,7 @@ const SPIN: &str = "while True: pass";
 /// The gaps between ticks of a timer on a worker thread that runs `code` as well, sorted.
 fn gaps_beside(code: String) -> Vec<Duration> {
     // Loaded before, so that nothing of it is measured.
-    runtime().run_blocking(Request::new("print(1)").image("core")).unwrap();
+    runtime().blocking().run(Request::new("print(1)").image("core")).unwrap();
     tokio(1).block_on(async move {
         let request = Request::new(code).timeout(Duration::from_secs(2)).image("core");
         let run = tokio::spawn(async move { runtime().run(request).await.unwrap() });
@@ -47,7 +47,7 @@ fn a_spinning_run_gives_way() {
 
 #[test]
 fn spinning_runs_do_not_keep_others_waiting() {
-    runtime().run_blocking(Request::new("print(1)").image("core")).unwrap();
+    runtime().blocking().run(Request::new("print(1)").image("core")).unwrap();
     tokio(2).block_on(async {
         let stop = Arc::new(AtomicBool::new(false));
         let spinning: Vec<_> = (0..4)
@@ -96,7 +96,7 @@ fn a_sleeping_run_takes_no_thread() {
 #[test]
 fn the_queue_has_an_end() {
     let runtime = Runtime::builder().concurrency(1).queue(2).build().unwrap();
-    runtime.prepare_image("core").unwrap();
+    runtime.images().prepare("core").unwrap();
     tokio(2).block_on(async {
         let slow = Request::new("import time\ntime.sleep(3)").image("core");
         let slow = slow.timeout(Duration::from_mins(1));
@@ -120,7 +120,7 @@ fn the_queue_has_an_end() {
 #[test]
 fn those_that_wait_are_served_in_order() {
     let runtime = Runtime::builder().concurrency(1).build().unwrap();
-    runtime.prepare_image("core").unwrap();
+    runtime.images().prepare("core").unwrap();
     let start = |code: &str| {
         let (runtime, request) = (runtime.clone(), Request::new(code).image("core"));
         async move { runtime.run(request).await.unwrap().outcome.stdout }
@@ -146,7 +146,7 @@ fn those_that_wait_are_served_in_order() {
 #[test]
 fn one_that_stopped_waiting_gives_up_its_place() {
     let runtime = Runtime::builder().concurrency(1).queue(1).build().unwrap();
-    runtime.prepare_image("core").unwrap();
+    runtime.images().prepare("core").unwrap();
     tokio(2).block_on(async {
         let slow = Request::new("import time\ntime.sleep(3)").image("core");
         let slow = slow.timeout(Duration::from_mins(1));
@@ -173,7 +173,7 @@ fn many_clones_on_many_threads() {
                 for number in 0..10 {
                     let code = format!("print({thread} * 100 + {number})");
                     let outcome =
-                        runtime().clone().run_blocking(Request::new(code)).unwrap().outcome;
+                        runtime().clone().blocking().run(Request::new(code)).unwrap().outcome;
                     assert_eq!(outcome.stdout, format!("{}\n", thread * 100 + number));
                     done.fetch_add(1, Ordering::Relaxed);
                 }

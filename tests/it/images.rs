@@ -29,7 +29,7 @@ fn recipe(text: &str) -> tempfile::NamedTempFile {
 
 #[track_caller]
 fn refused(runtime: &Runtime, text: &str) -> String {
-    let error = runtime.build_image(recipe(text).path()).unwrap_err();
+    let error = runtime.images().build(recipe(text).path()).unwrap_err();
     chain(&error)
 }
 
@@ -41,11 +41,12 @@ fn plotly_is_added_as_a_package() {
     let copy = tempfile::tempdir().unwrap();
     let recipe = copy.path().join("plotly.toml");
     fs::copy(path, &recipe).unwrap();
-    let info = runtime.build_image(&recipe).unwrap_or_else(|e| panic!("{}", chain(&e)));
-    assert!(info.ready && !info.built_in && info.memory_bytes > 0, "{info:?}");
-    let manifest = info.manifest.unwrap();
-    assert_eq!(manifest.base.as_deref(), Some("data"));
-    assert!(manifest.packages.iter().any(|p| p.starts_with("plotly==")), "{manifest:?}");
+    let info = runtime.images().build(&recipe).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert!(!info.built_in, "{info:?}");
+    let contents = info.contents.unwrap();
+    assert!(contents.memory_bytes > 0, "{contents:?}");
+    assert_eq!(contents.base.as_deref(), Some("data"));
+    assert!(contents.packages.iter().any(|p| p.starts_with("plotly==")), "{contents:?}");
 
     let request = Request::new(program("images/plotly_shown")).image("plotly");
     let run = run_on(runtime, request);
@@ -79,10 +80,10 @@ fn plotly_is_added_as_a_package() {
         .map(|hash| dir.path().join("wheels").join(hash))
         .collect();
     assert!(wheels.len() == 2 && wheels.iter().all(|wheel| wheel.exists()), "{wheels:?}");
-    runtime.remove_image("plotly").unwrap();
+    runtime.images().remove("plotly").unwrap();
     assert!(!wheels.iter().any(|wheel| wheel.exists()), "{wheels:?}");
-    assert!(runtime.image("plotly").is_err());
-    assert!(runtime.run_blocking(Request::new("1").image("plotly")).is_err());
+    assert!(runtime.images().get("plotly").is_err());
+    assert!(runtime.blocking().run(Request::new("1").image("plotly")).is_err());
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn an_image_keeps_what_its_code_did_to_modules() {
     let (runtime, dir) = &*own;
     let text = "name = \"mine\"\nbase = \"core\"\nimports = [\"csv\"]\ninit = '''\nimport csv\n\
                 csv.marker = 5\nvariable = 1\nopen('left.txt', 'w').write('x')\n'''\n";
-    let info = runtime.build_image(recipe(text).path()).unwrap();
+    let info = runtime.images().build(recipe(text).path()).unwrap();
     let code = "import csv, os\nprint(csv.marker, 'variable' in globals(), os.listdir('.'))";
     let request = Request::new(code).image("mine");
     assert_eq!(run_on(runtime, request.clone()).outcome.stdout, "5 False []\n");
@@ -99,10 +100,10 @@ fn an_image_keeps_what_its_code_did_to_modules() {
     // It is there for the next process, too.
     let second = Runtime::builder().cache(dir.path()).build().unwrap();
     assert_eq!(run_on(&second, request).outcome.stdout, "5 False []\n");
-    assert_eq!(second.image("mine").unwrap().path, info.path);
+    assert_eq!(second.images().get("mine").unwrap().path, info.path);
 
     // Building it again takes the new recipe.
-    runtime.build_image(recipe(&text.replace("= 5", "= 6")).path()).unwrap();
+    runtime.images().build(recipe(&text.replace("= 5", "= 6")).path()).unwrap();
     let outcome = run_on(runtime, Request::new(code).image("mine")).outcome;
     assert_eq!(outcome.stdout, "6 False []\n");
 }
@@ -126,7 +127,7 @@ fn recipes_that_cannot_be_used() {
         assert!(error.contains(reason), "{text}: {error}");
     }
     assert!(!dir.path().join("baking/x").exists(), "workspaces of bakes are left");
-    let error = runtime.build_image(Path::new("/nowhere/at/all.toml")).unwrap_err();
+    let error = runtime.images().build(Path::new("/nowhere/at/all.toml")).unwrap_err();
     assert!(chain(&error).contains("/nowhere/at/all.toml"));
 }
 
@@ -136,7 +137,7 @@ fn a_recipe_that_leaves_a_file_open_is_refused_or_healed() {
                 builtins.held = open('held.txt', 'w')\n'''\n";
     let own = own();
     let (runtime, _) = &*own;
-    if let Err(error) = runtime.build_image(recipe(text).path()) {
+    if let Err(error) = runtime.images().build(recipe(text).path()) {
         assert!(chain(&error).contains("open"), "{}", chain(&error));
         return;
     }
@@ -147,36 +148,32 @@ fn a_recipe_that_leaves_a_file_open_is_refused_or_healed() {
 #[test]
 fn the_built_in_images_are_listed_first() {
     for name in ["core", "data", "science"] {
-        runtime().prepare_image(name).unwrap();
+        runtime().images().prepare(name).unwrap();
     }
-    let images = runtime().images().unwrap();
+    let images = runtime().images().list().unwrap();
     let names: Vec<&str> = images.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(names[..3], ["core", "data", "science"]);
     for image in &images[..3] {
-        assert!(image.ready && image.built_in && image.path.exists(), "{image:?}");
-        let manifest = image.manifest.as_ref().unwrap();
-        assert!(!manifest.description.is_empty() && manifest.interrupt.is_some(), "{manifest:?}");
+        assert!(image.built_in && image.path.exists(), "{image:?}");
+        let contents = image.contents.as_ref().unwrap();
+        assert!(!contents.description.is_empty(), "{contents:?}");
         // It is stored without its holes.
-        assert!(image.disk_bytes <= image.memory_bytes + (1 << 20), "{image:?}");
+        assert!(image.disk_bytes <= contents.memory_bytes + (1 << 20), "{image:?}");
     }
-    assert!(matches!(runtime().image("nope"), Err(Error::Image(_))));
-    assert!(matches!(runtime().remove_image("nope"), Err(Error::Image(_))));
+    assert!(matches!(runtime().images().get("nope"), Err(Error::Image(_))));
+    assert!(matches!(runtime().images().remove("nope"), Err(Error::Image(_))));
 }
 
 #[test]
 fn what_an_image_says_it_imports_is_imported() {
     for name in ["core", "data", "science"] {
-        let manifest = runtime().image(name).unwrap().manifest;
-        let Some(manifest) = manifest.or_else(|| {
-            runtime().prepare_image(name).unwrap();
-            runtime().image(name).unwrap().manifest
-        }) else {
-            panic!("{name} is not there");
-        };
-        assert!(manifest.imports.len() >= 5, "{manifest:?}");
+        let images = runtime().images();
+        images.prepare(name).unwrap();
+        let contents = images.get(name).unwrap().contents.unwrap();
+        assert!(contents.imports.len() >= 5, "{contents:?}");
         let code = format!(
             "import sys\nprint([m for m in {:?} if m not in sys.modules])",
-            manifest.imports
+            contents.imports
         );
         let outcome = run_on(runtime(), Request::new(code).image(name)).outcome;
         assert_eq!(outcome.stdout, "[]\n", "{name}");

@@ -361,7 +361,7 @@ fn limits_differ_from_run_to_run() {
                             except MemoryError:\n    print(n)";
                 scope.spawn(move || {
                     let request = Request::new(code).memory_mib(mib).timeout(Duration::from_mins(1));
-                    (mib, runtime().run_blocking(request).unwrap().outcome.stdout)
+                    (mib, runtime().blocking().run(request).unwrap().outcome.stdout)
                 })
             })
             .into();

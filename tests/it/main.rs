@@ -3,6 +3,7 @@
 //! Guest programs are in `tests/programs`, as Python that the host's own interpreter runs as well.
 //! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
 
+mod blocking;
 mod cache;
 mod caches;
 mod case;

@@ -9,7 +9,7 @@ use crate::support::{outcome, run, runtime, succeeded};
 
 #[track_caller]
 fn refusal(request: Request) -> Vec<Reason> {
-    match runtime().run_blocking(request) {
+    match runtime().blocking().run(request) {
         Err(Error::Refused(refusal)) => refusal.reasons,
         other => panic!("not refused: {other:?}"),
     }
@@ -40,26 +40,20 @@ fn every_reason_is_given_at_once() {
 
 #[test]
 fn ceilings_are_the_runtimes() {
-    let ceilings = Bounds {
-        timeout: Duration::from_secs(1),
-        memory: 64 << 20,
-        ..Bounds::CEILINGS
-    };
-    let defaults = Bounds {
-        timeout: Duration::from_millis(200),
-        memory: 32 << 20,
-        ..Bounds::default()
-    };
+    let ceilings = Bounds::CEILINGS.timeout(Duration::from_secs(1)).memory(64 << 20);
+    let defaults = Bounds::default().timeout(Duration::from_millis(200)).memory(32 << 20);
     let runtime = Runtime::builder().ceilings(ceilings).defaults(defaults).build().unwrap();
-    let outcome = runtime.run_blocking(Request::new("while True: pass")).unwrap().outcome;
+    let outcome = runtime.blocking().run(Request::new("while True: pass")).unwrap().outcome;
     assert_eq!(outcome.error.as_deref(), Some("Code execution timed out after 0.2 seconds"));
     let asked = Request::new("1").timeout(Duration::from_secs(2)).memory_mib(65);
-    assert!(matches!(runtime.run_blocking(asked), Err(Error::Refused(r)) if r.reasons.len() == 2));
+    assert!(
+        matches!(runtime.blocking().run(asked), Err(Error::Refused(r)) if r.reasons.len() == 2)
+    );
 }
 
 #[test]
 fn an_unknown_image_is_an_error_that_names_those_there_are() {
-    let error = runtime().run_blocking(Request::new("1").image("nope")).unwrap_err();
+    let error = runtime().blocking().run(Request::new("1").image("nope")).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("nope") && text.contains("core") && text.contains("science"), "{text}");
     assert!(error.hint().is_some());
@@ -77,10 +71,8 @@ fn an_image_is_chosen_by_the_imports() {
     assert_eq!(chosen("import seaborn"), "['pandas', 'sklearn']\n");
     // A name that only looks like an import costs nothing but memory; code runs all the same.
     assert_eq!(chosen("text = 'import pandas'").lines().count(), 1);
-    let request = Request {
-        image: ImageChoice::Named("data".into()),
-        ..Request::new(loaded)
-    };
+    let mut request = Request::new(loaded);
+    request.image = ImageChoice::Named("data".into());
     assert_eq!(run(request).outcome.stdout, "['pandas']\n");
 }
 
@@ -104,12 +96,12 @@ fn input_files_and_arguments_arrive() {
 #[test]
 fn an_input_file_that_cannot_be_read_is_an_engine_error() {
     let request = Request::new("1").host_file("x", "/nowhere/at/all.txt");
-    let error = runtime().run_blocking(request).unwrap_err();
+    let error = runtime().blocking().run(request).unwrap_err();
     assert!(matches!(error, Error::Workspace(_)), "{error:?}");
     assert!(error.to_string().contains("/nowhere/at/all.txt"), "{error}");
     assert_eq!((error.code(), error.blame()), ("workspace.input", Blame::Caller));
     let directory = Request::new("1").host_file("x", "/");
-    assert!(runtime().run_blocking(directory).is_err());
+    assert!(runtime().blocking().run(directory).is_err());
 }
 
 #[test]
@@ -119,14 +111,6 @@ fn the_environment_is_given() {
             .env("KEY", "a=b c")
             .env("ÜN", "ï");
     assert_eq!(run(request).outcome.stdout, "a=b c ï /workspace\n");
-}
-
-#[test]
-fn a_blocking_call_in_an_asynchronous_place_is_refused() {
-    let error = crate::support::tokio(1)
-        .block_on(async { runtime().run_blocking(Request::new("1")).unwrap_err() });
-    assert!(matches!(error, Error::NotBlocking), "{error:?}");
-    assert!(error.hint().is_some());
 }
 
 #[test]

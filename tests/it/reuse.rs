@@ -79,11 +79,11 @@ fn five_hundred_in_a_row_leave_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let runtime = runtime_in(dir.path());
         for number in 0..WARM {
-            check(&runtime.run_blocking(mixed(number)).unwrap().outcome);
+            check(&runtime.blocking().run(mixed(number)).unwrap().outcome);
         }
         let before = Held::now(dir.path());
         for number in 0..500 {
-            check(&runtime.run_blocking(mixed(number)).unwrap().outcome);
+            check(&runtime.blocking().run(mixed(number)).unwrap().outcome);
         }
         Held::comes_back_to(&before, 24 * MIB, dir.path());
     });
@@ -125,7 +125,7 @@ fn two_hundred_live_at_the_same_time() {
     alone("reuse::two_hundred_live_at_the_same_time", || {
         let dir = tempfile::tempdir().unwrap();
         let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
-        runtime.prepare_image("data").unwrap();
+        runtime.images().prepare("data").unwrap();
         let tokio = tokio(2);
         let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(8)\nprint('done')";
         let request = Request::new(code).image("data").timeout(Duration::from_mins(1));
@@ -210,7 +210,7 @@ pieces = [np.empty(size, np.uint8) for size in [32 << 20] + [1 << 20] * 16 + [1 
 print(sum(piece.tobytes().count(needle) for piece in pieces))
 ";
     for _ in 0..5 {
-        let run = |code| runtime.run_blocking(Request::new(code).image("data")).unwrap().outcome;
+        let run = |code| runtime.blocking().run(Request::new(code).image("data")).unwrap().outcome;
         let first = run(write);
         assert!(first.success, "{first:#?}");
         let second = run(look);

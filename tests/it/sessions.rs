@@ -77,8 +77,8 @@ fn told<T>(result: Result<T, Error>) -> (String, Option<String>) {
 async fn interrupted(session: &Session, code: &str) -> Outcome {
     let request = Request::new(code).timeout(Duration::from_mins(2));
     let (running, ready) = (session.clone(), Arc::new(Ready::default()));
-    let watcher = Arc::clone(&ready);
-    let run = ::tokio::spawn(async move { running.run_watched(request, watcher).await.unwrap() });
+    let request = request.watch(ready.clone());
+    let run = ::tokio::spawn(async move { running.run(request).await.unwrap() });
     ready.0.notified().await;
     assert!(session.interrupt());
     let outcome = run.await.unwrap();

@@ -48,7 +48,7 @@ pub fn run(request: Request) -> Run {
 /// Runs a request on a given runtime.
 #[track_caller]
 pub fn run_on(runtime: &Runtime, request: Request) -> Run {
-    let run = runtime.run_blocking(request).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    let run = runtime.blocking().run(request).unwrap_or_else(|e| panic!("{}", chain(&e)));
     check(&run.outcome);
     run
 }

@@ -20,7 +20,7 @@ pub(super) fn check(
 ) -> anyhow::Result<Exit> {
     let policy = policy(Some(args.policy), &args.allow_import)?;
     let code = source::code(args.source)?;
-    let report = engine::start(global, printer)?.check_blocking(&code, &policy)?;
+    let report = engine::start(global, printer)?.blocking().check(&code, &policy)?;
     let clean = report.violations.is_empty() && report.missing_imports.is_empty();
     if args.json {
         printer.json(&json!({

@@ -38,7 +38,7 @@ fn describe(finding: &Finding) -> (&'static str, Tone) {
     match finding.state {
         State::Good => ("good", Tone::Good),
         State::Missing => ("missing", Tone::Warning),
-        State::Bad => ("bad", Tone::Bad),
+        _ => ("bad", Tone::Bad),
     }
 }
 

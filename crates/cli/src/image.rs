@@ -37,7 +37,7 @@ pub(super) fn image(
             }
         }
         ImageCommand::Build { recipe, json } => {
-            let image = engine::start(global, printer)?.build_image(recipe)?;
+            let image = engine::start(global, printer)?.images().build(recipe)?;
             if json.json {
                 printer.json(&to_json(&image))?;
             } else {
@@ -60,10 +60,13 @@ pub(super) fn image(
 fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
     let heading = ["NAME", "STATE", "MEMORY", "DISK", "WHAT IT IS"].map(str::to_owned);
     let row = |image: &ImageInfo| {
-        let sizes = [image.memory_bytes, image.disk_bytes];
-        let [memory, disk] = sizes.map(|bytes| if image.ready { size(bytes) } else { "-".into() });
-        let description = image.manifest.as_ref().map(|manifest| manifest.description.clone());
-        [image.name.clone(), state(image).to_owned(), memory, disk, description.unwrap_or_default()]
+        let [memory, disk, description] = match &image.contents {
+            Some(contents) => {
+                [size(contents.memory_bytes), size(image.disk_bytes), contents.description.clone()]
+            }
+            None => ["-".into(), "-".into(), String::new()],
+        };
+        [image.name.clone(), state(image).to_owned(), memory, disk, description]
     };
     let rows: Vec<_> = std::iter::once(heading).chain(images.iter().map(row)).collect();
     for (index, line) in table(&rows).iter().enumerate() {
@@ -82,7 +85,7 @@ fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {
         .into_iter()
         .map(|row| row.map(str::to_owned))
         .collect::<Vec<_>>();
-    if let Some(manifest) = &image.manifest {
+    if let Some(contents) = &image.contents {
         let words = |words: &[String]| {
             if words.is_empty() {
                 "-".into()
@@ -92,11 +95,11 @@ fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {
         };
         rows.extend(
             [
-                ["what it is", or_dash(&manifest.description)],
-                ["made from", or_dash(manifest.base.as_deref().unwrap_or_default())],
-                ["imports", &words(&manifest.imports)],
-                ["packages", &words(&manifest.packages)],
-                ["memory", &size(image.memory_bytes)],
+                ["what it is", or_dash(&contents.description)],
+                ["made from", or_dash(contents.base.as_deref().unwrap_or_default())],
+                ["imports", &words(&contents.imports)],
+                ["packages", &words(&contents.packages)],
+                ["memory", &size(contents.memory_bytes)],
                 ["on disk", &size(image.disk_bytes)],
                 ["file", &image.path.display().to_string()],
             ]
@@ -114,20 +117,24 @@ fn or_dash(text: &str) -> &str {
 }
 
 fn state(image: &ImageInfo) -> &'static str {
-    if image.ready { "ready" } else { "on first use" }
+    if image.contents.is_some() {
+        "ready"
+    } else {
+        "on first use"
+    }
 }
 
 fn to_json(image: &ImageInfo) -> Value {
-    let manifest = image.manifest.as_ref();
+    let contents = image.contents.as_ref();
     json!({
         "name": image.name,
-        "description": manifest.map(|m| &m.description),
+        "description": contents.map(|c| &c.description),
         "built_in": image.built_in,
-        "ready": image.ready,
-        "base": manifest.and_then(|m| m.base.as_ref()),
-        "imports": manifest.map(|m| &m.imports),
-        "packages": manifest.map(|m| &m.packages),
-        "memory_bytes": image.memory_bytes,
+        "ready": contents.is_some(),
+        "base": contents.and_then(|c| c.base.as_ref()),
+        "imports": contents.map(|c| &c.imports),
+        "packages": contents.map(|c| &c.packages),
+        "memory_bytes": contents.map_or(0, |c| c.memory_bytes),
         "disk_bytes": image.disk_bytes,
         "path": image.path,
     })

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belljar::{
-    Content, Deterministic, FigureFormat, ImageChoice, InputFile, Limits, Mount, Request,
-};
+use belljar::{Deterministic, FigureFormat, ImageChoice, Limits, Request};
 use clap::{Args, ValueHint};
 
 use super::exit::Usage;
@@ -54,31 +52,29 @@ pub(super) struct Bounds {
 impl Given {
     /// A request for these, without code.
     pub(super) fn request(&self) -> Result<Request, Usage> {
-        let files = source::files(&self.files)?.into_iter().map(|(path, host)| InputFile {
-            path,
-            content: Content::Host(host),
-        });
-        let mounts = self.mounts.iter().cloned().map(|(host, guest)| Mount { host, guest });
-        Ok(Request {
-            files: files.collect(),
-            mounts: mounts.collect(),
-            env: self.env.iter().cloned().collect(),
-            ..Request::default()
-        })
+        let mut request = Request::default();
+        for (path, host) in source::files(&self.files)? {
+            request = request.host_file(path, host);
+        }
+        for (host, guest) in &self.mounts {
+            request = request.mount(host, guest);
+        }
+        request.env.extend(self.env.iter().cloned());
+        Ok(request)
     }
 }
 
 impl Bounds {
     pub(super) fn limits(&self) -> Limits {
         let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
-        Limits {
-            timeout: self.timeout,
-            memory: bytes(self.memory),
-            fuel: self.fuel,
-            output: self.output_limit,
-            workspace: bytes(self.workspace_limit),
-            files: self.file_limit,
-        }
+        let mut limits = Limits::default();
+        limits.timeout = self.timeout;
+        limits.memory = bytes(self.memory);
+        limits.fuel = self.fuel;
+        limits.output = self.output_limit;
+        limits.workspace = bytes(self.workspace_limit);
+        limits.files = self.file_limit;
+        limits
     }
 }
 
@@ -102,10 +98,7 @@ pub(super) fn image(name: Option<&str>) -> ImageChoice {
 
 /// What `--deterministic` asks for.
 pub(super) fn deterministic(seed: Option<u64>) -> Option<Deterministic> {
-    seed.map(|seed| Deterministic {
-        seed,
-        ..Deterministic::default()
-    })
+    seed.map(Deterministic::new)
 }
 
 /// What `--svg` asks for.

@@ -147,7 +147,7 @@ impl Printer {
         self.note_end(stream, bytes);
         match stream {
             Stream::Stdout => Ok(self.out.show(io::stdout().lock(), bytes)?),
-            Stream::Stderr => {
+            _ => {
                 // A run goes on without a reader of its warnings, as other commands do.
                 let _ = self.err.show(io::stderr().lock(), bytes);
                 Ok(())

@@ -86,10 +86,7 @@ async fn open(
 ) -> anyhow::Result<(Option<SessionFile>, Session, Request)> {
     let Some(path) = args.session.clone() else {
         let session = runtime.session(founding(&mut request)).await?;
-        session.validate(&Request {
-            code: "1".to_owned(),
-            ..request.clone()
-        })?;
+        session.validate(&request)?;
         return Ok((None, session, request));
     };
     let waiting = Arc::clone(printer);
@@ -252,17 +249,15 @@ impl Repl<'_> {
     async fn run(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit, Option<Outcome>>> {
         self.words.learn(&code);
         let session = self.sessions.current().clone();
-        let request = Request {
-            code,
-            ..self.request.clone()
-        };
         let live = Arc::new(Live::new(Arc::clone(self.printer)));
+        let mut request = self.request.clone().watch(live.clone());
+        request.code = code;
         self.foreground.set(Some(&session));
         let ran = tokio::select! {
             biased;
             exit = self.interrupt.arrived() => return Ok(ControlFlow::Break(exit)),
             error = live.failed() => return Err(error.into()),
-            ran = session.run_watched(request, live.clone()) => ran,
+            ran = session.run(request) => ran,
         };
         self.foreground.set(None);
         if let Some(error) = live.take() {

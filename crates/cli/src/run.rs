@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Outcome, OutputWatcher, Request, Runtime};
+use belljar::{Outcome, Request, Runtime};
 
 use super::args::Global;
 use super::engine;
@@ -63,10 +63,7 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
         out,
         printer,
     } = task;
-    let ran = watch(printer, async |live| match shown(json, live) {
-        Some(watcher) => Ok(runtime.run_watched(request, watcher).await?),
-        None => Ok(runtime.run(request).await?),
-    })?;
+    let ran = watch(printer, async |live| Ok(runtime.run(shown(request, json, live)).await?))?;
     let run = match ran {
         ControlFlow::Continue(run) => run,
         ControlFlow::Break(exit) => return Ok(exit),
@@ -97,9 +94,9 @@ fn report(
     Ok(())
 }
 
-/// Who is shown the output while the code runs.
-fn shown(json: bool, live: Arc<Live>) -> Option<Arc<dyn OutputWatcher>> {
-    (!json).then_some(live as Arc<dyn OutputWatcher>)
+/// The request, with its output shown while the code runs unless all of it is to be JSON.
+fn shown(request: Request, json: bool, live: Arc<Live>) -> Request {
+    if json { request } else { request.watch(live) }
 }
 
 /// Makes sure before the run that its files have a place to go.

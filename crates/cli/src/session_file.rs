@@ -7,7 +7,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use belljar::{Error, ImageChoice, Limits, ReasonKind, Request, Runtime, Session, SessionOptions};
+use belljar::{
+    Error, ImageChoice, ReasonKind, Request, RestoreOptions, Runtime, Session, SessionOptions,
+};
 
 use super::exit::{Usage, chain, option, refused};
 use super::printer::Printer;
@@ -96,7 +98,7 @@ impl SessionFile {
             return Ok((runtime.session(founding(request)).await?, false));
         }
         let mounts = std::mem::take(&mut request.mounts);
-        let session = runtime.restore_with(&self.path, mounts).await?;
+        let session = runtime.restore(RestoreOptions::file(&self.path).mounts(mounts)).await?;
         session.validate(request).map_err(|error| self.explain(error))?;
         Ok((session, true))
     }
@@ -142,38 +144,26 @@ impl Drop for SessionFile {
 /// The options of a session that begins with `request`, of which that is removed which no run of
 /// the session can have for itself.
 pub(super) fn founding(request: &mut Request) -> SessionOptions {
-    let Limits {
-        memory,
-        workspace,
-        files,
-        ..
-    } = &mut request.limits;
-    let limits = Limits {
-        memory: memory.take(),
-        workspace: workspace.take(),
-        files: files.take(),
-        ..Limits::default()
-    };
-    let mut mounts = std::mem::take(&mut request.mounts);
-    for mount in &mut mounts {
+    let mut start = Request::default();
+    start.limits.memory = request.limits.memory.take();
+    start.limits.workspace = request.limits.workspace.take();
+    start.limits.files = request.limits.files.take();
+    start.mounts = std::mem::take(&mut request.mounts);
+    for mount in &mut start.mounts {
         // The next command may be called from elsewhere.
         if let Ok(absolute) = std::path::absolute(&mount.host) {
             mount.host = absolute;
         }
     }
-    SessionOptions::from_request(Request {
-        image: match std::mem::take(&mut request.image) {
-            ImageChoice::Auto => ImageChoice::Named(IMAGE.to_owned()),
-            named @ ImageChoice::Named(_) => named,
-        },
-        mounts,
-        limits,
-        // The state that the session can go back to has them.
-        files: std::mem::take(&mut request.files),
-        env: std::mem::take(&mut request.env),
-        deterministic: request.deterministic.take(),
-        ..Request::default()
-    })
+    start.image = match std::mem::take(&mut request.image) {
+        ImageChoice::Auto => ImageChoice::Named(IMAGE.to_owned()),
+        named => named,
+    };
+    // The state that the session can go back to has them.
+    start.files = std::mem::take(&mut request.files);
+    start.env = std::mem::take(&mut request.env);
+    start.deterministic = request.deterministic.take();
+    SessionOptions::from_request(start)
 }
 
 /// The file that a path leads to: absolute, and not a link, whether the file is there or not.

@@ -8,9 +8,6 @@ use super::exit::Exit;
 use super::printer::Printer;
 use super::{engine, text};
 
-/// The images that come with belljar, which are made when none is named.
-const BUILT_IN: [&str; 3] = ["core", "data", "science"];
-
 /// Sets up everything that is missing.
 pub(super) fn setup(
     args: &SetupArgs,
@@ -20,13 +17,15 @@ pub(super) fn setup(
     let start = Instant::now();
     let runtime = engine::start(global, printer)?;
     printer.note(&format!("Python for WASI is ready ({})", text::duration(start.elapsed())));
-    let mut images: Vec<&str> = args.images.iter().map(String::as_str).collect();
-    if images.is_empty() {
-        images.extend(BUILT_IN);
+    let images = runtime.images();
+    let mut names = args.images.clone();
+    if names.is_empty() {
+        let built_in = images.list()?.into_iter().filter(|image| image.built_in);
+        names.extend(built_in.map(|image| image.name));
     }
-    for name in images {
+    for name in names {
         let start = Instant::now();
-        runtime.prepare_image(name)?;
+        images.prepare(&name)?;
         printer.note(&format!("image {name} is ready ({})", text::duration(start.elapsed())));
     }
     Ok(Exit::Success)

@@ -121,11 +121,7 @@ fn contract_11_copies_make_directories() {
 
 #[test]
 fn contract_11_hashes_and_media_types_on_request() {
-    let capture = Capture {
-        file_hashes: true,
-        media_types: true,
-        ..Capture::default()
-    };
+    let capture = Capture::default().file_hashes(true).media_types(true);
     let code = "open('a.csv', 'w').write('abc')\nopen('b.unknown-kind', 'w').close()";
     let outcome = run(Request::new(code).capture(capture)).outcome;
     let [csv, unknown] = &outcome.files[..] else {
@@ -145,10 +141,7 @@ fn contract_11_a_file_with_many_names_is_hashed_once() {
                 for n in range(1, 900): os.link('0', str(n))";
     let mut took = Vec::new();
     for file_hashes in [false, true] {
-        let capture = Capture {
-            file_hashes,
-            ..Capture::default()
-        };
+        let capture = Capture::default().file_hashes(file_hashes);
         let started = Instant::now();
         let outcome = run(Request::new(code).capture(capture)).outcome;
         took.push(started.elapsed());
@@ -164,10 +157,7 @@ fn contract_11_a_file_with_many_names_is_hashed_once() {
 
 #[test]
 fn contract_05_what_is_given_inline_is_bounded() {
-    let capture = Capture {
-        inline_images: true,
-        ..Capture::default()
-    };
+    let capture = Capture::default().inline_images(true);
     let code = "import os, _host\nopen('0.png', 'wb').write(bytes(15 << 20))\n\
                 for n in range(1, 20):\n    os.link('0.png', f'{n}.png')\n    \
                 _host.call(b'p{\"path\":\"%d.png\"}' % n)";
@@ -180,11 +170,7 @@ fn contract_05_what_is_given_inline_is_bounded() {
 
 #[test]
 fn contract_11_nothing_of_a_capture_that_was_not_asked_for() {
-    let capture = Capture {
-        figures: false,
-        dataframes: false,
-        ..Capture::default()
-    };
+    let capture = Capture::default().figures(false).dataframes(false);
     let code = "import pandas as pd\nimport matplotlib.pyplot as plt\n\
                 frame = pd.DataFrame({'a': [1]})\nplt.plot([1, 2])\nplt.show()\nplt.plot([1])";
     let outcome = run(Request::new(code).capture(capture)).outcome;
@@ -197,12 +183,8 @@ fn contract_11_nothing_of_a_capture_that_was_not_asked_for() {
 fn contract_05_inline_images_and_formats() {
     let code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])";
     let inline = |figure_format, figure_dpi| {
-        let capture = Capture {
-            figure_format,
-            figure_dpi,
-            inline_images: true,
-            ..Capture::default()
-        };
+        let mut capture = Capture::default().figure_format(figure_format).inline_images(true);
+        capture.figure_dpi = figure_dpi;
         run(Request::new(code).capture(capture))
     };
     let svg = inline(FigureFormat::Svg, None);
@@ -221,10 +203,7 @@ fn contract_05_inline_images_and_formats() {
 
 #[test]
 fn contract_05_no_more_figures_than_asked_for() {
-    let capture = Capture {
-        figure_count: 2,
-        ..Capture::default()
-    };
+    let capture = Capture::default().figure_count(2);
     let code = "import matplotlib.pyplot as plt\nfor n in range(5):\n    plt.figure(dpi=10)\n    plt.plot([1])";
     let outcome = run(Request::new(code).capture(capture)).outcome;
     succeeded(&outcome);
@@ -233,10 +212,7 @@ fn contract_05_no_more_figures_than_asked_for() {
 
 #[test]
 fn contract_07_tables_on_request() {
-    let capture = Capture {
-        table_rows: Some(2),
-        ..Capture::default()
-    };
+    let capture = Capture::default().table_rows(2);
     let code = "import pandas as pd\nframe = pd.DataFrame({'n': [1, 2, 3], 't': ['a', 'b', None]}, index=list('xyz'))";
     let outcome = run(Request::new(code).capture(capture)).outcome;
     let table = outcome.dataframes[0].table.as_ref().unwrap();
@@ -250,10 +226,7 @@ fn contract_07_tables_on_request() {
 
 #[test]
 fn contract_07_a_repr_is_cut_at_its_limit() {
-    let capture = Capture {
-        dataframe_chars: 100,
-        ..Capture::default()
-    };
+    let capture = Capture::default().dataframe_chars(100);
     let code = "import pandas as pd\nlong = pd.Series(['é' * 40] * 20)\nshort = pd.Series([1])";
     let outcome = run(Request::new(code).capture(capture)).outcome;
     assert!(outcome.dataframes[0].repr.chars().count() <= 103, "{:?}", outcome.dataframes[0]);
@@ -263,10 +236,7 @@ fn contract_07_a_repr_is_cut_at_its_limit() {
 
 #[test]
 fn contract_12_the_result_is_cut_at_its_limit() {
-    let capture = Capture {
-        result_bytes: 1000,
-        ..Capture::default()
-    };
+    let capture = Capture::default().result_bytes(1000);
     let outcome = run(Request::new("result = list(range(10_000))").capture(capture)).outcome;
     succeeded(&outcome);
     assert_eq!(outcome.truncated, [belljar::Truncated::Result]);

@@ -6,11 +6,12 @@ use crate::support::{failed, run, runtime, succeeded};
 
 fn rules(imports: &[&str], names: &[&str], attributes: &[&str]) -> Policy {
     let own = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect();
-    Policy::Custom(Rules {
-        imports: own(imports),
-        forbidden_names: own(names),
-        forbidden_attributes: own(attributes),
-    })
+    Policy::Custom(
+        Rules::default()
+            .imports(own(imports))
+            .forbidden_names(own(names))
+            .forbidden_attributes(own(attributes)),
+    )
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn contract_13_each_violation_has_its_line() {
 #[test]
 fn contract_13_a_check_finds_what_its_policy_forbids() {
     let found = |code: &str, policy: &Policy| {
-        let report = runtime().check_blocking(code, policy).unwrap();
+        let report = runtime().blocking().check(code, policy).unwrap();
         report.violations.into_iter().map(|v| v.message).collect::<Vec<_>>()
     };
     let code = "import os\nexec('1')";

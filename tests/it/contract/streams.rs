@@ -81,7 +81,7 @@ fn contract_01_output_is_seen_while_the_code_runs() {
     let watcher = Arc::new(Watcher::default());
     let code = "import sys, time\nprint('first')\ntime.sleep(0.5)\nprint('second')\n\
                 sys.stderr.write('third\\n')";
-    let run = runtime().run_blocking_watched(Request::new(code), watcher.clone()).unwrap();
+    let run = runtime().blocking().run(Request::new(code).watch(watcher.clone())).unwrap();
     check(&run.outcome);
     assert_eq!(watcher.text(true), run.outcome.stdout);
     assert_eq!(watcher.text(false), run.outcome.stderr);
@@ -93,12 +93,9 @@ fn contract_01_output_is_seen_while_the_code_runs() {
 #[test]
 fn contract_14_a_watcher_sees_no_more_than_the_limit() {
     let watcher = Arc::new(Watcher::default());
-    let limits = Limits {
-        output: Some(1000),
-        ..Limits::default()
-    };
+    let limits = Limits::default().output(1000);
     let request = Request::new("for _ in range(1000):\n    print('x' * 99)").limits(limits);
-    let run = runtime().run_blocking_watched(request, watcher.clone()).unwrap();
+    let run = runtime().blocking().run(request.watch(watcher.clone())).unwrap();
     assert_eq!(run.outcome.stdout.len(), 1000);
     assert_eq!(watcher.text(true), run.outcome.stdout);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use belljar::{Request, Runtime, Session, SessionOptions};
+use belljar::{Request, RestoreOptions, Runtime, Session, SessionBounds, SessionOptions};
 
 use super::{block_on, core, out, run, session_on};
 use crate::caches::copy_of_the_shared_one;
@@ -113,11 +113,11 @@ fn limits_and_mounts_go_along() {
             .image("core")
             .mount(dir.path(), "/data")
             .total_fuel(1_000_000_000)
-            .policy(belljar::Policy::Custom(belljar::Rules {
-                forbidden_names: vec!["eval".into()],
-                imports: vec!["os".into()],
-                ..belljar::Rules::default()
-            }));
+            .policy(belljar::Policy::Custom(
+                belljar::Rules::default()
+                    .forbidden_names(vec!["eval".into()])
+                    .imports(vec!["os".into()]),
+            ));
         let session = session_on(runtime(), options).await;
         crate::support::succeeded(&run(&session, Request::new("import os\nx = os.sep")).await);
         session.checkpoint(&path).await.unwrap();
@@ -129,23 +129,65 @@ fn limits_and_mounts_go_along() {
             )
         );
         assert!(hint.unwrap().starts_with("mount a directory at each of these"));
-        let mount = belljar::Mount {
-            host: dir.path().to_owned(),
-            guest: "/data".into(),
-        };
-        let restored = runtime().restore_with(&path, vec![mount]).await.unwrap();
+        let mounted = RestoreOptions::file(&path).mount(dir.path(), "/data");
+        let restored = runtime().restore(mounted).await.unwrap();
         let refused = run(&restored, Request::new("eval('1')")).await;
         crate::support::failed(&refused, belljar::ErrorKind::Policy);
         let mounted = Request::new("import io\nprint(io.open('/data/given.txt').read())");
-        let mounted = mounted.policy(belljar::Policy::Custom(belljar::Rules {
-            imports: vec!["io".into()],
-            forbidden_names: Vec::new(),
-            forbidden_attributes: Vec::new(),
-        }));
+        let mounted = mounted.policy(belljar::Policy::Custom(
+            belljar::Rules::default()
+                .imports(vec!["io".into()])
+                .forbidden_names(Vec::new())
+                .forbidden_attributes(Vec::new()),
+        ));
         assert_eq!(run(&restored, mounted).await.stdout, "mounted\n");
         let endless = run(&restored, Request::new("while True: pass")).await;
         crate::support::failed(&endless, belljar::ErrorKind::Fuel);
         restored.close();
+    });
+}
+
+#[test]
+fn a_session_is_restored_from_a_reader_under_its_old_id() {
+    block_on(async {
+        let session = core().await;
+        out(&session, "x = 7").await;
+        let old = session.id().to_owned();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        session.checkpoint_to(file.reopen().unwrap()).await.unwrap();
+        let again = || RestoreOptions::reader(file.reopen().unwrap()).id(&old);
+        let (error, _) = super::told(runtime().restore(again()).await);
+        assert_eq!(error, format!("there is a session {old} already"));
+        session.close();
+        let restored = runtime().restore(again().client("Ada")).await.unwrap();
+        assert_eq!(restored.id(), old);
+        assert_eq!(out(&restored, "x").await, "7\n");
+        // A handle to the one that had the id before does nothing to the one that has it now.
+        session.close();
+        let sessions = runtime().sessions();
+        assert_eq!(sessions.get(&old).unwrap().id(), old);
+        let options = SessionOptions::new();
+        assert_eq!(sessions.for_client("Ada", options).await.unwrap().id(), old);
+        restored.close();
+        assert!(sessions.get(&old).is_err());
+        for id in ["", "a b", "../x", &"x".repeat(65)] {
+            let options = RestoreOptions::reader(file.reopen().unwrap()).id(id);
+            let error = runtime().restore(options).await.err().unwrap();
+            assert_eq!(error.code(), "session.id", "{id:?}");
+        }
+    });
+}
+
+#[test]
+fn no_more_is_read_than_a_session_may_have() {
+    block_on(async {
+        let bounds = SessionBounds::default().restored(1 << 20);
+        let small = Runtime::builder().sessions(bounds).build().unwrap();
+        let error = small.restore(RestoreOptions::reader(std::io::repeat(0))).await.err().unwrap();
+        assert_eq!(error.code(), "session.format", "{error}");
+        let broken = RestoreOptions::reader(&b"belljar"[..]);
+        let error = small.restore(broken).await.err().unwrap();
+        assert_eq!(error.to_string(), "(a reader) is not a usable checkpoint: it ends too early");
     });
 }
 
@@ -225,7 +267,7 @@ fn a_killed_process_leaves_the_checkpoint_before() {
             }
         });
     }
-    runtime().prepare_image("core").unwrap();
+    runtime().images().prepare("core").unwrap();
     for round in 0..6 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use belljar::fuzzing::parse_checkpoint;
 use belljar::{
     Blame, Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
-    parse_checkpoint,
 };
 use serde_json::{Value, json};
 
@@ -71,13 +71,8 @@ fn what_cannot_be_had_is_told() {
         let (error, _) = told(runtime().restore(&dir.path().join("none")).await);
         assert!(error.starts_with("cannot open the checkpoint "), "{error}");
         // A runtime that allows less.
-        let strict = Runtime::builder()
-            .ceilings(Bounds {
-                memory: 16 << 20,
-                ..Bounds::CEILINGS
-            })
-            .build()
-            .unwrap();
+        let strict =
+            Runtime::builder().ceilings(Bounds::CEILINGS.memory(16 << 20)).build().unwrap();
         let (error, _) = told(strict.restore(&path).await);
         assert!(error.contains("limits.memory"), "{error}");
         // A place that cannot be written; what was there stays.
@@ -135,10 +130,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
-        let limits = Limits {
-            workspace: Some(1 << 20),
-            ..Limits::default()
-        };
+        let limits = Limits::default().workspace(1 << 20);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let session = session_on(runtime(), options).await;
         out(&session, "open('a.txt', 'w').write('a')").await;
@@ -177,10 +169,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         let file = forged(&bytes, |manifest| {
             manifest["history_bounds"] = json!({"runs": u64::MAX, "bytes": u64::MAX});
         });
-        let ceilings = Bounds {
-            memory: 256 << 20,
-            ..Bounds::CEILINGS
-        };
+        let ceilings = Bounds::CEILINGS.memory(256 << 20);
         let strict = Runtime::builder().ceilings(ceilings).build().unwrap();
         let restored = strict.restore(file.path()).await.unwrap();
         for n in 0..8 {
@@ -193,10 +182,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         let file = forged(&bytes, |manifest| manifest["execution"] = u64::MAX.into());
         let (error, _) = told(runtime().restore(file.path()).await);
         assert!(error.ends_with("its history is too long"), "{error}");
-        let sessions = SessionBounds {
-            restored: 1 << 10,
-            ..SessionBounds::default()
-        };
+        let sessions = SessionBounds::default().restored(1 << 10);
         let small = Runtime::builder().sessions(sessions).build().unwrap();
         let (error, _) = told(small.restore(&path).await);
         assert!(error.ends_with("it holds more than this runtime restores"), "{error}");

@@ -56,12 +56,7 @@ fn lifetime_and_idle_time() {
 #[test]
 fn memory_and_disk_of_all_runs() {
     block_on(async {
-        let limits = Limits {
-            memory: Some(48 << 20),
-            workspace: Some(1 << 20),
-            files: Some(5),
-            ..Limits::default()
-        };
+        let limits = Limits::default().memory(48 << 20).workspace(1 << 20).files(5);
         let session = session_on(runtime(), core().run_limits(limits)).await;
         out(&session, "x = bytearray(30 << 20)\nopen('a', 'w').write('a' * 700_000)").await;
         let second = run(&session, Request::new("y = bytearray(30 << 20)")).await;
@@ -88,10 +83,7 @@ fn memory_and_disk_of_all_runs() {
 #[test]
 fn files_without_a_name_count_also_after_a_crash() {
     block_on(async {
-        let limits = Limits {
-            workspace: Some(1 << 20),
-            ..Limits::default()
-        };
+        let limits = Limits::default().workspace(1 << 20);
         let session = session_on(runtime(), core().run_limits(limits)).await;
         let another = "import tempfile, os\nf = tempfile.TemporaryFile()\n\
                        _ = f.write(bytes(700_000)), f.flush()";
@@ -133,10 +125,7 @@ fn a_file_that_is_open_many_times_is_kept_once() {
 #[test]
 fn open_files_are_found_again_in_bounded_time() {
     block_on(async {
-        let limits = Limits {
-            files: Some(5_000),
-            ..Limits::default()
-        };
+        let limits = Limits::default().files(5_000);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let mut took = Vec::new();
         for held in [0, 240] {
@@ -182,11 +171,7 @@ fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
 fn what_is_written_again_is_set_aside_on_another_thread() {
     // One thread for all: whoever blocks it is in the way of the timer.
     crate::support::tokio(1).block_on(async {
-        let limits = Limits {
-            memory: Some(600 << 20),
-            timeout: Some(Duration::from_secs(30)),
-            ..Limits::default()
-        };
+        let limits = Limits::default().memory(600 << 20).timeout(Duration::from_secs(30));
         let session = session_on(runtime(), core().run_limits(limits)).await;
         out(&session, "b = bytearray(500 << 20)").await;
         let timer = tokio::spawn(async {

@@ -128,10 +128,7 @@ fn two_runs_racing_on_one_session_lose_nothing() {
 #[test]
 fn there_are_no_more_than_the_bound() {
     block_on(async {
-        let runtime = bounded(SessionBounds {
-            max: 2,
-            ..SessionBounds::default()
-        });
+        let runtime = bounded(SessionBounds::default().max(2));
         let one = session_on(&runtime, core()).await;
         let _two = session_on(&runtime, core()).await;
         let (error, hint) = told(runtime.session(core()).await);
@@ -146,10 +143,7 @@ fn there_are_no_more_than_the_bound() {
 #[test]
 fn those_used_longest_ago_are_suspended_and_wake_unnoticed() {
     block_on(async {
-        let runtime = bounded(SessionBounds {
-            max_awake: 3,
-            ..SessionBounds::default()
-        });
+        let runtime = bounded(SessionBounds::default().max_awake(3));
         let mut sessions = Vec::new();
         for n in 0..8 {
             let session = session_on(&runtime, core()).await;
@@ -174,10 +168,7 @@ fn awake(runtime: &Runtime) -> usize {
 #[test]
 fn idle_ones_are_suspended() {
     block_on(async {
-        let runtime = bounded(SessionBounds {
-            suspend_after: Duration::from_millis(150),
-            ..SessionBounds::default()
-        });
+        let runtime = bounded(SessionBounds::default().suspend_after(Duration::from_millis(150)));
         let session = session_on(&runtime, core()).await;
         out(&session, "x = 5").await;
         assert!(comes_to(|| session.info().status == SessionStatus::Suspended));

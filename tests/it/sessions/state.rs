@@ -1,6 +1,6 @@
 //! CONTRACT 15 and 16, forks and rewinds: what a run finds of those before it.
 
-use belljar::memory::Strategy;
+use belljar::Strategy;
 use belljar::{Deterministic, Echo, Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, report, run, session_on, told};
@@ -337,10 +337,7 @@ fn a_backslash_in_a_name_is_a_character_like_others() {
 #[test]
 fn a_file_without_a_name_is_kept_once() {
     block_on(async {
-        let limits = belljar::Limits {
-            workspace: Some(1 << 20),
-            ..belljar::Limits::default()
-        };
+        let limits = belljar::Limits::default().workspace(1 << 20);
         let options = SessionOptions::new().image("core").run_limits(limits).history(100, 18 << 20);
         let session = session_on(runtime(), options).await;
         out(&session, "import tempfile\nf = tempfile.TemporaryFile()\n_ = f.write(bytes(900_000))")

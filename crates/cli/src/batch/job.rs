@@ -1,6 +1,6 @@
 //! One line of a batch: asked, run, answered.
 
-use belljar::{Error, Field, Outcome, Request, RunRequest, Runtime};
+use belljar::{Error, Field, HostPaths, Outcome, RunRequest, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>)
         Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(error))),
     };
     let id = asked.id.take();
-    let request = match Request::try_from(asked) {
+    let request = match asked.into_request(HostPaths::Allowed) {
         Ok(request) => request,
         Err(refusal) => return (id, Err(Error::from(refusal).into())),
     };

@@ -46,18 +46,14 @@ struct Input {
 impl ReplArgs {
     /// What every line asks for besides its code, and a new session for itself.
     pub(super) fn request(&self) -> Result<Request, Usage> {
-        Ok(Request {
-            image: image(self.input.image.as_deref()),
-            limits: self.bounds.limits(),
-            // As Python's own prompt does.
-            echo: Some(Echo::Last),
-            deterministic: deterministic(self.input.deterministic),
-            capture: Capture {
-                figure_format: figure_format(self.svg),
-                dataframes: false,
-                ..Capture::default()
-            },
-            ..self.input.given.request()?
-        })
+        let mut request = self.input.given.request()?;
+        request.image = image(self.input.image.as_deref());
+        request.limits = self.bounds.limits();
+        // As Python's own prompt does.
+        request.echo = Some(Echo::Last);
+        request.deterministic = deterministic(self.input.deterministic);
+        request.capture =
+            Capture::default().figure_format(figure_format(self.svg)).dataframes(false);
+        Ok(request)
     }
 }

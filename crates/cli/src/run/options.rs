@@ -110,38 +110,35 @@ impl RunArgs {
             return Err(Usage::new("code and --stdin cannot both come from standard input"));
         }
         let policy = policy(self.behaviour.policy, &self.behaviour.allow_import)?;
-        let given = self.input.given.request()?;
-        let code = source::code(self.source)?;
-        let stdin = self.input.stdin.as_deref().map(source::read).transpose()?;
-        Ok(Request {
-            code,
-            image: image(self.input.image.as_deref()),
-            stdin: stdin.unwrap_or_default(),
-            args: self.args,
-            limits: self.bounds.limits(),
-            policy,
-            echo: self.behaviour.echo.map(|choice| match choice {
-                EchoChoice::None => Echo::None,
-                EchoChoice::All => Echo::All,
-                EchoChoice::Last => Echo::Last,
-            }),
-            result_var: self.behaviour.result_var,
-            deterministic: deterministic(self.behaviour.deterministic),
-            capture: self.detail.capture(),
-            ..given
-        })
+        let mut request = self.input.given.request()?;
+        request.code = source::code(self.source)?;
+        if let Some(path) = &self.input.stdin {
+            request.stdin = source::read(path)?;
+        }
+        request.image = image(self.input.image.as_deref());
+        request.args = self.args;
+        request.limits = self.bounds.limits();
+        request.policy = policy;
+        request.echo = self.behaviour.echo.map(|choice| match choice {
+            EchoChoice::None => Echo::None,
+            EchoChoice::All => Echo::All,
+            EchoChoice::Last => Echo::Last,
+        });
+        request.result_var = self.behaviour.result_var;
+        request.deterministic = deterministic(self.behaviour.deterministic);
+        request.capture = self.detail.capture();
+        Ok(request)
     }
 }
 
 impl Detail {
     fn capture(&self) -> Capture {
-        Capture {
-            figure_format: figure_format(self.svg),
-            inline_images: self.inline_images,
-            table_rows: self.tables,
-            file_hashes: self.hashes,
-            media_types: self.hashes,
-            ..Capture::default()
-        }
+        let mut capture = Capture::default()
+            .figure_format(figure_format(self.svg))
+            .inline_images(self.inline_images)
+            .file_hashes(self.hashes)
+            .media_types(self.hashes);
+        capture.table_rows = self.tables;
+        capture
     }
 }

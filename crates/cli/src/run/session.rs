@@ -26,10 +26,7 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
     let ran = watch(printer, async |live| {
         let file = claim(path, printer).await?;
         let (session, _) = file.open(&runtime, &mut request).await?;
-        let outcome = match shown(json, live) {
-            Some(watcher) => session.run_watched(request, watcher).await?,
-            None => session.run(request).await?,
-        };
+        let outcome = session.run(shown(request, json, live)).await?;
         Ok((file, session, outcome))
     })?;
     let (file, session, outcome) = match ran {

@@ -93,7 +93,7 @@ pub(crate) fn cuts(printer: &Printer, outcome: &Outcome) {
             Truncated::Stdout => output_cut("stdout", usage.stdout_bytes),
             Truncated::Stderr => output_cut("stderr", usage.stderr_bytes),
             Truncated::Result => "the result was cut".to_owned(),
-            Truncated::Dataframes => continue,
+            _ => continue,
         });
     }
 }

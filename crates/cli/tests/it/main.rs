@@ -27,7 +27,7 @@ fn belljar() -> Command {
     static READY: Once = Once::new();
     READY.call_once(|| {
         for image in ["core", "data"] {
-            caches::runtime().prepare_image(image).unwrap();
+            caches::runtime().images().prepare(image).unwrap();
         }
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));

@@ -1,0 +1,307 @@
+//! The engine for programs without an asynchronous runtime.
+//!
+//! ```no_run
+//! use belljar::{Request, Runtime, SessionOptions};
+//!
+//! let runtime = Runtime::builder().build()?.blocking();
+//! let run = runtime.run(Request::new("print(sum(range(10)))"))?;
+//! assert_eq!(run.outcome.stdout, "45\n");
+//! let session = runtime.session(SessionOptions::new().image("core"))?;
+//! session.run(Request::new("x = 20"))?;
+//! assert_eq!(session.run(Request::new("x + 1"))?.stdout, "21\n");
+//! # Ok::<(), belljar::Error>(())
+//! ```
+//!
+//! Any number of threads may call at the same time. On a thread of an asynchronous runtime every
+//! call that would block is [`Error::NotBlocking`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::api::outcome::{FileEntry, Outcome};
+use crate::api::policy::Bounds;
+use crate::api::request::{Policy, Request};
+use crate::error::Error;
+use crate::images::Images;
+use crate::reactor::Reactor;
+use crate::run::{CheckReport, Run};
+use crate::session::{HistoryEntry, RestoreOptions, SessionInfo, SessionOptions};
+use crate::{runtime, session};
+
+/// A [`belljar::Runtime`](crate::Runtime) whose methods block. Cheap to clone; clones share
+/// everything.
+#[derive(Clone)]
+pub struct Runtime {
+    inner: runtime::Runtime,
+    reactor: Arc<Reactor>,
+}
+
+/// A [`belljar::Session`](crate::Session) whose methods block. Cheap to clone; clones are the same
+/// session.
+#[derive(Clone)]
+pub struct Session {
+    inner: session::Session,
+    reactor: Arc<Reactor>,
+}
+
+impl runtime::Runtime {
+    /// The same for programs without an asynchronous runtime.
+    #[must_use]
+    pub fn blocking(&self) -> Runtime {
+        Runtime {
+            inner: self.clone(),
+            reactor: Arc::clone(&self.reactor),
+        }
+    }
+}
+
+impl Runtime {
+    /// The same for asynchronous callers.
+    #[must_use]
+    pub fn asynchronous(&self) -> &runtime::Runtime {
+        &self.inner
+    }
+
+    /// Runs a request in a fresh sandbox.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Runtime::run`](crate::Runtime::run).
+    pub fn run(&self, request: Request) -> Result<Run, Error> {
+        self.reactor.wait(self.inner.run(request))
+    }
+
+    /// Looks at code without running it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Runtime::check`](crate::Runtime::check).
+    pub fn check(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
+        self.reactor.wait(self.inner.check(code, policy))
+    }
+
+    /// The images that runs start from.
+    #[must_use]
+    pub fn images(&self) -> Images {
+        self.inner.images()
+    }
+
+    /// Starts a session.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Runtime::session`](crate::Runtime::session).
+    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.reactor.wait(self.inner.session(options)).map(|session| self.handle(session))
+    }
+
+    /// Starts a session from a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Runtime::restore`](crate::Runtime::restore).
+    pub fn restore(&self, checkpoint: impl Into<RestoreOptions>) -> Result<Session, Error> {
+        self.reactor.wait(self.inner.restore(checkpoint)).map(|session| self.handle(session))
+    }
+
+    /// The session with that id.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sessions::get`](crate::Sessions::get).
+    pub fn find(&self, id: &str) -> Result<Session, Error> {
+        self.inner.sessions().get(id).map(|session| self.handle(session))
+    }
+
+    /// A client's default session; made with `options` when it has none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sessions::for_client`](crate::Sessions::for_client).
+    pub fn for_client(&self, client: &str, options: SessionOptions) -> Result<Session, Error> {
+        let found = self.reactor.wait(self.inner.sessions().for_client(client, options));
+        found.map(|session| self.handle(session))
+    }
+
+    /// All sessions, the oldest first.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.inner.sessions().list()
+    }
+
+    fn handle(&self, inner: session::Session) -> Session {
+        Session {
+            inner,
+            reactor: Arc::clone(&self.reactor),
+        }
+    }
+}
+
+impl Session {
+    /// The same for asynchronous callers.
+    #[must_use]
+    pub fn asynchronous(&self) -> &session::Session {
+        &self.inner
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    /// What the session is, and is doing.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        self.inner.info()
+    }
+
+    /// Runs a request after those that were asked for before it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::run`](crate::Session::run).
+    pub fn run(&self, request: Request) -> Result<Outcome, Error> {
+        self.reactor.wait(self.inner.run(request))
+    }
+
+    /// Interrupts the run that goes on in another thread. Returns whether there was one.
+    pub fn interrupt(&self) -> bool {
+        self.inner.interrupt()
+    }
+
+    /// What the session did, the latest last.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::history`](crate::Session::history).
+    pub fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
+        self.reactor.wait(self.inner.history())
+    }
+
+    /// How many runs the session is made of.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn execution(&self) -> Result<u64, Error> {
+        self.reactor.wait(async { Ok(self.inner.execution().await) })
+    }
+
+    /// Goes back to the state after run `execution`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::rewind`](crate::Session::rewind).
+    pub fn rewind(&self, execution: u64) -> Result<(), Error> {
+        self.reactor.wait(self.inner.rewind(execution))
+    }
+
+    /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::rewind_keeping`](crate::Session::rewind_keeping).
+    pub fn rewind_keeping(&self, execution: u64) -> Result<Self, Error> {
+        self.reactor.wait(self.inner.rewind_keeping(execution)).map(|inner| self.beside(inner))
+    }
+
+    /// Goes back to the session's beginning.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::reset`](crate::Session::reset).
+    pub fn reset(&self) -> Result<(), Error> {
+        self.reactor.wait(self.inner.reset())
+    }
+
+    /// Starts another session from this one's state and history.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::fork`](crate::Session::fork).
+    pub fn fork(&self) -> Result<Self, Error> {
+        self.reactor.wait(self.inner.fork()).map(|inner| self.beside(inner))
+    }
+
+    /// Writes the session to a file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::checkpoint`](crate::Session::checkpoint).
+    pub fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
+        self.reactor.wait(self.inner.checkpoint(path))
+    }
+
+    /// Writes the session to `writer`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::checkpoint_to`](crate::Session::checkpoint_to).
+    pub fn checkpoint_to(&self, writer: impl std::io::Write + Send + 'static) -> Result<(), Error> {
+        self.reactor.wait(self.inner.checkpoint_to(writer))
+    }
+
+    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn suspend(&self) -> Result<bool, Error> {
+        self.reactor.wait(async { Ok(self.inner.suspend().await) })
+    }
+
+    /// The bytes of a file in the workspace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::read`](crate::Session::read).
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.reactor.wait(self.inner.read(path))
+    }
+
+    /// Copies the regular files among `files` to `dir`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::copy_to`](crate::Session::copy_to).
+    pub fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
+        self.reactor.wait(self.inner.copy_to(files, dir))
+    }
+
+    /// The files and links in the workspace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::files`](crate::Session::files).
+    pub fn files(&self) -> Result<Vec<FileEntry>, Error> {
+        self.reactor.wait(self.inner.files())
+    }
+
+    /// What a run of this session gets that asks for nothing else.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.inner.bounds()
+    }
+
+    /// Checks a request as [`run`](Self::run) does, without running it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::validate`](crate::Session::validate).
+    pub fn validate(&self, request: &Request) -> Result<(), Error> {
+        self.inner.validate(request)
+    }
+
+    /// Ends the session.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    fn beside(&self, inner: session::Session) -> Self {
+        Self {
+            inner,
+            reactor: Arc::clone(&self.reactor),
+        }
+    }
+}

@@ -68,7 +68,7 @@ impl Runtime {
     ///
     /// As for [`Runtime::run`](crate::Runtime::run).
     pub fn run(&self, request: Request) -> Result<Run, Error> {
-        self.reactor.wait(self.inner.run(request))
+        self.wait(self.inner.run(request))
     }
 
     /// Looks at code without running it.
@@ -77,7 +77,7 @@ impl Runtime {
     ///
     /// As for [`Runtime::check`](crate::Runtime::check).
     pub fn check(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
-        self.reactor.wait(self.inner.check(code, policy))
+        self.wait(self.inner.check(code, policy))
     }
 
     /// The images that runs start from.
@@ -92,7 +92,7 @@ impl Runtime {
     ///
     /// As for [`Runtime::session`](crate::Runtime::session).
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
-        self.reactor.wait(self.inner.session(options)).map(|session| self.handle(session))
+        self.wait(self.inner.session(options)).map(|session| self.handle(session))
     }
 
     /// Starts a session from a checkpoint.
@@ -101,7 +101,7 @@ impl Runtime {
     ///
     /// As for [`Runtime::restore`](crate::Runtime::restore).
     pub fn restore(&self, checkpoint: impl Into<RestoreOptions>) -> Result<Session, Error> {
-        self.reactor.wait(self.inner.restore(checkpoint)).map(|session| self.handle(session))
+        self.wait(self.inner.restore(checkpoint)).map(|session| self.handle(session))
     }
 
     /// The session with that id.
@@ -119,7 +119,7 @@ impl Runtime {
     ///
     /// As for [`Sessions::for_client`](crate::Sessions::for_client).
     pub fn for_client(&self, client: &str, options: SessionOptions) -> Result<Session, Error> {
-        let found = self.reactor.wait(self.inner.sessions().for_client(client, options));
+        let found = self.wait(self.inner.sessions().for_client(client, options));
         found.map(|session| self.handle(session))
     }
 
@@ -127,6 +127,12 @@ impl Runtime {
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionInfo> {
         self.inner.sessions().list()
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // Before the lock of the reactor, which nobody would release after a fork.
+        self.inner.check_process()?;
+        self.reactor.wait(future)
     }
 
     fn handle(&self, inner: session::Session) -> Session {
@@ -162,7 +168,7 @@ impl Session {
     ///
     /// As for [`Session::run`](crate::Session::run).
     pub fn run(&self, request: Request) -> Result<Outcome, Error> {
-        self.reactor.wait(self.inner.run(request))
+        self.wait(self.inner.run(request))
     }
 
     /// Interrupts the run that goes on in another thread. Returns whether there was one.
@@ -176,7 +182,7 @@ impl Session {
     ///
     /// As for [`Session::history`](crate::Session::history).
     pub fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
-        self.reactor.wait(self.inner.history())
+        self.wait(self.inner.history())
     }
 
     /// How many runs the session is made of.
@@ -185,7 +191,7 @@ impl Session {
     ///
     /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
     pub fn execution(&self) -> Result<u64, Error> {
-        self.reactor.wait(async { Ok(self.inner.execution().await) })
+        self.wait(async { Ok(self.inner.execution().await) })
     }
 
     /// Goes back to the state after run `execution`.
@@ -194,7 +200,7 @@ impl Session {
     ///
     /// As for [`Session::rewind`](crate::Session::rewind).
     pub fn rewind(&self, execution: u64) -> Result<(), Error> {
-        self.reactor.wait(self.inner.rewind(execution))
+        self.wait(self.inner.rewind(execution))
     }
 
     /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
@@ -203,7 +209,7 @@ impl Session {
     ///
     /// As for [`Session::rewind_keeping`](crate::Session::rewind_keeping).
     pub fn rewind_keeping(&self, execution: u64) -> Result<Self, Error> {
-        self.reactor.wait(self.inner.rewind_keeping(execution)).map(|inner| self.beside(inner))
+        self.wait(self.inner.rewind_keeping(execution)).map(|inner| self.beside(inner))
     }
 
     /// Goes back to the session's beginning.
@@ -212,7 +218,7 @@ impl Session {
     ///
     /// As for [`Session::reset`](crate::Session::reset).
     pub fn reset(&self) -> Result<(), Error> {
-        self.reactor.wait(self.inner.reset())
+        self.wait(self.inner.reset())
     }
 
     /// Starts another session from this one's state and history.
@@ -221,7 +227,7 @@ impl Session {
     ///
     /// As for [`Session::fork`](crate::Session::fork).
     pub fn fork(&self) -> Result<Self, Error> {
-        self.reactor.wait(self.inner.fork()).map(|inner| self.beside(inner))
+        self.wait(self.inner.fork()).map(|inner| self.beside(inner))
     }
 
     /// Writes the session to a file.
@@ -230,7 +236,7 @@ impl Session {
     ///
     /// As for [`Session::checkpoint`](crate::Session::checkpoint).
     pub fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
-        self.reactor.wait(self.inner.checkpoint(path))
+        self.wait(self.inner.checkpoint(path))
     }
 
     /// Writes the session to `writer`.
@@ -239,7 +245,7 @@ impl Session {
     ///
     /// As for [`Session::checkpoint_to`](crate::Session::checkpoint_to).
     pub fn checkpoint_to(&self, writer: impl std::io::Write + Send + 'static) -> Result<(), Error> {
-        self.reactor.wait(self.inner.checkpoint_to(writer))
+        self.wait(self.inner.checkpoint_to(writer))
     }
 
     /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
@@ -248,7 +254,7 @@ impl Session {
     ///
     /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
     pub fn suspend(&self) -> Result<bool, Error> {
-        self.reactor.wait(async { Ok(self.inner.suspend().await) })
+        self.wait(async { Ok(self.inner.suspend().await) })
     }
 
     /// The bytes of a file in the workspace.
@@ -257,7 +263,7 @@ impl Session {
     ///
     /// As for [`Session::read`](crate::Session::read).
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        self.reactor.wait(self.inner.read(path))
+        self.wait(self.inner.read(path))
     }
 
     /// Copies the regular files among `files` to `dir`.
@@ -266,7 +272,7 @@ impl Session {
     ///
     /// As for [`Session::copy_to`](crate::Session::copy_to).
     pub fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
-        self.reactor.wait(self.inner.copy_to(files, dir))
+        self.wait(self.inner.copy_to(files, dir))
     }
 
     /// The files and links in the workspace.
@@ -275,7 +281,7 @@ impl Session {
     ///
     /// As for [`Session::files`](crate::Session::files).
     pub fn files(&self) -> Result<Vec<FileEntry>, Error> {
-        self.reactor.wait(self.inner.files())
+        self.wait(self.inner.files())
     }
 
     /// What a run of this session gets that asks for nothing else.
@@ -296,6 +302,11 @@ impl Session {
     /// Ends the session.
     pub fn close(&self) {
         self.inner.close();
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.inner.check_process()?;
+        self.reactor.wait(future)
     }
 
     fn beside(&self, inner: session::Session) -> Self {

@@ -17,7 +17,8 @@ struct Made {
 }
 
 impl Reactor {
-    /// Waits on this thread until `future` has ended.
+    /// Waits on this thread until `future` has ended. In a process that was forked from the one
+    /// that made it nobody calls this.
     pub(crate) fn wait<T>(
         &self,
         future: impl Future<Output = Result<T, Error>>,
@@ -29,9 +30,8 @@ impl Reactor {
     }
 
     fn runtime(&self) -> Result<Arc<tokio::runtime::Runtime>, Error> {
-        let process = std::process::id();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = made.as_ref().filter(|made| made.process == process) {
+        if let Some(made) = made.as_ref() {
             return Ok(Arc::clone(&made.runtime));
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -41,12 +41,10 @@ impl Reactor {
             .build()
             .map_err(Error::system("start a runtime for blocking calls"))?;
         let runtime = Arc::new(runtime);
-        let inherited = made.replace(Made {
-            process,
+        *made = Some(Made {
+            process: std::process::id(),
             runtime: Arc::clone(&runtime),
         });
-        // That of a parent, from which this process was forked, has no threads here that would end.
-        std::mem::forget(inherited);
         Ok(runtime)
     }
 }
@@ -58,6 +56,7 @@ impl Drop for Reactor {
             return;
         };
         if made.process != std::process::id() {
+            // In a process that was forked from that one none of its threads runs and would end.
             std::mem::forget(made);
         } else if let Some(runtime) = Arc::into_inner(made.runtime) {
             // To wait for its threads would panic on one of an asynchronous runtime.

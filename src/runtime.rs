@@ -289,6 +289,11 @@ impl Runtime {
         &self.sessions
     }
 
+    /// Fails in a process that was forked from the one that built it.
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        self.engine.check_process()
+    }
+
     async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;

@@ -280,7 +280,7 @@ impl Session {
         outcome
     }
 
-    fn check_process(&self) -> Result<(), Error> {
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
         self.inner.context.engine.check_process()
     }
 

@@ -92,14 +92,14 @@ impl Child {
 
 fn runtime_in(dir: &Path) -> Runtime {
     let runtime = Runtime::builder().temp_dir(dir).concurrency(2).build().unwrap();
-    runtime.prepare_image("core").unwrap();
+    runtime.images().prepare("core").unwrap();
     runtime
 }
 
 #[track_caller]
 fn stdout(runtime: &Runtime, code: &str, argument: &str) -> String {
     let request = Request::new(code).image("core").arg(argument);
-    let outcome = runtime.run_blocking(request).unwrap().outcome;
+    let outcome = runtime.blocking().run(request).unwrap().outcome;
     assert!(outcome.success, "{outcome:#?}");
     outcome.stdout
 }
@@ -128,13 +128,13 @@ fn a_runtime_of_the_parents_refuses_in_the_child() {
     let child = fork(|| {
         let checkpoint = dir.path().join("checkpoint");
         let refused = [
-            is_forked(runtime.run_blocking(Request::new("1"))),
-            is_forked(runtime.check_blocking("1", &Policy::Strict)),
-            is_forked(runtime.prepare_image("core")),
-            is_forked(runtime.build_image(Path::new("none.toml"))),
-            is_forked(runtime.images()),
-            is_forked(runtime.image("core")),
-            is_forked(runtime.remove_image("none")),
+            is_forked(runtime.blocking().run(Request::new("1"))),
+            is_forked(runtime.blocking().check("1", &Policy::Strict)),
+            is_forked(runtime.images().prepare("core")),
+            is_forked(runtime.images().build(Path::new("none.toml"))),
+            is_forked(runtime.images().list()),
+            is_forked(runtime.images().get("core")),
+            is_forked(runtime.images().remove("none")),
             is_forked(wait(runtime.session(SessionOptions::new()))),
             is_forked(wait(runtime.restore(&checkpoint))),
             is_forked(runtime.sessions().get(session.id())),
@@ -154,7 +154,7 @@ fn a_runtime_of_the_parents_refuses_in_the_child() {
         let own = runtime_in(dir.path());
         let printed = stdout(&own, "print('mine')", "");
         let grandchild = fork(|| {
-            let both = [&own, &runtime].map(|r| is_forked(r.run_blocking(Request::new("1"))));
+            let both = [&own, &runtime].map(|r| is_forked(r.blocking().run(Request::new("1"))));
             format!("{both:?} {}", stdout(&runtime_in(dir.path()), "print(3)", ""))
         });
         format!("{refused:?} {suspended} {printed}{}", grandchild.said())
@@ -174,7 +174,8 @@ open('large.bin', 'ab').write(data)";
     // A directory that was not used is kept for the next run.
     let used = runtime.as_ref().unwrap();
     stdout(used, "pass", "");
-    let mut run = Some(used.run_blocking(Request::new("open('a.txt', 'w').write('Ada')")).unwrap());
+    let mut run =
+        Some(used.blocking().run(Request::new("open('a.txt', 'w').write('Ada')")).unwrap());
     let session = || wait(used.session(SessionOptions::new().image("core"))).unwrap();
     let mut sessions = Some([session(), session()]);
     for session in sessions.as_ref().unwrap() {

@@ -105,9 +105,8 @@ impl Code {
         }
         let _step = Step::begin(progress, Stage::Compile, "");
         let code = passes::on_code(split_artifact(artifact)?.code)?;
-        let native =
-            on_all_cores(|| engine.precompile_module(&code))
-                .map_err(|e| CodeError::Compile(Cause::new(e)))?;
+        let native = on_all_cores(|| engine.precompile_module(&code))
+            .map_err(|e| CodeError::Compile(Cause::new(e)))?;
         drop(code);
         cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;

@@ -263,5 +263,9 @@ fn traces_name_the_run_and_its_image() {
     let ran = belljar().args(["-v", "run", "-c", "1"]).output().unwrap();
     let ran = Ran::from(ran).exits(0);
     let begins = ran.stderr.lines().find(|line| line.contains("begins"));
-    assert!(begins.is_some_and(|line| line.contains(r#"run{id=1 image="core"}"#)), "{}", ran.stderr);
+    assert!(
+        begins.is_some_and(|line| line.contains(r#"run{id=1 image="core"}"#)),
+        "{}",
+        ran.stderr
+    );
 }

@@ -26,7 +26,7 @@ fn main() {
             .build()
             .expect("threads");
         let runtime = Runtime::builder().concurrency(jobs).build().expect("a runtime");
-        runtime.prepare_image("data").expect("an image");
+        runtime.images().prepare("data").expect("an image");
         tokio.block_on(all(&runtime, jobs, WARM));
         let (started, cpu) = (Instant::now(), cpu_time(Whose::Own));
         let times = tokio.block_on(all(&runtime, jobs, RUNS));

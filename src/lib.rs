@@ -21,6 +21,12 @@
 //!
 //! What code does wrong is data in the [`Outcome`]; an [`Error`] means that the engine failed.
 #![deny(unsafe_code, missing_docs)]
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod api;
 mod bakery;

@@ -1,6 +1,12 @@
 //! The command `belljar`: arguments in, library calls, text or JSON out.
 
 #![deny(unsafe_code)]
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod args;
 mod batch;

@@ -90,7 +90,7 @@ impl Sink {
     fn show(&self, mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
         if self.terminal {
             let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
-            to.write_all(&filter.pass(bytes))?;
+            to.write_all(filter.pass(bytes).as_bytes())?;
         } else {
             to.write_all(bytes)?;
         }

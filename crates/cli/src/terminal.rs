@@ -4,114 +4,61 @@
 //! user had typed. Untrusted code gets colours and the clearing of its line, and nothing else of
 //! that. Output that goes to a file or a pipe is not touched.
 
-use std::borrow::Cow;
+use anstyle_parse::{Params, Parser, Perform};
 
 /// Removes the sequences from one stream of output, wherever it is cut into pieces.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    state: State,
-    /// The parameters of the control sequence that is being read.
-    sequence: Vec<u8>,
+    parser: Parser,
+    shown: Shown,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Text,
-    /// After ESC.
-    Escape,
-    /// After ESC `[`.
-    Control,
-    /// In a string such as a window's title, which BEL or ESC `\` ends.
-    Str,
-    /// After the first byte of a two-byte character that may be a control character.
-    Latin,
-}
-
-/// No colour needs more parameters than this.
-const LONGEST: usize = 64;
+/// What may be shown of what the parser has read.
+#[derive(Debug, Default)]
+struct Shown(String);
 
 impl Filter {
-    /// What of `bytes` may be shown.
-    pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.state == State::Text && bytes.iter().all(|&b| is_text(b)) {
-            return Cow::Borrowed(bytes);
-        }
-        let mut shown = Vec::with_capacity(bytes.len());
+    /// What of `bytes` may be shown. What is no character is shown as the sign for that.
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
-            self.step(byte, &mut shown);
-        }
-        Cow::Owned(shown)
-    }
-
-    fn step(&mut self, byte: u8, shown: &mut Vec<u8>) {
-        match self.state {
-            State::Text => match byte {
-                0x1b => self.state = State::Escape,
-                0xc2 => self.state = State::Latin,
-                _ if is_text(byte) => shown.push(byte),
-                _ => {}
-            },
-            State::Latin => {
-                self.state = State::Text;
-                if !(0x80..0xa0).contains(&byte) {
-                    shown.push(0xc2);
-                    self.step(byte, shown);
-                }
+            if byte == b'\n' {
+                // A sequence without an end hides at most its line.
+                self.parser = Parser::default();
             }
-            State::Escape => match byte {
-                b'[' => {
-                    self.sequence.clear();
-                    self.state = State::Control;
-                }
-                b']' | b'P' | b'X' | b'^' | b'_' => self.state = State::Str,
-                0x20..0x30 => {}
-                _ => self.leave(byte, shown),
-            },
-            State::Control => match byte {
-                0x20..0x40 => {
-                    if self.sequence.len() <= LONGEST {
-                        self.sequence.push(byte);
-                    }
-                }
-                _ => self.end_control(byte, shown),
-            },
-            State::Str => match byte {
-                0x07 => self.state = State::Text,
-                0x1b | b'\n' => self.leave(byte, shown),
-                _ => {}
-            },
+            self.parser.advance(&mut self.shown, byte);
         }
-    }
-
-    fn end_control(&mut self, last: u8, shown: &mut Vec<u8>) {
-        let harmless = |b: &u8| b.is_ascii_digit() || matches!(b, b';' | b':');
-        if matches!(last, b'm' | b'K')
-            && self.sequence.len() <= LONGEST
-            && self.sequence.iter().all(harmless)
-        {
-            shown.extend_from_slice(b"\x1b[");
-            shown.append(&mut self.sequence);
-            shown.push(last);
-        }
-        self.leave(last, shown);
-    }
-
-    /// Goes back to text; a control character is not swallowed by the sequence that it breaks off.
-    fn leave(&mut self, byte: u8, shown: &mut Vec<u8>) {
-        self.state = State::Text;
-        if byte < 0x20 {
-            self.step(byte, shown);
-        }
+        std::mem::take(&mut self.shown.0)
     }
 }
 
-/// Whether a byte alone steers nothing but the cursor on its line.
-fn is_text(byte: u8) -> bool {
-    match byte {
-        b'\n' | b'\r' | b'\t' | 0x08 => true,
-        0x00..0x20 | 0x7f | 0xc2 => false,
-        _ => true,
+/// Everything that is not here is dropped: strings for the terminal, and its own settings.
+impl Perform for Shown {
+    fn print(&mut self, letter: char) {
+        if !letter.is_control() {
+            self.0.push(letter);
+        }
+    }
+
+    /// Control characters: those that steer nothing but the cursor on its line.
+    fn execute(&mut self, byte: u8) {
+        if matches!(byte, b'\n' | b'\r' | b'\t' | 0x08) {
+            self.0.push(char::from(byte));
+        }
+    }
+
+    /// Control sequences: colours, and the clearing of the line.
+    fn csi_dispatch(&mut self, params: &Params, between: &[u8], ignored: bool, last: u8) {
+        if ignored || !between.is_empty() || !matches!(last, b'm' | b'K') {
+            return;
+        }
+        let join = |numbers: &[u16]| {
+            let numbers: Vec<String> = numbers.iter().map(u16::to_string).collect();
+            numbers.join(":")
+        };
+        let params: Vec<String> = params.iter().map(join).collect();
+        self.0.push_str("\x1b[");
+        self.0.push_str(&params.join(";"));
+        self.0.push(char::from(last));
     }
 }
 
@@ -121,16 +68,21 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let mut filter = Filter::default();
-        String::from_utf8(filter.pass(text.as_bytes()).into_owned()).unwrap()
+        filter.pass(text.as_bytes())
     }
 
     #[test]
     fn text_and_colours_pass() {
-        for text in
-            ["plain\tü £ 你好\r\n", "\x1b[1;31mred\x1b[0m", "\x1b[38:5:9mx\x1b[m", "50 %\r\x1b[K"]
-        {
+        for text in [
+            "plain\tü £ 你好\r\n",
+            "\x1b[1;31mred\x1b[0m",
+            "\x1b[38:5:9mx\x1b[38;2;1;2;3my",
+            "50 %\r\x1b[0K",
+        ] {
             assert_eq!(shown(text), text);
         }
+        // A number that is left out is written out.
+        assert_eq!(shown("\x1b[mx\x1b[K"), "\x1b[0mx\x1b[0K");
     }
 
     #[test]
@@ -143,6 +95,9 @@ mod tests {
             ("a\u{9b}2Jb\u{85}c", "a2Jbc"),
             ("a\x07\x00\x7fb", "ab"),
             ("\x1bPq#0\x1b\\x", "x"),
+            ("a\x1b_app\x1b\\b\x1b^p\x1b\\c\x1bXs\x1b\\d", "abcd"),
+            ("a\x1b[?25lb\x1b[>4;1mc\x1b[!pd", "abcd"),
+            ("a\x1b[31\x18mb\x1b]0;t\x1ac", "ambc"),
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text:?}");
@@ -156,11 +111,35 @@ mod tests {
         assert_eq!(shown("a\x1b[\x1b[31mc"), "a\x1b[31mc");
     }
 
+    /// No bytes whatever make the terminal do anything but show letters, in colours.
+    #[test]
+    fn nothing_else_comes_out() {
+        const SPECIAL: &[u8] = b"\x1b[]P_^X;:?0123mKJhl\x07\x18\n\x9b\xc2";
+        let mut seed = 7_u32;
+        let mut byte = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            match seed >> 16 & 3 {
+                0 => SPECIAL[(seed >> 18) as usize % SPECIAL.len()],
+                _ => (seed >> 24) as u8,
+            }
+        };
+        let bytes: Vec<u8> = (0..200_000).map(|_| byte()).collect();
+        let mut filter = Filter::default();
+        let text = filter.pass(&bytes);
+        for part in text.split('\x1b').skip(1) {
+            let end = part.find(|c: char| !"[0123456789:;".contains(c));
+            assert!(end.is_some_and(|end| part[end..].starts_with(['m', 'K'])), "{part:?}");
+            assert!(part.starts_with('['), "{part:?}");
+        }
+        let steers = |c: char| c.is_control() && !"\x1b\n\r\t\x08".contains(c);
+        assert!(!text.contains(steers) && text.matches('\x1b').count() > 10);
+    }
+
     #[test]
     fn pieces_make_no_difference() {
         let text = "a\x1b[1;31mred £\x1b[0m\x1b]0;t\x07\u{9b}b\x1b[2J.";
         let mut filter = Filter::default();
-        let pieces: Vec<u8> = text.bytes().flat_map(|b| filter.pass(&[b]).into_owned()).collect();
-        assert_eq!(String::from_utf8(pieces).unwrap(), shown(text));
+        let pieces: String = text.bytes().map(|b| filter.pass(&[b])).collect();
+        assert_eq!(pieces, shown(text));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use unicode_width::UnicodeWidthStr;
+
 /// Bytes in the unit that keeps the number short.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -64,17 +66,16 @@ pub(super) fn shorten(text: &str, max: usize) -> String {
     }
 }
 
-/// Rows as lines with aligned columns, two spaces apart.
+/// Rows as lines with aligned columns, two spaces apart. Some letters take two columns, some none.
 pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-    };
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
             line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+            line.extend(std::iter::repeat_n(' ', width - cell.width() + 2));
         }
         line.trim_end().to_owned()
     };
@@ -107,6 +108,9 @@ mod tests {
     fn columns_are_aligned() {
         let rows = [["a", "1"], ["long", ""]].map(|row| row.map(str::to_owned));
         assert_eq!(table(&rows), ["a     1", "long"]);
+        let rows =
+            [["你好", "1"], ["e\u{301}", "2"], ["abcd", "3"]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), ["你好  1", "e\u{301}     2", "abcd  3"]);
     }
 
     #[test]

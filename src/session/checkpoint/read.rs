@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rayon::prelude::*;
+
 use super::format::{CHUNK, MAGIC, Manifest, NodeEntry, SUM, StateEntry, VERSION};
 use crate::api::policy::{Bounds, resolve};
 use crate::api::request::{ImageChoice, Limits, Mount, Request};
@@ -32,7 +34,7 @@ const MAX_PATH: usize = 4096;
 /// A guest makes no deeper trees than 64 names, but its host may.
 const MAX_DEPTH: usize = 256;
 /// Chunks that are taken apart at the same time.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 
 /// A checkpoint whose manifest has been read.
 pub(super) struct Opened<R> {
@@ -511,18 +513,12 @@ impl<R: Read> Body<R> {
             self.left -= length as u64;
             self.filled += 1;
         }
-        let open = |chunks: &mut [Chunk]| {
-            let Ok(mut with) = zstd::bulk::Decompressor::new() else {
-                return false;
-            };
-            chunks.iter_mut().all(|chunk| chunk.decompress(&mut with))
-        };
-        let chunks = &mut self.batch[..self.filled];
-        let (first, second) = chunks.split_at_mut(chunks.len() / 2);
-        let sound = std::thread::scope(|scope| {
-            let other = scope.spawn(|| open(first));
-            open(second) && other.join().unwrap_or(false)
-        });
+        let sound = self.batch[..self.filled]
+            .par_iter_mut()
+            .map_init(zstd::bulk::Decompressor::new, |with, chunk| {
+                with.as_mut().is_ok_and(|with| chunk.decompress(with))
+            })
+            .all(|sound| sound);
         if sound {
             Ok(())
         } else {

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rayon::prelude::*;
+
 use super::format::{CHUNK, ImageReference, MAGIC, Manifest, NodeEntry, StateEntry, VERSION};
 use crate::image::Image;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
@@ -18,7 +20,7 @@ use crate::workspace::{Node, StoredFile};
 /// Fast, and good enough for what memory is full of: pointers and zeros.
 const LEVEL: i32 = -3;
 /// Chunks that are compressed at the same time.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 
 /// A session as it is at one time, whatever becomes of it.
 pub(in crate::session) struct Frozen {
@@ -291,23 +293,18 @@ impl<'a, W: Write> Chunks<'a, W> {
 
     /// Compresses the chunks that have something in them, and passes them on.
     fn compress(&mut self) -> io::Result<()> {
-        let compress = |chunks: &mut [Chunk]| {
-            let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
-            for chunk in chunks {
+        let used = &mut self.batch[..std::mem::take(&mut self.used)];
+        used.par_iter_mut().try_for_each_init(
+            || zstd::bulk::Compressor::new(LEVEL),
+            |compressor, chunk| {
+                let compressor =
+                    compressor.as_mut().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
                 chunk.compressed.clear();
                 compressor.compress_to_buffer(&chunk.plain, &mut chunk.compressed)?;
                 chunk.plain.clear();
-            }
-            io::Result::Ok(())
-        };
-        let used = &mut self.batch[..std::mem::take(&mut self.used)];
-        let (first, second) = used.split_at_mut(used.len() / 2);
-        let other = std::thread::scope(|scope| {
-            let other = scope.spawn(|| compress(first));
-            compress(second)?;
-            other.join().map_err(|_| io::Error::other("a thread that compresses has failed"))?
-        });
-        other?;
+                io::Result::Ok(())
+            },
+        )?;
         for Chunk { compressed, .. } in used {
             let length = u32::try_from(compressed.len()).map_err(io::Error::other)?;
             self.to.write_all(&length.to_le_bytes())?;

@@ -99,27 +99,11 @@ fn misused(name: &str) -> Usage {
         .hint("%help says what the commands do; names with spaces in them need quotes")
 }
 
-/// Splits at spaces that are not between quotes.
+/// Splits as a shell does.
 fn words(text: &str) -> Result<Vec<String>, Usage> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for c in text.chars() {
-        match quote {
-            Some(end) if c == end => quote = None,
-            None if c == '"' || c == '\'' => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            None if c.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    if let Some(quote) = quote {
-        return Err(Usage::new(format!("a {quote} is not closed")));
-    }
-    words.extend(word);
-    Ok(words)
+    shlex::split(text).ok_or_else(|| {
+        Usage::new("a quote is not closed, or nothing comes after a backslash".to_owned())
+    })
 }
 
 #[cfg(test)]
@@ -137,6 +121,7 @@ mod tests {
         let save = Command::Save("a b".to_owned(), Some("c".into()));
         assert_eq!(parse("save 'a b'  c"), save);
         assert_eq!(parse("restore \"it's\""), Command::Restore("it's".into()));
+        assert_eq!(parse("restore it\\'s\\ mine"), Command::Restore("it's mine".into()));
         for (name, arguments, _) in COMMANDS {
             let arguments = arguments.replace("[N]", "1").replace(['[', ']'], "");
             assert!(Command::parse(&format!("{name} {arguments}")).is_ok(), "{name}");
@@ -151,7 +136,7 @@ mod tests {
             ("time", "%time is written %time CODE"),
             ("files x", "%files is written %files"),
             ("rewind -1", "-1 is not the number of a run"),
-            ("save 'a", "a ' is not closed"),
+            ("save 'a", "a quote is not closed, or nothing comes after a backslash"),
         ] {
             assert_eq!(Command::parse(text).unwrap_err().to_string(), says);
         }

@@ -11,7 +11,7 @@ use belljar::progress::{Progress, Stage};
 use belljar::{Error, Request, Runtime};
 
 use crate::caches::{copy, copy_of_the_shared_one, shared};
-use crate::support::{chain, run_on};
+use crate::support::{apart, chain, run_on};
 
 /// Notes what a runtime had to do.
 #[derive(Default)]
@@ -230,22 +230,14 @@ fn a_place_that_cannot_be_written_is_a_clear_error() {
     }
 }
 
-/// A small file system of the test's own; `None` where this user may not mount one.
+/// A small file system of the test's own.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    fn mount(options: &str) -> Option<Self> {
+    fn mount(options: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(dir.path())
-            .stderr(Stdio::null())
-            .status();
-        let mounted = status.is_ok_and(|s| s.success());
-        if !mounted {
-            println!("not tried: this user cannot mount a file system");
-        }
-        mounted.then_some(Self(dir))
+        assert!(mounted(dir.path(), options), "no file system can be mounted here");
+        Self(dir)
     }
 
     fn path(&self) -> &Path {
@@ -265,15 +257,37 @@ impl Drop for Disk {
     }
 }
 
+fn mounted(path: &Path, options: &str) -> bool {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).stderr(Stdio::null());
+    mount.status().is_ok_and(|status| status.success())
+}
+
+/// Runs the body of the test `name` where file systems can be mounted: as root, or in a namespace
+/// in which whoever runs the tests is root. It fails where neither can be.
+#[track_caller]
+fn with_disks(name: &str, body: impl FnOnce()) {
+    let probe = tempfile::tempdir().unwrap();
+    if mounted(probe.path(), "size=4k") {
+        drop(Disk(probe));
+        return body();
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount"]).arg(std::env::current_exe().unwrap());
+    apart(name, &mut command, body);
+}
+
 #[test]
 fn a_full_disk_is_a_clear_error() {
+    with_disks("cache::a_full_disk_is_a_clear_error", full_disk);
+}
+
+fn full_disk() {
     let source = copy_of_the_shared_one();
     // Everything but the images is there, and room for a third of one.
     fs::remove_dir_all(source.path().join("images")).unwrap();
     let size = directory_size(source.path());
-    let Some(disk) = Disk::mount(&format!("size={}", size + (6 << 20))) else {
-        return;
-    };
+    let disk = Disk::mount(&format!("size={}", size + (6 << 20)));
     copy(source.path(), disk.path());
     let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
     let error = runtime.blocking().run(Request::new("1").image("core")).unwrap_err();
@@ -284,7 +298,11 @@ fn a_full_disk_is_a_clear_error() {
     assert!(hint.contains("BELLJAR_CACHE"), "{hint:?}");
     // Nothing half-written is left in the way.
     for path in files(&disk.path().join("images"), "") {
-        assert!(path.ends_with(".lock") || fs::metadata(&path).unwrap().len() == 0, "{path:?}");
+        assert!(
+            path.ends_with(".lock") || fs::metadata(&path).unwrap().len() == 0,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -303,9 +321,11 @@ fn directory_size(dir: &Path) -> u64 {
 
 #[test]
 fn a_read_only_cache_works_when_all_is_there() {
-    let Some(disk) = Disk::mount("size=1g") else {
-        return;
-    };
+    with_disks("cache::a_read_only_cache_works_when_all_is_there", read_only_cache);
+}
+
+fn read_only_cache() {
+    let disk = Disk::mount("size=1g");
     copy(&shared(), disk.path());
     disk.make_read_only();
     assert_eq!(works(disk.path()), []);
@@ -313,9 +333,11 @@ fn a_read_only_cache_works_when_all_is_there() {
 
 #[test]
 fn a_read_only_disk_without_a_cache_is_a_clear_error() {
-    let Some(disk) = Disk::mount("size=1m") else {
-        return;
-    };
+    with_disks("cache::a_read_only_disk_without_a_cache_is_a_clear_error", read_only_disk);
+}
+
+fn read_only_disk() {
+    let disk = Disk::mount("size=1m");
     disk.make_read_only();
     let Err(error) = Runtime::builder().cache(disk.path().join("cache")).build() else {
         panic!("a cache was made on a read-only disk");
@@ -326,9 +348,11 @@ fn a_read_only_disk_without_a_cache_is_a_clear_error() {
 
 #[test]
 fn a_full_disk_for_workspaces() {
-    let Some(disk) = Disk::mount("size=1m") else {
-        return;
-    };
+    with_disks("cache::a_full_disk_for_workspaces", full_disk_for_workspaces);
+}
+
+fn full_disk_for_workspaces() {
+    let disk = Disk::mount("size=1m");
     let runtime = Runtime::builder().temp_dir(disk.path()).build().unwrap();
     // The code is told, as on any full disk.
     let code = "import errno\ntry:\n    with open('big.bin', 'wb') as file:\n        \

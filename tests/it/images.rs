@@ -1,12 +1,14 @@
 //! Images of one's own, and the built-in ones as they are listed.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use belljar::{Error, Request, Runtime};
+use belljar::{Error, ErrorKind, Request, Runtime};
 
-use crate::support::{chain, paths, program, run_on, runtime, succeeded};
+use crate::support::{apart, chain, failed, run_on, runtime};
 
 /// A runtime on a cache of its own for the images of these tests, with code and built-in images
 /// taken from the shared one. Tests that run at the same time share it; the last removes it.
@@ -33,57 +35,84 @@ fn refused(runtime: &Runtime, text: &str) -> String {
     chain(&error)
 }
 
+/// Writes a wheel of one pure Python module, as a package's author would.
+fn wheel(folder: &Path, name: &str, version: &str, code: &str) {
+    let file = fs::File::create(folder.join(format!("{name}-{version}-py3-none-any.whl"))).unwrap();
+    let mut archive = zip::ZipWriter::new(file);
+    let about = format!("{name}-{version}.dist-info");
+    let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
+    let kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
+    let record = format!("{name}/__init__.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n");
+    for (path, text) in [
+        (format!("{name}/__init__.py"), code),
+        (format!("{about}/METADATA"), &metadata),
+        (format!("{about}/WHEEL"), kind),
+        (format!("{about}/RECORD"), &format!("{record}{about}/RECORD,,\n")),
+    ] {
+        archive.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+/// The ordinary client downloads them, told to look in a folder and at no network.
 #[test]
-fn plotly_is_added_as_a_package() {
+fn packages_are_added() {
+    let index = std::env::temp_dir().join(format!("belljar-test-index-{}", std::process::id()));
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", &index);
+    apart("images::packages_are_added", &mut command, || {
+        let index = PathBuf::from(std::env::var_os("PIP_FIND_LINKS").unwrap());
+        fs::create_dir(&index).unwrap();
+        let ring = "from rope import LENGTH\n\n\ndef ring():\n    return LENGTH * 2\n";
+        wheel(&index, "clapper", "1.2.0", ring);
+        wheel(&index, "rope", "0.3", "LENGTH = 21\n");
+        with_packages();
+        fs::remove_dir_all(index).unwrap();
+    });
+}
+
+fn with_packages() {
     let own = own();
     let (runtime, dir) = &*own;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/plotly.toml");
-    let copy = tempfile::tempdir().unwrap();
-    let recipe = copy.path().join("plotly.toml");
-    fs::copy(path, &recipe).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = folder.path().join("bell.toml");
+    let text = "name = \"bell\"\nbase = \"core\"\nimports = [\"clapper\"]\n\
+                packages = [\"clapper==1.2.0\", \"rope==0.3\"]\n";
+    fs::write(&recipe, text).unwrap();
     let info = runtime.images().build(&recipe).unwrap_or_else(|e| panic!("{}", chain(&e)));
     assert!(!info.built_in, "{info:?}");
     let contents = info.contents.unwrap();
     assert!(contents.memory_bytes > 0, "{contents:?}");
-    assert_eq!(contents.base.as_deref(), Some("data"));
-    assert!(contents.packages.iter().any(|p| p.starts_with("plotly==")), "{contents:?}");
+    assert_eq!(contents.base.as_deref(), Some("core"));
+    assert_eq!(contents.packages, ["clapper==1.2.0", "rope==0.3"]);
 
-    let request = Request::new(program("images/plotly_shown")).image("plotly");
-    let run = run_on(runtime, request);
-    succeeded(&run.outcome);
-    assert_eq!(run.outcome.result, "scatter");
-    let made = paths(&run.outcome);
-    assert!(made.contains(&"own.html"), "{made:?}");
-    let of_kind = |kind: &str| -> Vec<&str> {
-        let is_kind = |path: &&str| Path::new(path).extension() == Some(kind.as_ref());
-        made.iter().copied().filter(is_kind).collect()
-    };
-    let (data, pages) = (of_kind("json"), of_kind("html"));
-    assert_eq!((data.len(), pages.len()), (2, 3), "{made:?}");
-    let figure: serde_json::Value = serde_json::from_slice(&run.read(data[0]).unwrap()).unwrap();
-    assert_eq!(figure["data"][0]["type"], "bar");
-
+    let run = |code: &str| run_on(runtime, Request::new(code).image("bell")).outcome;
+    let code = "import sys\nprint('clapper' in sys.modules)\nimport clapper\nprint(clapper.ring())";
+    assert_eq!(run(code).stdout, "True\n42\n");
     // What is mounted for it cannot be changed by a run.
-    let spoil = "import plotly, os\nopen(os.path.join(os.path.dirname(plotly.__file__), 'x'), 'w')";
-    let outcome = run_on(runtime, Request::new(spoil).image("plotly")).outcome;
-    assert!(!outcome.success, "{outcome:#?}");
+    let outcome = run("import clapper\nopen(clapper.__file__, 'w')");
+    failed(&outcome, ErrorKind::Exception);
+    let read = "import clapper\nprint(open(clapper.__file__).readline())";
+    assert_eq!(run(read).stdout, "from rope import LENGTH\n\n");
 
     // It is pinned: the lock file beside the recipe names every file by its hash.
-    let lock = fs::read_dir(copy.path()).unwrap().map(|e| e.unwrap().path());
-    let lock = lock.into_iter().find(|p| p != &recipe).expect("a lock file");
-    let text = fs::read_to_string(lock).unwrap();
-    assert!(text.contains("plotly") && text.contains("sha256"), "{text}");
-
+    let lock = folder.path().join("bell.lock");
+    let text = fs::read_to_string(&lock).unwrap();
     let wheels: Vec<PathBuf> = text
         .lines()
         .filter_map(|line| line.strip_prefix("sha256 = \"")?.strip_suffix('"'))
         .map(|hash| dir.path().join("wheels").join(hash))
         .collect();
-    assert!(wheels.len() == 2 && wheels.iter().all(|wheel| wheel.exists()), "{wheels:?}");
-    runtime.images().remove("plotly").unwrap();
+    assert!(wheels.len() == 2 && wheels.iter().all(|wheel| wheel.exists()), "{text}");
+    runtime.images().remove("bell").unwrap();
     assert!(!wheels.iter().any(|wheel| wheel.exists()), "{wheels:?}");
-    assert!(runtime.images().get("plotly").is_err());
-    assert!(runtime.blocking().run(Request::new("1").image("plotly")).is_err());
+    assert!(runtime.images().get("bell").is_err());
+    assert!(runtime.blocking().run(Request::new("1").image("bell")).is_err());
+    // From then on it is those files or none.
+    fs::write(&lock, text.replace("sha256 = \"", "sha256 = \"0")).unwrap();
+    let error = runtime.images().build(&recipe).unwrap_err();
+    assert!(chain(&error).contains("its hashes are not those"), "{}", chain(&error));
 }
 
 #[test]
@@ -132,17 +161,14 @@ fn recipes_that_cannot_be_used() {
 }
 
 #[test]
-fn a_recipe_that_leaves_a_file_open_is_refused_or_healed() {
-    let text = "name = \"leaky\"\nbase = \"core\"\ninit = '''\nimport builtins\n\
-                builtins.held = open('held.txt', 'w')\n'''\n";
+fn a_recipe_that_leaves_a_file_open_is_refused() {
     let own = own();
     let (runtime, _) = &*own;
-    if let Err(error) = runtime.images().build(recipe(text).path()) {
-        assert!(chain(&error).contains("open"), "{}", chain(&error));
-        return;
-    }
-    let outcome = run_on(runtime, Request::new("print(held.closed)").image("leaky")).outcome;
-    assert_eq!(outcome.stdout, "True\n", "{outcome:#?}");
+    let text = "name = \"leaky\"\nbase = \"core\"\ninit = '''\nimport builtins\n\
+                builtins.held = open('held.txt', 'w')\n'''\n";
+    let error = refused(runtime, text);
+    assert!(error.contains("are still open after its code ran"), "{error}");
+    assert!(runtime.images().get("leaky").is_err());
 }
 
 #[test]

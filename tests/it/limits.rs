@@ -17,38 +17,21 @@ use crate::support::{
 const MIB: u64 = 1 << 20;
 
 fn hog(name: &str, args: &[&str]) -> Request {
-    let request = Request::new(program(&format!("hogs/{name}")))
-        .timeout(Duration::from_mins(1))
-        .memory_mib(128);
+    limited(&format!("hogs/{name}"), args)
+}
+
+fn limited(program_name: &str, args: &[&str]) -> Request {
+    let request =
+        Request::new(program(program_name)).timeout(Duration::from_mins(1)).memory_mib(128);
     args.iter().fold(request, |request, arg| request.arg(*arg))
 }
-
-#[track_caller]
-fn runs_out_of_memory(name: &str) {
-    let outcome = run(hog(name, &["256"])).outcome;
-    failed(&outcome, ErrorKind::Memory);
-    assert_eq!(outcome.error.as_deref(), Some("Memory limit exceeded during code execution"));
-    assert!(outcome.usage.memory_peak_bytes <= 128 * MIB, "{name}: {:?}", outcome.usage);
-    still_serves();
-}
-
-macro_rules! out_of_memory {
-    ($($name:ident)+) => { $(
-        #[test]
-        fn $name() {
-            runs_out_of_memory(stringify!($name));
-        }
-    )+ };
-}
-
-out_of_memory! { bytearray growing_list growing_text growing_dict nested bomb numpy_ones }
 
 #[test]
 fn the_host_has_the_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let output = host::run("hogs/bytearray", dir.path(), &["256"]);
+    let output = host::run("out_of_memory/bytearray", dir.path(), &["256"]);
     assert_eq!(output.stdout, b"268435456\n");
-    assert_eq!(run(hog("bytearray", &["100"])).outcome.stdout, "104857600\n");
+    assert_eq!(run(limited("out_of_memory/bytearray", &["100"])).outcome.stdout, "104857600\n");
 }
 
 #[test]
@@ -67,7 +50,7 @@ fn sizes_beyond_reason_are_refused_to_the_guest() {
 fn the_limit_is_above_the_image() {
     // Both images leave the same to the code, however large they are themselves.
     for image in ["core", "data"] {
-        let request = |mib: &str| hog("bytearray", &[mib]).image(image);
+        let request = |mib: &str| limited("out_of_memory/bytearray", &[mib]).image(image);
         succeeded(&run(request("110")).outcome);
         failed(&run(request("140")).outcome, ErrorKind::Memory);
     }

@@ -22,3 +22,4 @@ mod seeds;
 mod sessions;
 mod stops;
 mod support;
+mod threads;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar::{Request, Runtime};
+use belljar::{OutputWatcher, Request, Runtime, Stream};
 
 use crate::support::{alone, check, comes_to, memory_taken, outcome, program, runtime_in, tokio};
 
@@ -119,43 +120,55 @@ fn two_hundred_at_once_leave_nothing() {
     });
 }
 
-/// Two hundred that are alive at the same time, each asleep with what it holds.
+/// Two hundred that are alive at the same time, each asleep with what it holds until all are.
 #[test]
 fn two_hundred_live_at_the_same_time() {
     alone("reuse::two_hundred_live_at_the_same_time", || {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, signal) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
         runtime.images().prepare("data").unwrap();
         let tokio = tokio(2);
-        let code = "import time\nopen('a.txt', 'w').write('x')\ntime.sleep(8)\nprint('done')";
-        let request = Request::new(code).image("data").timeout(Duration::from_mins(1));
+        let code = "import os, time\nprint('up')\nwhile not os.path.exists('/signal/go'):\n    \
+                    time.sleep(1)\nprint('done')";
+        let request = Request::new(code).mount(signal.path(), "/signal").image("data");
+        let request = request.timeout(Duration::from_mins(5));
         let before = Held::now(dir.path());
-        let started = Instant::now();
+        let up = Arc::new(Lines::default());
         tokio.block_on(async {
             let runs: Vec<_> = (0..200)
                 .map(|_| {
                     let (runtime, request) = (runtime.clone(), request.clone());
-                    tokio::spawn(async move { runtime.run(request).await })
+                    let up: Arc<dyn OutputWatcher> = up.clone();
+                    tokio::spawn(async move { runtime.run(request.watch(up)).await })
                 })
                 .collect();
-            let all = || fs::read_dir(dir.path()).unwrap().count() == 200;
-            while !all() && started.elapsed() < Duration::from_secs(7) {
+            let started = Instant::now();
+            while up.0.load(Ordering::Relaxed) < 200 {
+                assert!(started.elapsed() < Duration::from_mins(3), "{up:?} came up");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            // Those that came last are up by then, too, and the first still asleep.
-            tokio::time::sleep(Duration::from_millis(500)).await;
             let live = Held::now(dir.path());
             assert_eq!(live.entries, 200, "{live:?}");
             let each = live.memory.saturating_sub(before.memory) / 200;
             assert!(each <= 3 * MIB, "{} KiB for each live sandbox", each >> 10);
+            fs::write(signal.path().join("go"), "").unwrap();
             for run in runs {
-                assert_eq!(run.await.unwrap().unwrap().outcome.stdout, "done\n");
+                assert_eq!(run.await.unwrap().unwrap().outcome.stdout, "up\ndone\n");
             }
         });
-        // They slept at the same time, not one after the other.
-        assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     });
+}
+
+/// Counts the lines that guests print.
+#[derive(Debug, Default)]
+struct Lines(AtomicUsize);
+
+impl OutputWatcher for Lines {
+    fn write(&self, _: Stream, bytes: &[u8]) {
+        let lines = String::from_utf8_lossy(bytes).matches('\n').count();
+        self.0.fetch_add(lines, Ordering::Relaxed);
+    }
 }
 
 /// A run that nobody waits for any more is over at once, wherever it was.

@@ -1,58 +1,11 @@
-//! The examples of the tutorials that this project was made for, with the corrected answers.
+//! The examples of the tutorials that this project was made for, with the corrected answers:
+//! those that belong to the language, and not to the sandbox, are the host's as well.
 
 use std::fs;
 
-use crate::case::{Case, cases};
+use crate::case::Case;
 use crate::host;
 use crate::support::programs_in;
-
-cases! { "seeds":
-    article_missing_values
-    article_regression
-    article_self_correction
-    kagura_age
-    kagura_aggregate
-    kagura_average
-    kagura_calculator
-    kagura_datetime
-    kagura_dumps
-    kagura_evens
-    kagura_executor
-    kagura_factorial
-    kagura_fibonacci
-    kagura_json
-    kagura_no_commands
-    kagura_no_eval
-    kagura_no_files
-    kagura_no_network
-    kagura_no_result
-    kagura_pipeline
-    kagura_power
-    kagura_primes
-    kagura_primes_list
-    kagura_revenue
-    kagura_reverse
-    kagura_scores
-    kagura_sqrt
-    kagura_squares
-    kagura_sum
-    kagura_text
-    kagura_timeout
-    kagura_upper
-    libraries
-    pantheon_analysis
-    pantheon_basic
-    pantheon_echo
-    pantheon_indented
-    pantheon_learning
-    pantheon_sine
-    synapse_chart
-    synapse_frames
-    synapse_literal
-    synapse_primes
-    synapse_random
-    synapse_save_then_show
-}
 
 /// Prints the program's result after what it prints itself, for comparison.
 const REPORT: &str = "

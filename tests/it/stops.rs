@@ -1,94 +1,16 @@
-//! Programs that never end by themselves: all of them stop at the deadline, or a moment later.
+//! Programs that never end by themselves, beside their being stopped (`tests/cases`): where the code
+//! was, and that the host needs somebody to stop them.
 
 use std::thread;
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request};
+use belljar::Request;
 
 use crate::host;
-use crate::support::{program, programs_in, run, still_serves};
+use crate::support::{program, programs_in, run};
 
 /// How long each may run.
 const LIMIT: Duration = Duration::from_millis(500);
-/// What stopping may take on top: the grace of a soft stop, and a busy machine.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-macro_rules! stops {
-    ($($name:ident)+) => {
-        $(
-            #[test]
-            fn $name() {
-                stops(stringify!($name));
-            }
-        )+
-
-        #[test]
-        fn every_program_is_run() {
-            let mut named = vec![$(stringify!($name)),+];
-            named.sort();
-            assert_eq!(named, programs_in("stops"));
-        }
-    };
-}
-
-stops! {
-    asyncio_wait
-    c_loop
-    comprehension
-    compressed
-    count
-    destructor
-    digits
-    exit_hook
-    factorial
-    ignored_signal
-    imported
-    spin
-    message
-    naps
-    needle
-    numpy_loop
-    numpy_svd
-    own_handler
-    power
-    printing
-    regex
-    select_wait
-    sleep
-    sorting
-    swallow
-    swallow_finally
-    tasks
-    trace
-}
-
-#[track_caller]
-fn stops(name: &str) {
-    let request = Request::new(program(&format!("stops/{name}"))).timeout(LIMIT).memory_mib(1024);
-    let image = if name.starts_with("numpy") {
-        "data"
-    } else {
-        "core"
-    };
-    let outcome = run(request.image(image)).outcome;
-    assert!(outcome.stdout.starts_with("started\n"), "{name}: {outcome:#?}");
-    let kind = outcome.error_detail.as_ref().map(|detail| detail.kind);
-    let expected = match (name, kind) {
-        // Its own code had ended in time; what it left for the end was cut short.
-        ("exit_hook", None) => None,
-        // One that prints without end may also be stopped for that.
-        ("printing", Some(ErrorKind::Output)) => {
-            Some("Code execution printed far more than its limit")
-        }
-        _ => Some("Code execution timed out after 0.5 seconds"),
-    };
-    assert_eq!(outcome.error.as_deref(), expected, "{name}: {outcome:#?}");
-    assert!(!outcome.stderr.contains("belljar"), "{name} shows frames of ours: {}", outcome.stderr);
-    let wall = Duration::from_secs_f64(outcome.usage.wall_ms / 1000.0);
-    assert!(wall >= LIMIT || name == "printing", "{name} was stopped early, after {wall:?}");
-    assert!(wall <= LIMIT + PATIENCE, "{name} was stopped only after {wall:?}");
-    still_serves();
-}
 
 /// A soft stop says where the code was; it is the rule, not the exception.
 #[test]

@@ -121,13 +121,19 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// process holds or changes what belongs to all of it.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
+    apart(name, &mut Command::new(std::env::current_exe().unwrap()), body);
+}
+
+/// The same in a process that is started by `command`, to which the test's name is added.
+#[track_caller]
+pub fn apart(name: &str, command: &mut Command, body: impl FnOnce()) {
     const MARK: &str = "BELLJAR_TEST_ALONE";
     if std::env::var(MARK).is_ok_and(|v| v == name) {
         return body();
     }
     // The shared engine is made first: the other process finds it in the cache.
     runtime();
-    let output = Command::new(std::env::current_exe().unwrap())
+    let output = command
         .args(["--exact", name, "--nocapture", "--test-threads", "1"])
         .env(MARK, name)
         .output()

@@ -1,11 +1,13 @@
 //! What a session may use altogether: a clear outcome at every limit.
 
+use std::fs;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belljar::{ErrorKind, Limits, Request, SessionOptions};
+use belljar::{ErrorKind, Limits, OutputWatcher, Request, SessionOptions, Stream};
 
 use super::{block_on, out, restarted, run, session_on, told};
-use crate::support::{failed, runtime};
+use crate::support::{alone, failed, runtime};
 
 fn core() -> SessionOptions {
     SessionOptions::new().image("core")
@@ -167,28 +169,48 @@ fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
     });
 }
 
+/// What a run changed is copied by another thread than the one on which it ran, which has other
+/// guests to serve: its share of the processor's time is a small one.
 #[test]
 fn what_is_written_again_is_set_aside_on_another_thread() {
-    // One thread for all: whoever blocks it is in the way of the timer.
-    crate::support::tokio(1).block_on(async {
-        let limits = Limits::default().memory(600 << 20).timeout(Duration::from_secs(30));
-        let session = session_on(runtime(), core().run_limits(limits)).await;
-        out(&session, "b = bytearray(500 << 20)").await;
-        let timer = tokio::spawn(async {
-            let mut latest = Duration::ZERO;
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_secs(3) {
-                let now = Instant::now();
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                latest = latest.max(now.elapsed());
-            }
-            latest
+    alone("sessions::limits::what_is_written_again_is_set_aside_on_another_thread", || {
+        let end = Arc::new(EndOfCode::default());
+        // One thread for all runs.
+        let spent = crate::support::tokio(1).block_on(async {
+            let limits = Limits::default().memory(600 << 20).timeout(Duration::from_mins(2));
+            let session = session_on(runtime(), core().run_limits(limits)).await;
+            out(&session, "b = bytearray(500 << 20)").await;
+            let write = "for n in range(0, len(b), 8192): b[n] = 1\nprint('written')";
+            let (running, watcher) = (session.clone(), Arc::clone(&end));
+            let worker = tokio::spawn(async move {
+                let run = running.run(Request::new(write).watch(watcher)).await.unwrap();
+                assert_eq!(run.stdout, "written\n");
+                ticks("/proc/thread-self/stat")
+            });
+            let worker = worker.await.unwrap();
+            session.close();
+            (worker, ticks("/proc/self/stat"))
         });
-        let write = "for n in range(0, len(b), 8192): b[n] = 1";
-        let running = session.clone();
-        tokio::spawn(async move { out(&running, write).await }).await.unwrap();
-        let latest = timer.await.unwrap();
-        assert!(latest < Duration::from_millis(500), "{latest:?}");
-        session.close();
+        let (worker_before, all_before) = end.0.lock().unwrap().expect("it printed something");
+        let (worker, all) = (spent.0 - worker_before, spent.1 - all_before);
+        assert!(all >= 4, "{all} hundredths of a second to copy 250 MiB: nothing is measured");
+        assert!(worker * 2 < all, "{worker} of {all} hundredths of a second on the run's thread");
     });
+}
+
+/// What the run's thread and the process had taken of the processor when the code was at its end.
+#[derive(Default)]
+struct EndOfCode(Mutex<Option<(u64, u64)>>);
+
+impl OutputWatcher for EndOfCode {
+    fn write(&self, _: Stream, _: &[u8]) {
+        *self.0.lock().unwrap() = Some((ticks("/proc/thread-self/stat"), ticks("/proc/self/stat")));
+    }
+}
+
+/// Time on a processor, in hundredths of a second.
+fn ticks(stat: &str) -> u64 {
+    let stat = fs::read_to_string(stat).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
+    fields.map(|field| field.parse::<u64>().unwrap()).sum()
 }

@@ -2,16 +2,20 @@
 
 import sys
 
+
+# With nothing in it that goes away with the module.
+def refuse(event, arguments, exit=SystemExit):
+    raise exit(7)
+
+
 result = "still here"
-armed = False
-
-
-def refuse(event, arguments):
-    if armed:
-        raise SystemExit(7)
-
-
 sys.addaudithook(refuse)
-armed = True
+try:
+    open("file.txt", "w")
+except SystemExit as refused:
+    print(f"refused with {refused}")
 
-# expect answered: true
+# expect stdout: "refused with 7\n"
+# expect result: "still here"
+# expect stderr has: ["cannot be flushed: SystemExit: 7"]
+# expect files: []

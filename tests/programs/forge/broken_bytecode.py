@@ -19,5 +19,5 @@ for _ in range(100_000):
 print("survived")
 
 # with timeout: 5
-# expect answered: true
+# expect kind within: [null, "crash", "memory", "timeout"]
 # expect stdout starts: "before\n"

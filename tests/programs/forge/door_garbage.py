@@ -37,5 +37,6 @@ for wrong in (None, 1, "text", [1]):
     except Exception:
         continue
 
-# expect answered: true
+# expect kind: "crash"
+# expect error has: ["ForgedReply"]
 # expect stdout: "before\n"

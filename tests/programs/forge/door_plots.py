@@ -25,5 +25,4 @@ for path in (
     except Exception:
         continue
 
-# expect answered: true
 # expect plots within: ["link.png", "real.png"]

@@ -8,5 +8,4 @@ order = json.loads(_host.call(b"r"))
 order.pop("code")
 print(json.dumps(order))
 
-# expect answered: true
 # expect stdout lacks: ["/home", "/root", "/tmp/", "belljar-"]

@@ -11,5 +11,5 @@ print("before")
 result = [1, Endless()]
 
 # with timeout: 1
-# expect answered: true
+# expect stderr has: ["cannot be read: interrupted"]
 # expect stdout: "before\n"

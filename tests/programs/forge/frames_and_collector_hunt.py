@@ -15,5 +15,4 @@ for thing in gc.get_objects():
         broken += 1
 print("hunted")
 
-# expect answered: true
 # expect stdout: "hunted\n"

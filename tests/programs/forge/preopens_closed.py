@@ -11,5 +11,5 @@ try:
 except OSError:
     print("refused")
 
-# expect answered: true
+# expect stdout: "before\nrefused\n"
 # expect result: "still here"

@@ -9,4 +9,3 @@ for _ in range(1000):
 
 # expect success: false
 # expect stdout: "before\n"
-# expect answered: true

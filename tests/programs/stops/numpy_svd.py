@@ -2,6 +2,6 @@
 
 import numpy as np
 
-matrix = np.random.default_rng(1).random((2000, 2000))
 print("started")
+matrix = np.random.default_rng(1).random((2000, 2000))
 np.linalg.svd(matrix)

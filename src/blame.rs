@@ -80,11 +80,11 @@ codes! {
     ArtifactPin = "artifact.pin", Machine;
     ArtifactUnpack = "artifact.unpack", Machine;
 
-    CodeEngine = "code.engine", Machine;
-    CodePass = "code.pass", Engine;
-    CodeSplit = "code.split", Engine;
-    CodeCompile = "code.compile", Engine;
-    CodeLoad = "code.load", Engine;
+    ModuleEngine = "code.engine", Machine;
+    ModulePass = "code.pass", Engine;
+    ModuleSplit = "code.split", Engine;
+    ModuleCompile = "code.compile", Engine;
+    ModuleLoad = "code.load", Engine;
 
     ImageUnknown = "image.unknown", Caller;
     ImageBuiltIn = "image.built_in", Caller;
@@ -95,7 +95,7 @@ codes! {
     RecipeRead = "recipe.read", Caller;
     RecipeParse = "recipe.parse", Caller;
     RecipeField = "recipe.field", Caller;
-    RecipeCode = "recipe.code", Guest;
+    RecipeRun = "recipe.code", Guest;
     RecipeOpenFiles = "recipe.open_files", Guest;
 
     BakeBuiltIn = "bake.built_in", Engine;
@@ -119,7 +119,7 @@ codes! {
     SessionId = "session.id", Caller;
     SessionIdTaken = "session.id_taken", Caller;
     SessionTooMany = "session.too_many", Machine;
-    SessionInitialCode = "session.initial_code", Guest;
+    SessionInitialRun = "session.initial_code", Guest;
     SessionNoState = "session.no_state", Caller;
     SessionNotCheckpoint = "session.not_a_checkpoint", Caller;
     SessionOtherVersion = "session.other_version", Caller;

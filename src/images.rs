@@ -88,7 +88,7 @@ impl Images {
     pub fn list(&self) -> Result<Vec<ImageInfo>, Error> {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.list()?,
-            Origin::Cache(shelf, _) => shelf.list()?,
+            Origin::Cache(kept, _) => kept.list()?,
         };
         Ok(stored.into_iter().map(ImageInfo::of).collect())
     }
@@ -101,7 +101,7 @@ impl Images {
     pub fn get(&self, name: &str) -> Result<ImageInfo, Error> {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.stored(name)?,
-            Origin::Cache(shelf, _) => shelf.stored(name)?,
+            Origin::Cache(kept, _) => kept.stored(name)?,
         };
         Ok(ImageInfo::of(stored))
     }
@@ -115,7 +115,7 @@ impl Images {
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         match &self.origin {
             Origin::Engine(_) => self.engine()?.images.remove(name)?,
-            Origin::Cache(shelf, _) => shelf.remove(name)?,
+            Origin::Cache(kept, _) => kept.remove(name)?,
         }
         Ok(())
     }

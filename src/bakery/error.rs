@@ -106,7 +106,7 @@ impl Coded for BakeError {
             {
                 Code::BakeBuiltIn
             }
-            Self::RecipeCode { .. } => Code::RecipeCode,
+            Self::RecipeCode { .. } => Code::RecipeRun,
             Self::OpenFiles { .. } => Code::RecipeOpenFiles,
             Self::Python { .. } => Code::BakePython,
             Self::Interrupt { .. } => Code::BakeInterrupt,

@@ -60,11 +60,11 @@ impl From<SplitError> for CodeError {
 impl Coded for CodeError {
     fn code(&self) -> blame::Code {
         match self {
-            Self::Engine(_) => blame::Code::CodeEngine,
-            Self::Pass(_) => blame::Code::CodePass,
-            Self::Split(_) => blame::Code::CodeSplit,
-            Self::Compile(_) => blame::Code::CodeCompile,
-            Self::Load(_) => blame::Code::CodeLoad,
+            Self::Engine(_) => blame::Code::ModuleEngine,
+            Self::Pass(_) => blame::Code::ModulePass,
+            Self::Split(_) => blame::Code::ModuleSplit,
+            Self::Compile(_) => blame::Code::ModuleCompile,
+            Self::Load(_) => blame::Code::ModuleLoad,
             Self::Cache(e) => e.code(),
         }
     }

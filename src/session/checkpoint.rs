@@ -78,10 +78,10 @@ pub(super) async fn save(frozen: Frozen, path: PathBuf) -> Result<(), Error> {
             frozen.write(&mut file)?;
             file.flush()
         });
-        Ok(written.map_err(|error| match error {
+        written.map_err(|error| match error {
             CacheError::Io { source, .. } => io(FileAction::Write, &path)(source).into(),
             error => Error::from(error),
-        })?)
+        })
     })
     .await
 }

@@ -143,7 +143,7 @@ impl Coded for SessionError {
             Self::Id { .. } => Code::SessionId,
             Self::IdTaken { .. } => Code::SessionIdTaken,
             Self::TooMany { .. } => Code::SessionTooMany,
-            Self::InitCode { .. } => Code::SessionInitialCode,
+            Self::InitCode { .. } => Code::SessionInitialRun,
             Self::NoState { .. } => Code::SessionNoState,
             Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
             Self::OtherVersion { .. } => Code::SessionOtherVersion,

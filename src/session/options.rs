@@ -137,12 +137,15 @@ setters!(SessionBounds {
     suspend_after: Duration;
     /// Bounds the memory and files of a session that is restored, in bytes.
     restored: u64;
-    /// Sets where suspended sessions are kept.
-    dir: impl Into<PathBuf> => into_path;
 });
 
-fn into_path(path: impl Into<PathBuf>) -> Option<PathBuf> {
-    Some(path.into())
+impl SessionBounds {
+    /// Sets where suspended sessions are kept.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
 }
 
 impl Default for SessionBounds {

@@ -173,10 +173,10 @@ impl Region {
         self.reservation.base.as_ptr()
     }
 
-    /// Leave to map pages over the memory of the guest that lives here.
-    #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
+    /// Leave to map pages over the memory of the guest that lives here; `None` where the system's
+    /// pages are larger than those that are set aside.
     pub(crate) fn extent(&self) -> Option<Extent> {
-        Some(Extent(Arc::clone(&self.reservation)))
+        (rustix::param::page_size() == HOST_PAGE).then(|| Extent(Arc::clone(&self.reservation)))
     }
 
     /// Bytes that the guest can reach.
@@ -416,7 +416,7 @@ impl Extent {
         let start = (target.as_ptr() as usize).checked_sub(self.0.base.as_ptr() as usize);
         let end = start.and_then(|start| start.checked_add(target.len()));
         let inside = end.is_some_and(|end| end <= Region::CAPACITY);
-        let whole_pages = target.len().is_multiple_of(rustix::param::page_size());
+        let whole_pages = target.len().is_multiple_of(HOST_PAGE);
         let there = at
             .checked_add(target.len() as u64)
             .is_some_and(|end| file.metadata().is_ok_and(|file| end <= file.len()));

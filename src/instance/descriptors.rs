@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;
 
-use super::roots::{TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD, WORKSPACE_PATH};
-use super::wasi::{DIRECTORY, SUCCESS};
+use super::roots::{ROOT_FD, TEMPORARY_FD, TEMPORARY_PATH, WORKSPACE_FD, WORKSPACE_PATH};
+use super::wasi::{DIRECTORY, Device, SUCCESS};
 use super::{InstanceError, State, roots};
 use crate::hex;
 use crate::limits::MAX_COPIED;
@@ -138,6 +138,17 @@ impl State {
         number: i32,
         known: &mut Known,
     ) -> Result<Descriptor, InstanceError> {
+        if let Some(device) = self.devices.get(&number) {
+            return Ok(Descriptor {
+                number,
+                path: device.path().to_owned(),
+                is_directory: false,
+                rights: device.rights(),
+                flags: 0,
+                position: 0,
+                nameless: None,
+            });
+        }
         let mut scratch = Scratch::new(&[]);
         let status = p1::fd_fdstat_get(&mut self.wasi, &mut scratch.memory(), number, RESULT).await;
         done("look at an open file", status)?;
@@ -277,6 +288,9 @@ impl State {
             done("number an open file", moved)?;
             let depth = self.opened_depth(super::quota::Depth::of(&file.path), &file.path);
             self.quota.opened(file.number, depth, file.path.clone());
+            if let Some(device) = self.device(file) {
+                self.devices.insert(file.number, device);
+            }
         }
         for fd in held {
             if self.quota.is_preopen(fd) {
@@ -288,6 +302,13 @@ impl State {
         Ok(())
     }
 
+    /// The device that was open; one that is mounted is a file like others.
+    fn device(&self, file: &Descriptor) -> Option<Device> {
+        let (root, _) = roots::split(&file.path, &self.mounts);
+        let device = Device::opened(&file.path, file.rights)?;
+        (root == ROOT_FD && file.nameless.is_none() && !file.is_directory).then_some(device)
+    }
+
     /// Opens one file; `named` are the names, for now, of files that are to have none, by what is
     /// in them.
     async fn reopen_one(
@@ -295,6 +316,9 @@ impl State {
         file: &Descriptor,
         named: &mut HashMap<usize, String>,
     ) -> Result<i32, InstanceError> {
+        if self.device(file).is_some() {
+            return self.open("/", OPEN_DIRECTORY, 0, 0).await;
+        }
         let rights = file.rights.cast_signed();
         let flags = i32::from(file.flags);
         let opened = if let Some(content) = &file.nameless {

@@ -5,6 +5,9 @@ use wasmtime::{Caller, Extern, Linker, Memory};
 use super::State;
 use crate::limits::{MAX_FRAME, MAX_FRAMES};
 
+/// The frame that asks how much room the guest's directories have and how much of it is used.
+const SPACE: &[u8] = b"q";
+
 // What the guest's door module makes of the return value.
 const ANSWERED: i32 = 0;
 const FAULT: i32 = -2;
@@ -56,6 +59,9 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
         .filter(|_| length as usize <= MAX_FRAME && state.frames <= MAX_FRAMES)
         .and_then(|end| bytes.get(start..end));
     match frame {
+        Some(SPACE) => state.quota.space().map_or(Answer::Refused, |(total, used)| {
+            Answer::Bytes(format!("[{total},{used}]").into_bytes())
+        }),
         Some(frame) => state.host.answer(frame, bytes),
         None => Answer::Refused,
     }

@@ -1,5 +1,6 @@
 //! Makes instances.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -149,6 +150,7 @@ impl Factory {
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,
             random,
+            devices: HashMap::new(),
             // wasmtime-wasi's monotonic clock counts from the making of the context.
             running: running.unwrap_or_default(),
         })

@@ -168,6 +168,15 @@ impl Quota {
         Ok(())
     }
 
+    /// How many bytes files may have, and how many they have now that have a name.
+    pub(super) fn space(&self) -> io::Result<(u64, u64)> {
+        let mut used = 0;
+        for (_, tree) in &self.roots {
+            used += tree.measure()?.0;
+        }
+        Ok((self.max_bytes.max(used), used))
+    }
+
     /// The tree below a preopened directory that can be written.
     pub(super) fn root(&self, fd: i32) -> Option<&Tree> {
         self.roots.iter().find_map(|(root, tree)| (*root == fd).then_some(tree))

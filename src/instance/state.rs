@@ -1,5 +1,6 @@
 //! Host's data of one guest.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(super) control: Arc<Control>,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
+    /// Which descriptors are devices.
+    pub(super) devices: HashMap<i32, wasi::Device>,
     /// Inode numbers and times of files as the guest sees them, where they must be repeatable.
     pub(super) files: Option<wasi::Files>,
     /// The monotonic clock, unless it must be repeatable.

@@ -5,6 +5,7 @@
 //! mounted directory has to be found, and where a guest sleeps.
 
 mod bytes;
+mod devices;
 mod paths;
 mod reads;
 mod repeatable;
@@ -15,6 +16,7 @@ use wasmtime::{Caller, Extern, Linker};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;
 
+pub(super) use self::devices::Device;
 pub(super) use self::repeatable::Files;
 use super::State;
 use crate::limits::MAX_COPIED;
@@ -27,12 +29,15 @@ pub(super) const DIRECTORY: u8 = 3;
 // Error numbers of WASI preview 1.
 pub(super) const SUCCESS: i32 = 0;
 const ACCES: i32 = 2;
+const BADF: i32 = 8;
+const EXIST: i32 = 20;
 const FAULT: i32 = 21;
 const INVAL: i32 = 28;
 const IO: i32 = 29;
 const MFILE: i32 = 33;
 const NAMETOOLONG: i32 = 37;
 const NOSPC: i32 = 51;
+const NOTDIR: i32 = 54;
 const OVERFLOW: i32 = 61;
 const NOTCAPABLE: i32 = 76;
 
@@ -44,6 +49,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     reads::add_to_linker(linker)?;
     paths::add_to_linker(linker)?;
     add_descriptors(linker)?;
+    devices::add_to_linker(linker)?;
     waiting::add_to_linker(linker)?;
     repeatable::add_to_linker(linker)?;
     linker.allow_shadowing(false);
@@ -71,6 +77,7 @@ fn add_descriptors(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             let result = p1::fd_close(&mut state.wasi, &mut memory, fd).await?;
             if result == SUCCESS {
                 state.quota.closed(fd);
+                state.devices.remove(&fd);
             }
             Ok(result)
         })
@@ -81,6 +88,10 @@ fn add_descriptors(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             let result = p1::fd_renumber(&mut state.wasi, &mut memory, from, to).await?;
             if result == SUCCESS && from != to {
                 state.quota.renumbered(from, to);
+                state.devices.remove(&to);
+                if let Some(device) = state.devices.remove(&from) {
+                    state.devices.insert(to, device);
+                }
             }
             Ok(result)
         })

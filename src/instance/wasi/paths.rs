@@ -55,6 +55,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 if !state.quota.may_open() {
                     return Ok(MFILE);
                 }
+                let wanted = (oflags, rights);
+                let named = (at.fd, at.path, at.length);
+                if let Some(done) = state.open_device(&mut memory, named, wanted, out).await? {
+                    return Ok(done);
+                }
                 let writes =
                     oflags & (OFLAG_CREATE | OFLAG_TRUNCATE) != 0 || rights & RIGHT_WRITE != 0;
                 if writes {
@@ -268,6 +273,10 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                 let Some(at) = state.resolve(&memory, fd, path, length) else {
                     return Ok(FAULT);
                 };
+                let named = (at.fd, at.path, at.length);
+                if let Some(done) = state.device_status(&mut memory, named, out) {
+                    return Ok(done);
+                }
                 let dotted = at.enter(&mut memory);
                 let result = p1::path_filestat_get(
                     &mut state.wasi,
@@ -330,6 +339,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
                 state.quota.touch();
+                let length = without_slashes(&memory, path, length);
                 let removed = state.last_name(name(&memory, path, length), fd).await?;
                 let result =
                     p1::path_remove_directory(&mut state.wasi, &mut memory, fd, path, length)
@@ -341,6 +351,14 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         },
     )?;
     Ok(())
+}
+
+/// The length of a directory's path without the slashes at its end, which POSIX allows there.
+fn without_slashes(memory: &GuestMemory<'_>, path: i32, length: i32) -> i32 {
+    let text = read_text(memory, path, length).unwrap_or_default();
+    let slashes = text.len() - text.trim_end_matches('/').len();
+    // A path of nothing else stays what it is.
+    if slashes == text.len() { length } else { length - slashes as i32 }
 }
 
 /// A path in the guest's memory, for the host to use while the guest's is elsewhere.

@@ -14,7 +14,7 @@ use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1
 use wiggle::GuestMemory;
 
 use super::bytes::{read_bytes, read_u32, write_bytes};
-use super::{DIRECTORY, FAULT, MODULE, OVERFLOW, SUCCESS, State, enter};
+use super::{DIRECTORY, FAULT, MODULE, NOTDIR, OVERFLOW, SUCCESS, State, enter};
 use crate::limits::MAX_COPIED;
 
 // A file's status as WASI lays it out.
@@ -389,6 +389,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     linker.func_wrap_async(MODULE, "fd_filestat_get", |mut caller, (fd, out): (i32, i32)| {
         Box::new(async move {
             let (mut memory, state) = enter(&mut caller).await?;
+            if let Some(done) = state.open_device_status(&mut memory, fd, out) {
+                return Ok(done);
+            }
             let result = p1::fd_filestat_get(&mut state.wasi, &mut memory, fd, out).await?;
             Ok(state.show(&mut memory, out, result))
         })
@@ -399,6 +402,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, buffer, size, cookie, out): (i32, i32, i32, i64, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                if state.devices.contains_key(&fd) {
+                    return Ok(NOTDIR);
+                }
                 let Some(files) = &mut state.files else {
                     return p1::fd_readdir(
                         &mut state.wasi,

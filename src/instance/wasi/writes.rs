@@ -16,6 +16,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, iovs, count, out): (i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                if let Some(done) = state.write_device(&mut memory, (fd, iovs, count), out) {
+                    return Ok(done);
+                }
                 // A guest may have closed its output and opened a file under that number.
                 if !state.quota.is_stream(fd) {
                     let Some(length) = first_length(&memory, iovs, count) else {
@@ -36,6 +39,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, iovs, count, offset, out): (i32, i32, i32, i64, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                if let Some(done) = state.write_device(&mut memory, (fd, iovs, count), out) {
+                    return Ok(done);
+                }
                 let Some(length) = first_length(&memory, iovs, count) else {
                     return Ok(FAULT);
                 };
@@ -53,6 +59,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, size): (i32, i64)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                if let Some(refused) = state.refuse_device(fd) {
+                    return Ok(refused);
+                }
                 if let Some(refused) = state.allow_growth(fd, size.cast_unsigned(), 0).await {
                     return Ok(refused);
                 }
@@ -66,6 +75,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, offset, length): (i32, i64, i64)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
+                if let Some(refused) = state.refuse_device(fd) {
+                    return Ok(refused);
+                }
                 let (start, more) = (offset.cast_unsigned(), length.cast_unsigned());
                 if let Some(refused) = state.allow_growth(fd, start, more).await {
                     return Ok(refused);

@@ -1,5 +1,6 @@
 //! One run, from plan to outcome.
 
+pub(crate) mod fatal;
 pub(crate) mod report;
 pub(crate) mod verdict;
 
@@ -13,7 +14,7 @@ use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::image::Image;
-use crate::instance::Options;
+use crate::instance::{Ended, Options};
 use crate::interpreter::{Interpreter, Observed, Task, entropy};
 use crate::shared::{Engine, on_blocking_thread};
 use crate::workspace::{self, Copies, Workspace};
@@ -138,12 +139,17 @@ fn fresh(
 /// Judges what was seen of a run, and collects what it left in its workspace.
 pub(crate) async fn finish(
     plan: &Plan,
-    observed: Observed,
+    mut observed: Observed,
     mut workspace: Workspace,
 ) -> Result<(Workspace, Execution), Error> {
+    let fatal = match observed.driven.ended {
+        Ended::Trapped(_) => fatal::find(&mut observed.stderr.text),
+        _ => None,
+    };
     let failure = verdict::judge(
         &observed.driven,
         &observed.transcript,
+        fatal,
         observed.memory_refused,
         &plan.timeout_text,
     );

@@ -12,6 +12,7 @@ use crate::api::policy::seconds_text;
 use crate::guest::{Status, StatusKind, Transcript};
 use crate::instance::{Driven, Ended, StopReason};
 use crate::limits::MAX_ERROR;
+use crate::run::fatal::FatalError;
 
 /// The fixed text for code that is empty.
 pub(crate) const NO_CODE: &str = "No code provided.";
@@ -29,6 +30,7 @@ pub(crate) struct Failure {
 pub(crate) fn judge(
     driven: &Driven,
     transcript: &Transcript,
+    fatal: Option<FatalError>,
     memory_refused: bool,
     timeout: &str,
 ) -> Option<Failure> {
@@ -51,6 +53,7 @@ pub(crate) fn judge(
         Ended::Trapped(Trap::StackOverflow) => {
             Some(crash("StackOverflow", "the interpreter ran out of stack"))
         }
+        Ended::Trapped(Trap::UnreachableCodeReached) => Some(gave_up(fatal)),
         Ended::Trapped(trap) => Some(crash("Trap", &format!("the interpreter trapped: {trap}"))),
         Ended::Exited(status) => Some(crash(
             "ProcessExit",
@@ -178,6 +181,17 @@ fn crash(type_: &str, message: &str) -> Failure {
         error: one_line(type_, message),
         detail: detail(ErrorKind::Crash, type_, message),
     }
+}
+
+/// An interpreter that aborted itself, for the reason that it printed.
+fn gave_up(fatal: Option<FatalError>) -> Failure {
+    let Some(fatal) = fatal.filter(|fatal| !fatal.reason.is_empty()) else {
+        return crash("Trap", "the interpreter aborted, and gave no reason");
+    };
+    let mut failure = crash("FatalError", &format!("the interpreter gave up: {}", fatal.reason));
+    failure.detail.line = fatal.line;
+    failure.detail.traceback = Some(fatal.report);
+    failure
 }
 
 fn from_status(kind: ErrorKind, type_: &str, message: &str, status: &Status) -> ErrorDetail {

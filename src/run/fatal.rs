@@ -1,0 +1,77 @@
+//! What the interpreter prints when it gives up: a fatal error, with its reason and its frames.
+//!
+//! The text is the guest's, like all that it prints; it says why an interpreter aborted that is
+//! known to have aborted, and nothing else is concluded from it.
+
+const HEAD: &str = "Fatal Python error: ";
+/// How frames begin: those of the runner and of what calls it, and those of the code.
+const OUR_FRAMES: [&str; 2] = ["  File \"<belljar>/", "  File \"<reactor>\""];
+const USER_FRAME: &str = "  File \"<string>\", line ";
+/// The most of it that is kept as the traceback, in bytes.
+const MAX_REPORT: usize = 64 << 10;
+
+/// A fatal error of the interpreter, as it was printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FatalError {
+    /// Where in the interpreter, and why.
+    pub reason: String,
+    /// The innermost line of the code.
+    pub line: Option<u64>,
+    /// All of it, without frames of the runner.
+    pub report: String,
+}
+
+/// Finds the last fatal error in what was printed, and takes the runner's frames out of it there.
+pub(crate) fn find(printed: &mut String) -> Option<FatalError> {
+    let start = printed.rmatch_indices(HEAD).map(|(at, _)| at).find(|at| {
+        let before = &printed[..*at];
+        before.is_empty() || before.ends_with('\n')
+    })?;
+    let lines = printed[start..].split_inclusive('\n');
+    let report: String = lines.filter(|line| !OUR_FRAMES.iter().any(|ours| line.starts_with(ours))).collect();
+    printed.replace_range(start.., &report);
+    let reason = report.lines().next()?.strip_prefix(HEAD)?.trim().to_owned();
+    let frame = report.lines().find_map(|line| line.strip_prefix(USER_FRAME));
+    let digits = frame.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    let end = report.floor_char_boundary(MAX_REPORT);
+    Some(FatalError {
+        reason,
+        line: digits.flatten().and_then(|digits| digits.parse().ok()),
+        report: report[..end].to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_counts_and_keeps_no_frame_of_ours() {
+        let mut printed = String::from(
+            "so far\nFatal Python error: printed by the code\n\
+             Fatal Python error: _Py_CheckRecursiveCall: Unrecoverable stack overflow\n\
+             Python runtime state: initialized\n\n\
+             Current thread 0x01 (most recent call first):\n\
+             \x20 File \"<string>\", line 7 in f\n\
+             \x20 File \"<string>\", line 9 in <module>\n\
+             \x20 File \"<belljar>/runs.py\", line 130 in _execute\n\
+             \x20 File \"<reactor>\", line 295 in turn\n",
+        );
+        let found = find(&mut printed).unwrap();
+        assert_eq!(found.reason, "_Py_CheckRecursiveCall: Unrecoverable stack overflow");
+        assert_eq!(found.line, Some(7));
+        assert!(printed.starts_with("so far\n") && printed.ends_with("line 9 in <module>\n"));
+        assert!(printed.ends_with(&found.report));
+    }
+
+    #[test]
+    fn what_is_no_line_of_its_own_is_none() {
+        for text in ["", "x Fatal Python error: y\n", "fatal Python error: z"] {
+            let mut printed = text.to_owned();
+            assert_eq!(find(&mut printed), None);
+            assert_eq!(printed, text);
+        }
+        let mut bare = String::from("Fatal Python error: ");
+        assert_eq!(find(&mut bare).unwrap().reason, "");
+    }
+}

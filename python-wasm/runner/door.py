@@ -64,3 +64,8 @@ def fetch():
 def send(op, payload):
     """Hand one frame to the host; `op` is the single byte that says what it is."""
     _call(op + encode(payload))
+
+
+def ask(question):
+    """The host's answer to a question that is not a frame of the run."""
+    return decode(_call(question))

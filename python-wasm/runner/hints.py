@@ -52,6 +52,23 @@ _NO_THREAD = (
     "Threads and worker processes cannot be started here: call the function directly, or use "
     "asyncio for things that wait."
 )
+_NO_SCRYPT = "There is no scrypt without OpenSSL: `hashlib.pbkdf2_hmac` works here."
+_NO_SOURCES = (
+    "Sources of the standard library and of the packages are not here, only compiled code: "
+    "`help()`, `inspect.signature()` and the documentation strings work."
+)
+_NO_IMAGE_FORMAT = (
+    "Pillow reads and writes PNG, GIF, BMP, PPM and TIFF here, not JPEG or WebP: use PNG."
+)
+_NO_DATA_SET = (
+    "This data set is not in this build; pass it to the run as an input file, or use one that is: "
+    "anes96, co2, danish_data, elnino, engel, grunfeld, longley, macrodata, modechoice, nile, "
+    "randhie, statecrime, stackloss, strikes, sunspots."
+)
+_LOCKED = (
+    "There are no locks shared by connections here: commit or close the one that writes before "
+    "another reads, or use one connection."
+)
 _FULL = frozenset(
     getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)
 )
@@ -93,6 +110,8 @@ def _missing_module(error, _cwd):
     if type(name) is not str:
         return None
     root = name.partition(".")[0]
+    if root == "_decimal":
+        return "`decimal` works here, in its form written in Python, without `_decimal`."
     if root in _NETWORK_PACKAGES:
         return _NO_NETWORK
     if root in _SYSTEM_MODULES:
@@ -109,6 +128,8 @@ def _missing_module(error, _cwd):
 def _refused_import(error, _cwd):
     if _message(error).endswith("is not allowed"):
         return "The policy of this run allows only the imports on its list."
+    if error.name == "hashlib" and getattr(error, "name_from", None) == "scrypt":
+        return _NO_SCRYPT
     return None
 
 
@@ -122,6 +143,8 @@ def _attribute(error, _cwd):
         return _NO_NETWORK
     if module in ("os", "posix") and name in _PROCESS_NAMES:
         return _NO_PROCESS
+    if module == "hashlib" and name == "scrypt":
+        return _NO_SCRYPT
     if module == "signal" and name in ("alarm", "setitimer", "pause"):
         return "There are no timers by signal here: the run has a time limit of its own."
     return None
@@ -139,6 +162,12 @@ def _os_error(error, cwd):
     message = _message(error)
     if "does not support processes" in message:
         return _NO_PROCESS
+    if message in ("could not get source code", "source code not available"):
+        return _NO_SOURCES
+    if message.startswith(("encoder jpeg", "decoder jpeg", "cannot identify image file")):
+        return _NO_IMAGE_FORMAT
+    if message.startswith("mmap is unavailable"):
+        return "Files cannot be mapped into memory here: read them, with `numpy.fromfile` say."
     if type_module(type(error)).startswith(("urllib", "http", "socket", "ssl")):
         return _NO_NETWORK
     if number == getattr(errno, "ENOTSUP", None) and _raised_in(error, "socket.py"):
@@ -154,6 +183,8 @@ def _path(error, number, cwd):
         return None
     if number != errno.ENOENT and number not in _BARRED:
         return None
+    if "/statsmodels/datasets/" in path:
+        return _NO_DATA_SET
     own = any((path + "/").startswith(root.rstrip("/") + "/") for root in (cwd, _TEMPORARY))
     if (path.startswith("/") and not own) or ".." in path.split("/"):
         return (
@@ -196,6 +227,18 @@ def _end_of_file(error, _cwd):
     return None
 
 
+def _value(error, _cwd):
+    message = _message(error)
+    if message.startswith("unknown file extension: ") and _raised_in(error, "Image.py"):
+        return _NO_IMAGE_FORMAT
+    return None
+
+
+def _database(error, _cwd):
+    is_sqlite = type_module(type(error)) == "sqlite3"
+    return _LOCKED if is_sqlite and "database is locked" in _message(error) else None
+
+
 def _memory(_error, _cwd):
     return (
         "The memory limit of this run was reached: work on less at a time, use smaller types, "
@@ -217,4 +260,6 @@ _RULES = (
     (EOFError, _end_of_file),
     (MemoryError, _memory),
     (OSError, _os_error),
+    (ValueError, _value),
+    (Exception, _database),
 )

@@ -5,6 +5,9 @@ names, like any other code. Code that has patched one of these (`unittest.mock`)
 that it did not make, and lose its figure to them. So what the modules and their classes hold is
 noted while the image is baked; before a capture every name gets its own value back, and after it
 the code's. Names that begin with an underscore, data, and modules of the code are left alone.
+
+To look at all that was noted takes as long as to print a table. So a program is read before it
+runs: only the attributes that it stores are looked at, unless it has other ways to store some.
 """
 
 import sys
@@ -23,12 +26,14 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: another class takes no attribute
 _PRIVATE = frozenset(("__import__", "__build_class__"))
 _MISSING = object()
 _modules = sys.modules
+_children = type.__subclasses__
 _contents = type.__dict__["__dict__"].__get__
 _flags = type.__dict__["__flags__"].__get__
 _set_on_class, _remove_from_class = type.__setattr__, type.__delattr__
 
-# What code without any of these cannot do to a module.
 _STORES = tuple(_opcodes[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_EXTENDED = _opcodes["EXTENDED_ARG"]
+# With any of these, code can change attributes that it does not name.
 _WAYS = frozenset(
     "__delattr__ __dict__ __setattr__ compile delattr eval exec exec_module globals import_module "
     "mock monkeypatch patch run_module run_path setattr vars".split()
@@ -70,6 +75,9 @@ class _Namespace:
             if _is_public(name) and any(name in _contents(base) for base in bases):
                 yield name, self.held[name], _MISSING
 
+    def value_of(self, name):
+        return self.values[self.names.index(name)]
+
     def put(self, name, value):
         if self.owner is None:
             if value is _MISSING:
@@ -83,15 +91,17 @@ class _Namespace:
 
 
 class _State:
-    __slots__ = ("active", "loaded", "modules", "namespaces", "seen", "suspected")
+    __slots__ = ("active", "anything", "by_class", "by_name", "loaded", "modules", "seen", "stored")
 
     def __init__(self):
         self.modules = None
-        self.namespaces = []
-        self.seen = set()
+        self.seen = set()  # names of modules, which have been noted
+        self.by_class = {}  # those that are classes
+        self.by_name = {}  # all of them, by each of their names
         self.loaded = 0
-        self.suspected = True
         self.active = False
+        self.anything = True  # may have been patched
+        self.stored = set()  # attributes that the code stores
 
 
 _STATE = _State()
@@ -99,9 +109,11 @@ _STATE = _State()
 
 def seal():
     """Note everything anew, which nobody has patched yet."""
-    _STATE.namespaces.clear()
     _STATE.seen.clear()
-    _STATE.suspected = False
+    _STATE.by_class.clear()
+    _STATE.by_name.clear()
+    _STATE.stored.clear()
+    _STATE.anything = False
     learn()
     _STATE.loaded = _count()
 
@@ -143,9 +155,8 @@ def _learn_module(name, held):
 
 
 def _learn_class(name, cls):
-    if cls in _STATE.seen or _root(getattr(cls, "__module__", None)) != _root(name):
+    if cls in _STATE.by_class or _root(getattr(cls, "__module__", None)) != _root(name):
         return
-    _STATE.seen.add(cls)
     held = _contents(cls)
     found = {key: held[key] for key in held if _is_public(key) and type(held[key]) in _HELD}
     _keep(cls, held, found)
@@ -156,21 +167,70 @@ def _root(module):
 
 
 def _keep(owner, held, found):
-    if len(found) > 1:  # of a single one the reader gives no tuple
-        _STATE.namespaces.append(_Namespace(owner, held, found))
+    if len(found) < 2:  # of a single one the reader gives no tuple
+        return
+    space = _Namespace(owner, held, found)
+    if owner is not None:
+        _STATE.by_class[owner] = space
+    for name in found:
+        _STATE.by_name.setdefault(name, []).append(space)
 
 
 def watch(program):
-    """Look at a program, before it runs, for what could patch anything."""
-    if not _STATE.suspected:
-        _STATE.suspected = any(map(_may_patch, sources.parts(program)))
+    """Look at a program, before it runs, for what it could patch."""
+    if not _STATE.anything:
+        for code in sources.parts(program):
+            if not _WAYS.isdisjoint(code.co_names):
+                _STATE.anything = True
+                return
+            _STATE.stored.update(_stored_by(code))
 
 
-def _may_patch(code):
-    if not _WAYS.isdisjoint(code.co_names):
-        return True
+def _stored_by(code):
+    """The names of attributes that a code object stores, and perhaps a few more."""
     operations = code.co_code[::2]
-    return any(one in operations for one in _STORES)
+    if not any(one in operations for one in _STORES):
+        return
+    names, high = code.co_names, 0
+    for operation, low in zip(operations, code.co_code[1::2], strict=True):
+        number = high | low
+        high = number << 8 if operation == _EXTENDED else 0
+        if operation in _STORES and number < len(names):
+            yield names[number]
+
+
+def _differences():
+    """All that may have been patched and was: the namespace, the name, its value and its own."""
+    if _STATE.anything or _count() != _STATE.loaded:  # a new module may do what it likes
+        spaces = {space for those in _STATE.by_name.values() for space in those}
+        if _STATE.modules is not None:
+            spaces.add(_STATE.modules)
+        for space in spaces:
+            if space.is_changed():
+                for difference in space.differences():
+                    yield space, *difference
+        return
+    for name in _STATE.stored:
+        for space in _STATE.by_name.get(name, ()):
+            yield from _difference(space, name)
+
+
+def _difference(space, name):
+    value = space.value_of(name)
+    current = space.held.get(name, _MISSING)
+    if current is not value:
+        yield space, name, current, value
+    if space.owner is not None:
+        for cls in _subclasses(space.owner):
+            heir = _STATE.by_class.get(cls)
+            if heir is not None and name in heir.held and name not in heir.names:
+                yield heir, name, heir.held[name], _MISSING
+
+
+def _subclasses(cls):
+    for one in _children(cls):
+        yield one
+        yield from _subclasses(one)
 
 
 class restored:  # noqa: N801 (it is used like a function)
@@ -180,21 +240,18 @@ class restored:  # noqa: N801 (it is used like a function)
 
     def __enter__(self):
         self._changes = None
-        if _STATE.active or not (_STATE.suspected or _count() != _STATE.loaded):
+        if _STATE.active:
             return
         _STATE.active = True
         self._changes = []
         try:
-            for space in (_STATE.modules, *_STATE.namespaces):
-                if space is not None and space.is_changed():
-                    self._restore(space)
+            # Found first, changed then: the two get in each other's way.
+            for change in list(_differences()):
+                space, name, _, value = change
+                self._changes.append(change)
+                space.put(name, value)
         except Exception:
             return  # such as from an audit hook; what was reached is in place
-
-    def _restore(self, space):
-        for name, current, value in list(space.differences()):
-            self._changes.append((space, name, current, value))
-            space.put(name, value)
 
     def __exit__(self, *_):
         if self._changes is None:

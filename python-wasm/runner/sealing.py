@@ -8,6 +8,7 @@ import os
 import sys
 
 from _belljar import (
+    absent,
     ending,
     entropy,
     figures,
@@ -38,6 +39,9 @@ def install():
     showing.install()
     hooks.when_imported("matplotlib.font_manager", fonts.patch)
     hooks.when_imported("asyncio.selector_events", loops.patch_loop)
+    hooks.when_imported("shutil", absent.patch_shutil)
+    hooks.when_imported("hashlib", absent.patch_hashlib)
+    hooks.when_imported("numpy", absent.patch_numpy)
     hooks.when_imported("random", entropy.imported)
     hooks.when_imported("numpy.random", entropy.imported)
 

@@ -182,22 +182,59 @@ def test_an_import_finds_the_workspace_by_no_patched_name(runs):
     assert done.value() == 3, done.stderr
 
 
-def test_code_that_cannot_patch_is_not_suspected():
+def stored_by(code):
     from _belljar import originals
 
-    def is_suspected(code):
-        program = compile(code, "<string>", "exec")
-        return any(map(originals._may_patch, originals.sources.parts(program)))
+    state = originals._State()
+    state.anything = False
+    usual, originals._STATE = originals._STATE, state
+    try:
+        originals.watch(compile(code, "<string>", "exec"))
+    finally:
+        originals._STATE = usual
+    return None if state.anything else state.stored
 
-    assert not is_suspected("import numpy as np\nx = np.arange(3)\nprint(x.sum(), [y for y in x])")
+
+def test_what_a_program_may_patch():
+    assert (
+        stored_by("import numpy as np\nx = np.arange(3)\nprint(x.sum(), [y for y in x])") == set()
+    )
+    assert stored_by("import os\nos.stat = None") == {"stat"}
+    assert stored_by("def f():\n    def g(): os.x = 1; del os.y\n    class C: z = 1") == {"x", "y"}
+    many = "".join(f"a.b{n}\n" for n in range(700)) + "a.last = 1"
+    assert "last" in stored_by(many)
     for code in (
-        "import os\nos.stat = None",
-        "def f():\n    def g(): os.x = 1",
         "setattr(os, 'stat', None)",
-        "del os.stat",
         "vars(os)['stat'] = None",
         "from unittest.mock import patch",
         "os.__dict__.update(x=1)",
         "exec('import os')",
     ):
-        assert is_suspected(code), code
+        assert stored_by(code) is None, code
+
+
+def test_modules_of_the_workspace_may_patch(runs):
+    (runs.workspace / "helper.py").write_text(
+        "import os\ncalls = []\nos.mkdir = lambda *args: calls.append(args)\n"
+        "import matplotlib.figure as f\nf.Figure.draw = lambda *args: calls.append(args)\n"
+    )
+    done = runs(START + "import helper\nplt.show()\nresult = len(helper.calls)")
+    assert done.value() == 0
+    assert len(done.of("p")) == 2
+
+
+def test_a_single_name_is_enough(runs):
+    done = runs(
+        START + "import matplotlib.backends.backend_agg as agg, matplotlib.backend_bases as base\n"
+        "calls = []\n"
+        "def mock(*args, **kwargs): calls.append(args)\n"
+        "agg.FigureCanvasAgg.print_figure = mock\n"
+        "class Own(plt.Figure):\n"
+        "    def savefig(self, *args, **kwargs):\n"
+        "        calls.append('own'); super().savefig(*args, **kwargs)\n"
+        "Own().show()\nplt.show()\n"
+        "base.FigureCanvasBase.print_figure = mock; plt.figure(); plt.show()\n"
+        "result = [calls, agg.FigureCanvasAgg.print_figure is mock]"
+    )
+    assert done.value() == [["own"], True]
+    assert len(done.of("p")) == 4

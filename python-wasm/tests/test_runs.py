@@ -197,3 +197,74 @@ def test_another_version_is_refused(runs):
     done = runs("print(1)", version=2)
     assert "version 2" in done.stderr
     assert done.frames == []
+
+
+HOOK = "import sys\ndef hook(kind, error, trace):\n    {}\nsys.excepthook = hook\n"
+
+
+def test_the_codes_own_hook_tells_of_an_uncaught_exception(runs):
+    tell = "print(kind.__name__, error, trace.tb_lineno, sys.last_value is error, file=sys.stderr)"
+    done = runs(HOOK.format(tell) + "def f(): raise KeyError('x')\nf()")
+    assert done.stderr == "KeyError 'x' 6 True\n"
+    status = done.status()
+    assert (status["type"], status["message"], status["line"]) == ("KeyError", "'x'", 5)
+    assert status["traceback"].endswith("KeyError: 'x'\n")
+    assert done.ended()
+
+
+def test_a_hook_sees_no_frame_of_ours(runs):
+    code = HOOK.format("import traceback; traceback.print_exception(error)") + "1/0"
+    done = runs(code)
+    assert done.stderr == done.status()["traceback"]
+
+
+@pytest.mark.parametrize("code", ["sys.exit(3)", "print('ran')"])
+def test_a_hook_is_not_called_without_an_exception(runs, code):
+    done = runs(HOOK.format("print('hook')") + code)
+    assert "hook" not in done.stdout
+
+
+def test_a_hook_that_raises(runs):
+    done = runs(HOOK.format("None.x") + "raise ValueError('first')")
+    head, _, tail = done.stderr.partition("\nOriginal exception was:\n")
+    assert head.startswith("Error in sys.excepthook:\nTraceback (most recent call last):\n")
+    assert "<belljar>" not in head
+    assert tail == done.status()["traceback"]
+    assert done.status()["type"] == "ValueError"
+
+
+@pytest.mark.parametrize("end", ["sys.exit(4)", "raise SystemExit"])
+def test_a_hook_that_exits_hides_nothing(runs, end):
+    done = runs(HOOK.format(end) + "import atexit\natexit.register(print, 'end')\n1/0")
+    assert done.status()["type"] == "ZeroDivisionError"
+    assert (done.stdout, done.stderr) == ("end\n", "")
+    assert done.ended()
+
+
+def test_a_hook_that_never_ends(runs):
+    ready = runs.workspace / "ready"
+    hook = HOOK.format("open('ready', 'w')\n    while True: pass")
+    done = runs.of([runs.request(hook + "1/0")], interrupt_when=ready)
+    assert done.status()["type"] == "ZeroDivisionError"
+    assert done.ended()
+
+
+@pytest.mark.parametrize(
+    ("hook", "begins"),
+    [
+        ("sys.excepthook = None", "Error in sys.excepthook"),
+        ("del sys.excepthook", "sys.excepthook"),
+    ],
+)
+def test_no_hook(runs, hook, begins):
+    done = runs(f"import sys\n{hook}\n1/0")
+    assert done.stderr.startswith(begins)
+    assert done.stderr.endswith(done.status()["traceback"])
+
+
+def test_a_hook_of_a_session_is_told_of_later_runs(runs):
+    done = runs.session(
+        HOOK.format("print('told', error)"), "1/0", "sys.excepthook = sys.__excepthook__\n1/0"
+    )
+    assert done.stdout == "told division by zero\n"
+    assert done.stderr == done.status(2)["traceback"]

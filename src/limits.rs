@@ -37,6 +37,8 @@ pub(crate) const MAX_PATH_NAMES: usize = 64;
 pub(crate) const MAX_PATH_BYTES: usize = 2048;
 /// Bytes that wasmtime-wasi may copy for the guest in one call.
 pub(crate) const MAX_COPIED: usize = 1 << 30;
+/// Bytes that one call reads of a device at most, as it takes time but no fuel.
+pub(crate) const MAX_DEVICE_READ: u32 = 1 << 20;
 /// The most subscriptions that one `poll_oneoff` looks at.
 pub(crate) const MAX_SUBSCRIPTIONS: i32 = 1024;
 
@@ -63,6 +65,8 @@ pub(crate) const MAX_VALUE_ITEMS: u32 = 100_000;
 
 /// The most characters of the one-line error.
 pub(crate) const MAX_ERROR: usize = 2_000;
+/// The most that is kept of what an interpreter printed when it gave up, in bytes.
+pub(crate) const MAX_FATAL_REPORT: usize = 64 << 10;
 /// Figures larger than this are not given inline, in bytes.
 pub(crate) const MAX_INLINE: u64 = 16 << 20;
 /// The most bytes of all of a run's figures that are given inline.

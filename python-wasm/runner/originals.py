@@ -14,7 +14,6 @@ import sys
 import types
 from opcode import opmap as _opcodes
 from operator import is_ as _is
-from operator import itemgetter as _reader
 
 from _belljar import sources
 from _belljar.inspecting import exact_str, mro_of
@@ -43,23 +42,19 @@ _WAYS = frozenset(
 class _Namespace:
     """A module or a class, and what its public names stood for."""
 
-    __slots__ = ("held", "names", "owner", "read", "size", "values")
+    __slots__ = ("held", "names", "owner", "size", "values")
 
     def __init__(self, owner, held, found):
         self.owner = owner
         self.held = held
         self.names = tuple(found)
         self.values = tuple(found.values())
-        self.read = _reader(*found)
         self.size = len(held)
 
     def is_changed(self):
         if self.owner is not None and len(self.held) != self.size:
             return True
-        try:
-            return not all(map(_is, self.read(self.held), self.values))
-        except KeyError:
-            return True
+        return not all(map(_is, map(self.held.get, self.names), self.values))
 
     def differences(self):
         """Each name that stands for something else, with what it stands for and should."""
@@ -167,8 +162,6 @@ def _root(module):
 
 
 def _keep(owner, held, found):
-    if len(found) < 2:  # of a single one the reader gives no tuple
-        return
     space = _Namespace(owner, held, found)
     if owner is not None:
         _STATE.by_class[owner] = space

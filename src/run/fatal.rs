@@ -3,12 +3,12 @@
 //! The text is the guest's, like all that it prints; it says why an interpreter aborted that is
 //! known to have aborted, and nothing else is concluded from it.
 
+use crate::limits::MAX_FATAL_REPORT;
+
 const HEAD: &str = "Fatal Python error: ";
 /// How frames begin: those of the runner and of what calls it, and those of the code.
 const OUR_FRAMES: [&str; 2] = ["  File \"<belljar>/", "  File \"<reactor>\""];
 const USER_FRAME: &str = "  File \"<string>\", line ";
-/// The most of it that is kept as the traceback, in bytes.
-const MAX_REPORT: usize = 64 << 10;
 
 /// A fatal error of the interpreter, as it was printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn find(printed: &mut String) -> Option<FatalError> {
     let reason = report.lines().next()?.strip_prefix(HEAD)?.trim().to_owned();
     let frame = report.lines().find_map(|line| line.strip_prefix(USER_FRAME));
     let digits = frame.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    let end = report.floor_char_boundary(MAX_REPORT);
+    let end = report.floor_char_boundary(MAX_FATAL_REPORT);
     Some(FatalError {
         reason,
         line: digits.flatten().and_then(|digits| digits.parse().ok()),

@@ -11,9 +11,7 @@ use super::bytes::{read_text, read_u32, write_bytes};
 use super::{BADF, EXIST, FAULT, INVAL, MFILE, MODULE, NOTDIR, SUCCESS, State, enter};
 use crate::instance::quota::Depth;
 use crate::instance::roots::ROOT_FD;
-
-/// Bytes that one call reads at most, as it takes time but no fuel.
-const MAX_READ: u32 = 1 << 20;
+use crate::limits::MAX_DEVICE_READ;
 
 const CHARACTER_DEVICE: u8 = 2;
 const DIRECTORY_FLAG: i32 = 2;
@@ -170,7 +168,7 @@ impl State {
         let Some((at, length)) = first_buffer(memory, iovs, count) else {
             return Ok(Some(FAULT));
         };
-        let length = length.min(MAX_READ);
+        let length = length.min(MAX_DEVICE_READ);
         let read = match device.kind {
             Kind::Null => 0,
             Kind::Zero => {

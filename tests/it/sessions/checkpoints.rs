@@ -77,6 +77,25 @@ fn open_files_databases_and_generators_go_on() {
 }
 
 #[test]
+fn open_devices_go_on() {
+    block_on(async {
+        let open = "null, zero = open('/dev/null', 'w'), open('/dev/zero', 'rb', buffering=0)";
+        let use_ = "print(null.write('x' * 10_000), null.flush(), zero.read(2))";
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = core().await;
+        out(&session, open).await;
+        session.checkpoint(&path).await.unwrap();
+        let restored = restore(runtime(), &path).await;
+        assert_eq!(out(&restored, use_).await, "10000 None b'\\x00\\x00'\n");
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, use_).await, "10000 None b'\\x00\\x00'\n");
+        restored.close();
+        session.close();
+    });
+}
+
+#[test]
 fn the_history_goes_along() {
     block_on(async {
         let session = core().await;

@@ -61,9 +61,8 @@ _NO_IMAGE_FORMAT = (
     "Pillow reads and writes PNG, GIF, BMP, PPM and TIFF here, not JPEG or WebP: use PNG."
 )
 _NO_DATA_SET = (
-    "This data set is not in this build; pass it to the run as an input file, or use one that is: "
-    "anes96, co2, danish_data, elnino, engel, grunfeld, longley, macrodata, modechoice, nile, "
-    "randhie, statecrime, stackloss, strikes, sunspots."
+    "This data set is not in this build; pass it to the run as an input file, or use one that is, "
+    "such as co2, engel, longley, macrodata, nile or sunspots."
 )
 _LOCKED = (
     "There are no locks shared by connections here: commit or close the one that writes before "

@@ -1,9 +1,11 @@
 """The hints, for the failures as they look in the guest."""
 
 import errno
+import hashlib
 import os
 import signal
 import socket
+import sqlite3
 import urllib.error
 
 import pytest
@@ -28,6 +30,17 @@ THREAD = "Threads and worker processes"
     ("error", "start"),
     [
         (ModuleNotFoundError("x", name="requests"), NETWORK),
+        (ModuleNotFoundError("x", name="_decimal"), "`decimal` works here"),
+        (attribute(hashlib, "scrypt"), "There is no scrypt"),
+        (OSError("could not get source code"), "Sources of the standard library"),
+        (OSError("encoder jpeg not available"), "Pillow reads and writes PNG"),
+        (OSError("cannot identify image file <x>"), "Pillow reads and writes PNG"),
+        (OSError("mmap is unavailable on wasm32-wasi"), "Files cannot be mapped"),
+        (sqlite3.OperationalError("database is locked"), "There are no locks shared"),
+        (
+            FileNotFoundError(2, "No such file", "/x.zip/statsmodels/datasets/fair/fair.csv"),
+            "This data set is not in this build",
+        ),
         (ModuleNotFoundError("x", name="_ssl"), NETWORK),
         (ModuleNotFoundError("x", name="polars"), "`polars` is not installed; pandas is at hand"),
         (ModuleNotFoundError("x", name="cv2.data"), None),

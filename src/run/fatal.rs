@@ -28,7 +28,8 @@ pub(crate) fn find(printed: &mut String) -> Option<FatalError> {
         before.is_empty() || before.ends_with('\n')
     })?;
     let lines = printed[start..].split_inclusive('\n');
-    let report: String = lines.filter(|line| !OUR_FRAMES.iter().any(|ours| line.starts_with(ours))).collect();
+    let report: String =
+        lines.filter(|line| !OUR_FRAMES.iter().any(|ours| line.starts_with(ours))).collect();
     printed.replace_range(start.., &report);
     let reason = report.lines().next()?.strip_prefix(HEAD)?.trim().to_owned();
     let frame = report.lines().find_map(|line| line.strip_prefix(USER_FRAME));

@@ -301,7 +301,8 @@ mod tests {
         assert_eq!(Kind::at("dev/null"), Some(Kind::Null));
         assert_eq!(Kind::at("/dev//./zero"), Some(Kind::Zero));
         assert_eq!(Kind::at("dev/random"), Some(Kind::Random));
-        for other in ["", "dev", "dev/", "null", "dev/null/", "dev/null/x", "x/dev/null", "dev/tty"] {
+        for other in ["", "dev", "dev/", "null", "dev/null/", "dev/null/x", "x/dev/null", "dev/tty"]
+        {
             assert_eq!(Kind::at(other), None, "{other}");
         }
         for kind in [Kind::Null, Kind::Zero, Kind::Random] {

@@ -358,7 +358,11 @@ fn without_slashes(memory: &GuestMemory<'_>, path: i32, length: i32) -> i32 {
     let text = read_text(memory, path, length).unwrap_or_default();
     let slashes = text.len() - text.trim_end_matches('/').len();
     // A path of nothing else stays what it is.
-    if slashes == text.len() { length } else { length - slashes as i32 }
+    if slashes == text.len() {
+        length
+    } else {
+        length - slashes as i32
+    }
 }
 
 /// A path in the guest's memory, for the host to use while the guest's is elsewhere.

@@ -46,12 +46,15 @@ def seen(name):
     return call
 
 
+patches = []
 for name in names:
     first, *middle, last = name.split(".")
     owner = known[first]
     for part in middle:
         owner = getattr(owner, part)
-    mock.patch.object(owner, last, seen(name)).start()
+    patches.append(mock.patch.object(owner, last, seen(name)))
+for patch in reversed(patches):
+    patch.start()
 plt.show()
 atexit.register(lambda: write(1, text(calls).encode()))
 

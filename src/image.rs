@@ -1,6 +1,8 @@
 //! Images as files: the states that sandboxes start from.
 
 mod format;
+#[cfg(test)]
+mod goldens;
 
 use std::fs::File;
 use std::io;

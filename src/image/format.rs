@@ -14,7 +14,7 @@ use crate::module::PAGE;
 
 const MAGIC: &[u8; 8] = b"belljar\x1a";
 /// Raised with every change that an older program would misread.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 /// Magic, version, manifest length, memory offset, memory length, two hashes.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 32 + 32;
 /// The largest 32-bit memory.

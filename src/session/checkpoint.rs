@@ -1,6 +1,8 @@
 //! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
 
 mod format;
+#[cfg(test)]
+mod goldens;
 mod read;
 mod write;
 

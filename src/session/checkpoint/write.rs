@@ -24,11 +24,11 @@ const BATCH: usize = 16;
 
 /// A session as it is at one time, whatever becomes of it.
 pub(in crate::session) struct Frozen {
-    image: Arc<Image>,
-    fixed: FixedSettings,
-    past: Past,
-    execution: u64,
-    fuel: u64,
+    pub(super) image: Arc<Image>,
+    pub(super) fixed: FixedSettings,
+    pub(super) past: Past,
+    pub(super) execution: u64,
+    pub(super) fuel: u64,
 }
 
 impl Frozen {

@@ -1,0 +1,160 @@
+//! A checkpoint as each version wrote it, in `tests/goldens`: what a version writes never changes, and
+//! what older ones wrote stays readable. What is compared is what the chunks hold, since another release
+//! of zstd compresses the same to other bytes.
+//!
+//! A change of the layout needs a new `VERSION` in `format.rs`, and then
+//! `BELLJAR_WRITE_GOLDENS=1 cargo test --release --lib goldens` once: what the newest golden file holds is
+//! written again, as the file of that version. Add by hand what is new in it, so that it is compared.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::format::{MAGIC, SUM, VERSION};
+use super::read::Opened;
+use super::write::Frozen;
+use crate::api::policy::Bounds;
+use crate::api::request::{Mount, Policy};
+use crate::image::{Image, Manifest};
+use crate::memory::{HOST_PAGE, Strategy};
+use crate::module::PAGE;
+use crate::session::storage::Storage;
+
+#[test]
+fn what_this_version_writes_never_changes() {
+    let golden = path(VERSION);
+    if std::env::var_os("BELLJAR_WRITE_GOLDENS").is_some() && !golden.exists() {
+        let newest = (1..VERSION).rev().map(path).find(|path| path.exists());
+        let older = fs::read(newest.expect("there is an older one")).unwrap();
+        fs::write(&golden, written(&thawed(&older))).unwrap();
+    }
+    let golden = fs::read(&golden).expect("each version has a golden file: see above");
+    let again = written(&thawed(&golden));
+    assert_eq!(
+        TakenApart::of(&again),
+        TakenApart::of(&golden),
+        "version {VERSION} of the checkpoint writes something else: raise it"
+    );
+}
+
+#[test]
+fn every_version_is_readable() {
+    for version in 1..=VERSION {
+        let file = fs::read(path(version)).expect("each version has a golden file: see above");
+        let session = thawed(&file);
+        assert_eq!((session.execution, session.fuel), (3, 4_059_166), "version {version}");
+        assert!(matches!(session.fixed.policy, Policy::Custom(_)));
+        assert_eq!(session.fixed.mounts[0].guest, "/data");
+        assert_eq!(session.fixed.deterministic.as_ref().map(|d| d.seed), Some(7));
+        let state = &session.past.state;
+        assert_eq!(state.kept.memory, 2 * PAGE);
+        let mut page = vec![0; HOST_PAGE];
+        let stretch = state.kept.pages.stretches().last().unwrap();
+        stretch.part(stretch.count - 1, 1).read(&mut page).unwrap();
+        assert_eq!(page, [b'c'; HOST_PAGE]);
+        assert_eq!(state.kept.descriptors[1].nameless.as_deref(), Some(&b"gone"[..]));
+        let paths: Vec<&str> = state.contents.0.keys().map(String::as_str).collect();
+        assert_eq!(paths, ["workspace/a.txt", "workspace/d", "workspace/l"]);
+        let codes: Vec<_> = session.past.history.entries().map(|e| &*e.record.code).collect();
+        assert_eq!(codes, ["x = 1", "1 / 0"]);
+    }
+}
+
+/// The file of a session on this image, read as any checkpoint is.
+fn thawed(file: &[u8]) -> Frozen {
+    let image = image();
+    let folder = tempfile::tempdir().unwrap();
+    let storage = Storage::create(folder.path()).unwrap();
+    let mount = Mount {
+        host: folder.path().to_owned(),
+        guest: "/data".into(),
+    };
+    let name = Path::new("(golden)");
+    let opened = Opened::open(Cursor::new(file), name).unwrap();
+    let bounds = (&Bounds::CEILINGS, u64::MAX);
+    let read = opened.read(&image, vec![mount], &storage, bounds, name).unwrap();
+    Frozen {
+        image,
+        fixed: read.fixed,
+        past: read.past,
+        execution: read.execution,
+        fuel: read.fuel,
+    }
+}
+
+fn written(session: &Frozen) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    session.write(&mut bytes).unwrap();
+    bytes
+}
+
+/// An image of one page.
+fn image() -> Arc<Image> {
+    let manifest = Manifest {
+        name: "golden".into(),
+        base: None,
+        description: String::new(),
+        imports: Vec::new(),
+        packages: Vec::new(),
+        package_dir: None,
+        artifact: String::new(),
+        recipe: String::new(),
+        stack_pointer: 0,
+        interrupt: None,
+        reserved: None,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("golden.image");
+    Image::create(&file, &manifest, &[1; PAGE]).unwrap();
+    Arc::new(Image::load(&file, Strategy::Copy).unwrap())
+}
+
+fn path(version: u32) -> PathBuf {
+    let name = format!("tests/goldens/checkpoint-v{version}");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// What docs/sessions.md says of the file.
+#[derive(Debug, PartialEq)]
+struct TakenApart {
+    version: u32,
+    /// The order of the keys counts.
+    manifest: String,
+    chunks: Vec<Vec<u8>>,
+}
+
+impl TakenApart {
+    fn of(file: &[u8]) -> Self {
+        let (file, sum) = file.split_at(file.len() - SUM);
+        assert_eq!(blake3::hash(file).as_bytes(), sum);
+        let mut rest = file.strip_prefix(MAGIC).unwrap();
+        let version = word(&mut rest);
+        let length = word(&mut rest) as usize;
+        let manifest = zstd::bulk::decompress(piece(&mut rest), length).unwrap();
+        assert_eq!(manifest.len(), length);
+        let mut manifest: Value = serde_json::from_slice(&manifest).unwrap();
+        manifest.as_object_mut().unwrap().shift_remove("written_by").unwrap();
+        let mut chunks = Vec::new();
+        while !rest.is_empty() {
+            chunks.push(zstd::bulk::decompress(piece(&mut rest), 1 << 20).unwrap());
+        }
+        Self {
+            version,
+            manifest: manifest.to_string(),
+            chunks,
+        }
+    }
+}
+
+fn word(rest: &mut &[u8]) -> u32 {
+    u32::from_le_bytes(*rest.split_off(..4).unwrap().first_chunk().unwrap())
+}
+
+/// Bytes with their length before them.
+fn piece<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let length = word(rest) as usize;
+    rest.split_off(..length).unwrap()
+}

@@ -10,6 +10,7 @@ mod input;
 mod interrupt;
 mod keep;
 mod limiter;
+mod meter;
 mod output;
 mod quota;
 mod relay;
@@ -102,6 +103,7 @@ pub(crate) struct Instance {
     store: Store<State>,
     memory: Memory,
     stack_pointer: wasmtime::Global,
+    counter: meter::Counter,
     turn: TypedFunc<(u32, u32), u32>,
     allocate: TypedFunc<u32, u32>,
     interrupt: Option<interrupt::Handle>,
@@ -131,6 +133,8 @@ impl Instance {
         let stack_pointer =
             made.get_global(&mut store, STACK_POINTER).ok_or_else(missing("stack pointer"))?;
         stack_pointer.set(&mut store, Val::I32(image.manifest.stack_pointer))?;
+        let counter = meter::Counter::of(&made, &mut store)?;
+        counter.begin(&mut store, drive::SLICE)?;
         let turn = made.get_typed_func(&mut store, "turn")?;
         let allocate = made.get_typed_func(&mut store, "host_alloc")?;
         let interrupt = image
@@ -145,6 +149,7 @@ impl Instance {
             store,
             memory,
             stack_pointer,
+            counter,
             turn,
             allocate,
             interrupt,

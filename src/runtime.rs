@@ -61,6 +61,7 @@ pub struct RuntimeBuilder {
     defaults: Bounds,
     ceilings: Bounds,
     strategy: Strategy,
+    metered: bool,
     sessions: SessionBounds,
 }
 
@@ -77,6 +78,7 @@ impl Default for RuntimeBuilder {
             defaults: Bounds::default(),
             ceilings: Bounds::CEILINGS,
             strategy: Strategy::default(),
+            metered: true,
             sessions: SessionBounds::default(),
         }
     }
@@ -155,6 +157,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Runs code that counts nothing and that nothing can stop: only to measure what the meter costs.
+    #[cfg(feature = "unmetered")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unmetered(mut self) -> Self {
+        self.metered = false;
+        self
+    }
+
     /// The images in the cache, without setting anything up before one is to be made.
     ///
     /// # Errors
@@ -194,7 +205,7 @@ impl RuntimeBuilder {
         let started = Instant::now();
         let cache = Cache::open(self.cache.clone())?;
         let artifact = self.artifact(&cache)?;
-        let code = Code::ensure(&cache, &artifact, self.strategy, &*self.progress)?;
+        let code = Code::ensure(&cache, &artifact, self.strategy, self.metered, &*self.progress)?;
         let factory =
             Factory::new(code, artifact.clone(), self.concurrency.clamp(MIN_IDLE, MAX_IDLE))?;
         let images = ImageStore::new(cache, artifact, self.strategy, self.progress);

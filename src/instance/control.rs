@@ -1,6 +1,7 @@
 //! Asking a running guest to stop, from anywhere.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use super::sync::{AtomicBool, AtomicU8, AtomicU64, Notified, Notify, Ordering};
@@ -122,16 +123,7 @@ impl Control {
             return;
         }
         self.waiting.store(true, Ordering::Release);
-        let mut gave_way = false;
-        std::future::poll_fn(|context| {
-            if gave_way {
-                return std::task::Poll::Ready(());
-            }
-            gave_way = true;
-            context.waker().wake_by_ref();
-            std::task::Poll::Pending
-        })
-        .await;
+        give_way().await;
         self.waiting.store(false, Ordering::Release);
     }
 
@@ -143,4 +135,18 @@ impl Control {
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
     }
+}
+
+/// Lets others run once.
+pub(super) async fn give_way() {
+    let mut gave_way = false;
+    std::future::poll_fn(|context| {
+        if gave_way {
+            return Poll::Ready(());
+        }
+        gave_way = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

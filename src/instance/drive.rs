@@ -20,7 +20,7 @@ use super::relay::Relay;
 use super::{Instance, InstanceError};
 
 /// Fuel between two looks at the clock: about 2 ms of interpreter.
-const SLICE: u64 = 20_000_000;
+pub(super) const SLICE: u64 = 20_000_000;
 
 /// The source of a turn in which the guest asks its host what to run.
 pub(crate) const RUN: &str = "__import__('_belljar').run()";
@@ -79,9 +79,7 @@ impl Instance {
         budget: &Budget,
     ) -> Result<Driven, InstanceError> {
         let interval = slice(budget.fuel);
-        self.store.set_fuel(u64::MAX).map_err(InstanceError::start)?;
-        self.store.fuel_async_yield_interval(Some(interval)).map_err(InstanceError::start)?;
-        let full = self.store.get_fuel().map_err(InstanceError::start)?;
+        self.counter.begin(&mut self.store, interval).map_err(InstanceError::start)?;
         let control = self.state().control.clone();
         let mut stops = Stops::new(budget, interval, &control, self.interrupt.take());
         let ended = self.call(turn, &mut stops).await;
@@ -91,11 +89,10 @@ impl Instance {
             // SAFETY: the call is over and the instance is borrowed, so nothing else runs in it.
             unsafe { interrupt.release() };
         }
-        let left = self.store.get_fuel().unwrap_or(full);
         Ok(Driven {
             ended,
             stopped,
-            fuel: full.saturating_sub(left),
+            fuel: self.counter.used(&mut self.store),
         })
     }
 

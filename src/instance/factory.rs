@@ -17,6 +17,7 @@ use super::door::{self, Host};
 use super::input::{self, Input};
 use super::keep::Kept;
 use super::limiter::Limiter;
+use super::meter::{self, Meter};
 use super::output::{self, Sink};
 use super::quota::Quota;
 use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
@@ -91,6 +92,7 @@ impl Factory {
         let mut linker = Linker::new(&code.engine);
         wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        meter::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
         Ok(Self {
             code,
@@ -110,8 +112,6 @@ impl Factory {
         let state = self.state(options, setup)?;
         let mut store = Store::new(&self.code.engine, state);
         store.limiter(|state| &mut state.limiter);
-        // Nothing is metered before the first turn.
-        store.set_fuel(u64::MAX).map_err(InstanceError::start)?;
 
         let slot = match &image.memory {
             Source::Mapped(backing) if options.kept.is_some() => Some(Slot::lasting(backing)?),
@@ -147,6 +147,7 @@ impl Factory {
             frames: 0,
             answer: None,
             control: setup.control,
+            meter: Meter::default(),
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,
             random,

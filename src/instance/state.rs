@@ -10,6 +10,7 @@ use super::clock::{RunningClock, SeededBytes, SteppingClock};
 use super::control::Control;
 use super::door::Host;
 use super::limiter::Limiter;
+use super::meter::Meter;
 use super::quota::Quota;
 use super::roots::MountPoint;
 use super::wasi;
@@ -25,6 +26,7 @@ pub(crate) struct State {
     /// Guest memory that stands ready for the first answer, and its length.
     pub(super) answer: Option<(u32, u32)>,
     pub(super) control: Arc<Control>,
+    pub(super) meter: Meter,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
     /// Which descriptors are devices.

@@ -87,15 +87,17 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Loads the compiled module from the cache, compiling it first if need be.
+    /// Loads the compiled module from the cache, compiling it first if need be. Code that is not
+    /// `metered` cannot be stopped.
     pub(crate) fn ensure(
         cache: &Cache,
         artifact: &Artifact,
         strategy: Strategy,
+        metered: bool,
         progress: &dyn Progress,
     ) -> Result<Self, CodeError> {
         let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
-        let path = path_for(cache, &engine);
+        let path = path_for(cache, &engine, metered);
         if let Some(code) = Self::load(&engine, &path)? {
             return Ok(code);
         }
@@ -104,7 +106,12 @@ impl Code {
             return Ok(code);
         }
         let _step = Step::begin(progress, Stage::Compile, "");
-        let code = passes::on_code(split_artifact(artifact)?.code)?;
+        let code = split_artifact(artifact)?.code;
+        let code = if metered {
+            passes::on_code(code)?
+        } else {
+            code
+        };
         let native = on_all_cores(|| engine.precompile_module(&code))
             .map_err(|e| CodeError::Compile(Cause::new(e)))?;
         drop(code);
@@ -159,6 +166,7 @@ pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
     Ok(path_for(
         cache,
         &config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?,
+        true,
     ))
 }
 
@@ -167,8 +175,9 @@ const DIRECTORY: &str = "code";
 
 /// Named after everything that the native code depends on: the module, the passes over it, and
 /// wasmtime's version, configuration, target and CPU features, which its compatibility hash covers.
-fn path_for(cache: &Cache, engine: &Engine) -> PathBuf {
+fn path_for(cache: &Cache, engine: &Engine, metered: bool) -> PathBuf {
     let mut hasher = DefaultHasher::new();
+    metered.hash(&mut hasher);
     passes::versions().hash(&mut hasher);
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let name = format!("{}-{:016x}.cwasm", &PINS.files.module.sha256[..16], hasher.finish());

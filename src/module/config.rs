@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wasmtime::{Config, Engine, OperatorCost};
+use wasmtime::{Config, Engine};
 
 use super::PINS;
 use crate::memory::{self, Creator, Strategy};
@@ -18,11 +18,12 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
         .wasm_exceptions(true)
         .max_wasm_stack(stack)
         .async_stack_size(stack + HOST_STACK)
-        .consume_fuel(true)
-        .operator_cost(costs())
+        // The module counts its own work, and says which of its branches are hardly ever taken.
+        .wasm_branch_hinting(true)
         // A trap is reported by its kind; nobody reads addresses in the interpreter.
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false)
+        .generate_address_map(false)
         // The code starts with an empty memory; images are mapped by `memory`.
         .memory_init_cow(false)
         .memory_may_move(false)
@@ -38,9 +39,4 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
         }
     }
     Engine::new(&config)
-}
-
-/// What fuel measures: see `docs/metering.md` for the figures behind the choice.
-fn costs() -> OperatorCost {
-    OperatorCost::new()
 }

@@ -4,7 +4,15 @@
 //! interpreter's memory, in which function pointers are slots of the table: a pass may renumber
 //! functions, but what stands in the table stays in its slot.
 
+mod check;
+mod meter;
+
+use std::time::Instant;
+
 use wasmparser::BinaryReaderError;
+
+use check::CheckError;
+pub(crate) use meter::{FUEL, REFUEL};
 
 /// A change of the module.
 struct Pass {
@@ -18,7 +26,11 @@ struct Pass {
 const WHOLE: &[Pass] = &[];
 
 /// On its code, which has neither, in this order.
-const CODE: &[Pass] = &[];
+const CODE: &[Pass] = &[Pass {
+    name: "meter",
+    version: meter::VERSION,
+    apply: meter::apply,
+}];
 
 /// A pass met what it cannot change.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +39,17 @@ pub enum PassError {
     /// The module cannot be parsed.
     #[error("the Python module cannot be parsed")]
     Parse(#[from] BinaryReaderError),
+    /// It holds what a pass does not know how to change.
+    #[error("the pass `{pass}` cannot change the Python module: {why}")]
+    Unsupported {
+        /// The pass.
+        pass: &'static str,
+        /// What it holds.
+        why: &'static str,
+    },
+    /// What came out of the passes cannot be shown to stop.
+    #[error(transparent)]
+    Check(#[from] CheckError),
 }
 
 /// Applies what concerns the whole module.
@@ -34,14 +57,18 @@ pub(super) fn on_module(module: Vec<u8>) -> Result<Vec<u8>, PassError> {
     apply(WHOLE, module)
 }
 
-/// Applies what concerns the code.
+/// Applies what concerns the code, and proves that the code which comes out stops.
 pub(super) fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
-    apply(CODE, code)
+    let code = apply(CODE, code)?;
+    let started = Instant::now();
+    check::check(&code)?;
+    tracing::debug!(elapsed = ?started.elapsed(), "checked the module");
+    Ok(code)
 }
 
 fn apply(passes: &[Pass], mut module: Vec<u8>) -> Result<Vec<u8>, PassError> {
     for pass in passes {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         module = (pass.apply)(&module)?;
         tracing::debug!(pass = pass.name, elapsed = ?started.elapsed(), "changed the module");
     }
@@ -52,4 +79,14 @@ fn apply(passes: &[Pass], mut module: Vec<u8>) -> Result<Vec<u8>, PassError> {
 pub(crate) fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);
     passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
+}
+
+/// Meters a module that is split already, unchecked.
+pub(crate) fn meter_module(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    meter::apply(module)
+}
+
+/// Checks a metered module.
+pub(crate) fn check_module(module: &[u8]) -> Result<(), CheckError> {
+    check::check(module)
 }

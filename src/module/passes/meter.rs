@@ -1,0 +1,32 @@
+//! The meter: a module that counts its own work, and comes to the host when its fuel is used up.
+//!
+//! One mutable 64-bit global is the fuel that is left. The entries of some functions and the
+//! headers of all loops take from it; where it is below zero they call the host, which lets others
+//! run, stops the guest, or gives it more. `docs/metering.md` says what a unit is, and why a check
+//! is always reached; `check` verifies it on what this makes.
+
+mod analyse;
+mod cut_set;
+mod helpers;
+mod rewrite;
+
+use super::PassError;
+
+/// The name under which the code exports the fuel that is left.
+pub(crate) const FUEL: &str = "belljar.fuel";
+/// The module and the name of the function that gives more: it takes nothing and returns how much.
+pub(crate) const REFUEL: (&str, &str) = ("belljar", "refuel");
+
+pub(super) const VERSION: u32 = 3;
+
+/// Makes `module` count its work.
+pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    let analysed = analyse::analyse(module)?;
+    let cut = cut_set::cut_set(&analysed);
+    rewrite::rewrite(module, &analysed, &cut)
+}
+
+/// The pass does not know how to meter this.
+const fn unsupported(why: &'static str) -> PassError {
+    PassError::Unsupported { pass: "meter", why }
+}

@@ -1,0 +1,266 @@
+//! What the meter has to know of every function before it rewrites one.
+
+use wasmparser::{
+    ConstExpr, ElementItems, ExternalKind, FunctionBody, Operator, Parser, Payload, TypeRef,
+};
+
+use super::{PassError, unsupported};
+
+/// A module, seen as functions that call each other.
+#[derive(Default)]
+pub(super) struct Analysed {
+    /// Imported functions, which come first in the index space.
+    pub imports: u32,
+    pub types: u32,
+    pub globals: u32,
+    /// All functions by index, the imported ones without a body.
+    pub functions: Vec<Function>,
+}
+
+/// One function.
+#[derive(Default)]
+pub(super) struct Function {
+    /// How many parameters it has.
+    pub parameters: u32,
+    /// Whether it can be called through a table.
+    pub in_table: bool,
+    pub exported: bool,
+    /// The functions that it calls, once for each call.
+    pub callees: Vec<u32>,
+    /// Calls through a table.
+    pub indirect_calls: u32,
+    /// Operators in its body.
+    pub size: u64,
+    /// The cost of what is outside of loops.
+    pub cost: u64,
+    /// Its loops, in the order of their headers.
+    pub loops: Vec<Loop>,
+}
+
+/// One loop.
+pub(super) struct Loop {
+    /// The cost of one turn, without the loops inside.
+    pub cost: u64,
+    /// Whether it is innermost and nothing in it leaves the function but by `return` or a trap.
+    pub quiet: bool,
+}
+
+pub(super) fn analyse(module: &[u8]) -> Result<Analysed, PassError> {
+    let mut found = Analysed::default();
+    let mut parameters = Vec::new();
+    let mut next = 0;
+    let mut in_table = Vec::new();
+    let mut exported = Vec::new();
+    for payload in Parser::new(0).parse_all(module) {
+        match payload? {
+            Payload::TypeSection(section) => {
+                found.types = section.count();
+                for ty in section.into_iter_err_on_gc_types() {
+                    parameters.push(ty?.params().len() as u32);
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    match import?.ty {
+                        TypeRef::Func(ty) => found.push(&parameters, ty)?,
+                        TypeRef::Global(_) => found.globals += 1,
+                        _ => {}
+                    }
+                }
+                found.imports = found.functions.len() as u32;
+            }
+            Payload::FunctionSection(section) => {
+                for ty in section {
+                    found.push(&parameters, ty?)?;
+                }
+            }
+            Payload::TableSection(section) => {
+                for table in section {
+                    if let wasmparser::TableInit::Expr(value) = table?.init {
+                        functions_of(&value, &mut in_table)?;
+                    }
+                }
+            }
+            Payload::GlobalSection(section) => {
+                found.globals += section.count();
+                for global in section {
+                    functions_of(&global?.init_expr, &mut in_table)?;
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let export = export?;
+                    if export.kind == ExternalKind::Func {
+                        exported.push(export.index);
+                    }
+                }
+            }
+            Payload::ElementSection(section) => {
+                for element in section {
+                    match element?.items {
+                        ElementItems::Functions(functions) => {
+                            for function in functions {
+                                in_table.push(function?);
+                            }
+                        }
+                        ElementItems::Expressions(_, values) => {
+                            for value in values {
+                                functions_of(&value?, &mut in_table)?;
+                            }
+                        }
+                    }
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                let index = found.imports as usize + next;
+                next += 1;
+                let function = found.functions.get_mut(index);
+                function.ok_or(NO_SUCH_FUNCTION)?.look_at(&body, &mut in_table)?;
+            }
+            _ => {}
+        }
+    }
+    for index in in_table {
+        found.at(index)?.in_table = true;
+    }
+    for index in exported {
+        found.at(index)?.exported = true;
+    }
+    let count = found.functions.len();
+    if found.functions.iter().flat_map(|f| &f.callees).any(|&callee| callee as usize >= count) {
+        return Err(NO_SUCH_FUNCTION);
+    }
+    Ok(found)
+}
+
+const NO_SUCH_FUNCTION: PassError = unsupported("it names a function that it does not have");
+
+impl Analysed {
+    fn push(&mut self, parameters: &[u32], ty: u32) -> Result<(), PassError> {
+        let parameters = parameters.get(ty as usize);
+        self.functions.push(Function {
+            parameters: *parameters.ok_or(unsupported("it names a type that it does not have"))?,
+            ..Function::default()
+        });
+        Ok(())
+    }
+
+    fn at(&mut self, index: u32) -> Result<&mut Function, PassError> {
+        self.functions.get_mut(index as usize).ok_or(NO_SUCH_FUNCTION)
+    }
+}
+
+/// Notes the functions whose references a constant holds.
+fn functions_of(value: &ConstExpr<'_>, found: &mut Vec<u32>) -> Result<(), PassError> {
+    for operator in value.get_operators_reader() {
+        if let Operator::RefFunc { function_index } = operator? {
+            found.push(function_index);
+        }
+    }
+    Ok(())
+}
+
+impl Function {
+    fn look_at(
+        &mut self,
+        body: &FunctionBody<'_>,
+        in_table: &mut Vec<u32>,
+    ) -> Result<(), PassError> {
+        // Of each frame, whether it is a loop; and the loops around the operator.
+        let mut frames = vec![false];
+        let mut around: Vec<usize> = Vec::new();
+        for operator in body.get_operators_reader()? {
+            let operator = operator?;
+            self.size += 1;
+            let cost = u64::from(!is_free(&operator));
+            match around.last() {
+                Some(&inner) => self.loops[inner].cost += cost,
+                None => self.cost += cost,
+            }
+            match operator {
+                Operator::Loop { .. } => {
+                    if let Some(&outer) = around.last() {
+                        self.loops[outer].quiet = false;
+                    }
+                    around.push(self.loops.len());
+                    self.loops.push(Loop {
+                        cost: 0,
+                        quiet: true,
+                    });
+                    frames.push(true);
+                }
+                Operator::Block { .. } | Operator::If { .. } => frames.push(false),
+                Operator::TryTable { .. } => {
+                    frames.push(false);
+                    self.is_loud(&around);
+                }
+                Operator::End => {
+                    if frames.pop() == Some(true) {
+                        around.pop();
+                    }
+                }
+                Operator::Call { function_index } => {
+                    self.callees.push(function_index);
+                    self.is_loud(&around);
+                }
+                Operator::CallIndirect { .. } => {
+                    self.indirect_calls += 1;
+                    self.is_loud(&around);
+                }
+                Operator::MemoryCopy { .. }
+                | Operator::MemoryFill { .. }
+                | Operator::MemoryGrow { .. }
+                | Operator::Throw { .. }
+                | Operator::ThrowRef => self.is_loud(&around),
+                Operator::RefFunc { function_index } => in_table.push(function_index),
+                _ if takes_what_it_is_given(&operator) => {
+                    return Err(unsupported("it has an instruction that may take any time"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_loud(&mut self, around: &[usize]) {
+        if let Some(&inner) = around.last() {
+            self.loops[inner].quiet = false;
+        }
+    }
+}
+
+/// Instructions that do nothing by themselves.
+fn is_free(operator: &Operator<'_>) -> bool {
+    matches!(
+        operator,
+        Operator::Block { .. }
+            | Operator::Loop { .. }
+            | Operator::TryTable { .. }
+            | Operator::Else
+            | Operator::End
+            | Operator::Nop
+            | Operator::Drop
+            | Operator::Return
+            | Operator::Unreachable
+    )
+}
+
+/// Instructions that leave the function in other ways, change tables, or take as long as an operand
+/// says. No compiler of C makes them of ordinary code.
+fn takes_what_it_is_given(operator: &Operator<'_>) -> bool {
+    matches!(
+        operator,
+        Operator::ReturnCall { .. }
+            | Operator::ReturnCallIndirect { .. }
+            | Operator::ReturnCallRef { .. }
+            | Operator::CallRef { .. }
+            | Operator::MemoryInit { .. }
+            | Operator::DataDrop { .. }
+            | Operator::TableInit { .. }
+            | Operator::TableCopy { .. }
+            | Operator::TableFill { .. }
+            | Operator::TableGrow { .. }
+            | Operator::TableSet { .. }
+            | Operator::ElemDrop { .. }
+    )
+}

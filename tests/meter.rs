@@ -1,0 +1,456 @@
+//! The meter and its checker, on modules written by hand and on modules made at random.
+
+#[path = "meter/random.rs"]
+mod random;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use belljar::fuzzing::{check_metered as check_module, meter_module};
+use wasmtime::{Config, Engine, Error, Extern, Instance, Linker, Module, Store, Trap, Val};
+
+/// A module around `functions`, with what every metered one has. Types: 0 gives fuel, 1 takes and
+/// gives nothing. Functions: 0 gives fuel, 1 asks for it. The counter is global 0.
+fn metered(functions: &str) -> String {
+    format!(
+        r#"(module
+            (type $give (func (result i64))) (type $none (func))
+            (import "belljar" "refuel" (func $refuel (type $give)))
+            (table 4 funcref) (memory 1)
+            (global $fuel (mut i64) (i64.const 0)) (global $other (mut i64) (i64.const 0))
+            (export "belljar.fuel" (global $fuel))
+            (func $slow (global.set $fuel (i64.add (global.get $fuel) (call $refuel))))
+            {functions})"#
+    )
+}
+
+const LOOK: &str = "global.get $fuel i64.const 3 i64.sub global.set $fuel global.get $fuel
+    i64.const 0 i64.lt_s if call $slow end";
+/// A quiet loop that counts in `$n`, up to its body.
+const QUIET: &str = "global.get $fuel local.set $n
+    loop local.get $n i64.const 0 i64.lt_s
+    if local.get $n global.set $fuel call $slow global.get $fuel local.set $n end
+    loop local.get $n i64.const 0 i64.lt_s br_if 1 local.get $n i64.const 2 i64.sub local.set $n";
+const BACK: &str = "local.get $n global.set $fuel";
+/// The smaller of `$k` and 4 MiB.
+const PIECE: &str = "local.get $k i32.const 4194304 local.get $k i32.const 4194304 i32.lt_u select";
+
+fn judge(text: &str) -> Result<(), String> {
+    let module = wat::parse_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    check_module(&module).map_err(|e| match std::error::Error::source(&e) {
+        Some(source) => format!("{e}: {source}"),
+        None => e.to_string(),
+    })
+}
+
+#[test]
+fn what_looks_at_its_fuel_is_taken() {
+    for functions in [
+        String::new(),
+        format!(r#"(func (export "f") {LOOK} loop {LOOK} call $slow2 br 0 end) (func $slow2)"#),
+        format!("(func (local $n i64) {QUIET} br 0 end end {BACK})"),
+        format!("(func (local $n i64) {QUIET} {BACK} br 2 end end {BACK})"),
+        format!("(func (local $n i64) {QUIET} {BACK} return end end {BACK})"),
+        format!("(func (local $n i64) {QUIET} {BACK} i32.const 0 br_if 0 end end {BACK})")
+            .replace(&format!("{BACK} i32.const 0 br_if 0"), "i32.const 0 br_if 0"),
+        format!("(func $f {LOOK} call $f)"),
+        format!(
+            "(func (param $k i32) loop {LOOK} i32.const 0 i32.const 9 {PIECE} memory.fill
+             i32.const 1 br_if 0 end)"
+        ),
+        "(func (param $k i32) (global.set $fuel (i64.sub (global.get $fuel)
+            (i64.extend_i32_u (local.get $k)))))"
+            .into(),
+        format!("(elem (i32.const 0) $f) (func $f {LOOK} i32.const 0 call_indirect (type $none))"),
+    ] {
+        judge(&metered(&functions)).unwrap_or_else(|e| panic!("{functions}: {e}"));
+    }
+}
+
+#[test]
+fn what_does_not_look_at_its_fuel_is_refused() {
+    let cases = [
+        ("(func loop end)", "has a loop that does not look"),
+        ("(func loop br 0 end)", "has a loop that does not look"),
+        (
+            "(func loop global.get $fuel i64.const 0 i64.sub global.set $fuel global.get $fuel
+             i64.const 0 i64.lt_s if call $slow end end)",
+            "has a loop that does not look",
+        ),
+        (
+            "(func loop global.get $fuel i64.const 3 i64.sub global.set $other global.get $fuel
+             i64.const 0 i64.lt_s if call $slow end end)",
+            "has a loop that does not look",
+        ),
+        ("(func nop LOOK loop br 0 end)", "has a loop that does not look"),
+        ("(func $f call $f)", "calls itself without a look"),
+        ("(func $f nop LOOK call $f)", "asks for fuel out of turn|writes to the counter"),
+        ("(func $f call $g) (func $g call $f)", "calls itself without a look"),
+        (
+            "(elem (i32.const 0) $f) (func $f i32.const 0 call_indirect (type $none))",
+            "calls through one without a look",
+        ),
+        (
+            "(elem (i32.const 0) $f) (func $f call $g)
+             (func $g i32.const 0 call_indirect (type $none))",
+            "calls through one without a look",
+        ),
+        (
+            "(elem declare func $f) (func $f i32.const 0 ref.func $f drop call_indirect (type $none))",
+            "calls through one without a look",
+        ),
+        (r#"(func (export "f"))"#, "is exported and does not look"),
+        ("(func i64.const 9 global.set $fuel)", "writes to the counter"),
+        ("(func global.get $fuel i64.const -1 i64.sub global.set $fuel)", "writes to the counter"),
+        (
+            "(func (param $k i32) (global.set $fuel (i64.sub (global.get $fuel)
+             (i64.extend_i32_s (local.get $k)))))",
+            "writes to the counter",
+        ),
+        ("(func call $slow)", "asks for fuel out of turn"),
+        ("(func call $refuel drop)", "asks for fuel out of turn"),
+        ("(func (local $n i64) QUIET br 0 end end)", "does not hand back"),
+        ("(func (local $n i64) QUIET br 2 end end BACK)", "leaves a quiet loop with its count"),
+        ("(func (local $n i64) QUIET br 1 end end BACK)", "goes round a quiet loop"),
+        ("(func (local $n i64) QUIET return end end BACK)", "leaves a quiet loop with its count"),
+        (
+            "(func (local $n i64) QUIET i32.const 0 br_table 0 2 end end BACK)",
+            "leaves a quiet loop with its count",
+        ),
+        ("(func (local $n i64) QUIET call $f end end BACK) (func $f)", "calls from a quiet loop"),
+        (
+            "(func (local $n i64) QUIET i32.const 1 memory.grow drop end end BACK)",
+            "calls from a quiet loop",
+        ),
+        ("(func (local $n i64) QUIET loop br 0 end end end BACK)", "has a loop in a quiet one"),
+        (
+            "(func (local $n i64) QUIET i64.const 9 local.set $n end end BACK)",
+            "writes to a local that counts",
+        ),
+        (
+            "(func (local $n i64) QUIET end end BACK i64.const 9 local.tee $n drop)",
+            "writes to a local that counts",
+        ),
+        ("(func (local $n i64) QUIET end end BACK BACK)", "writes to the counter"),
+        (
+            "(func (local $n i64) (local $m i64) QUIET end end local.get $m global.set $fuel)",
+            "does not hand back",
+        ),
+        (
+            "(func (param $k i32) i32.const 0 i32.const 9 PIECE memory.fill)",
+            "without a look at the fuel",
+        ),
+        (
+            "(func (param $k i32) loop LOOK i32.const 0 i32.const 9 PIECE memory.fill
+             i32.const 0 i32.const 9 PIECE memory.copy end)",
+            "without a look at the fuel",
+        ),
+        (
+            "(func (param $k i32) loop LOOK i32.const 0 i32.const 9 local.get $k memory.copy end)",
+            "as much memory as it is told to",
+        ),
+        (
+            "(func i32.const 0 i32.const 0 table.get 0 i32.const 4 table.fill 0)",
+            "an instruction that is not provided for",
+        ),
+        (
+            "(func i32.const 0 i32.const 0 table.get 0 table.set 0)",
+            "an instruction that is not provided for",
+        ),
+        ("(func return_call $slow)", "not valid"),
+        ("(memory 1)", "not valid"),
+        ("(start $f) (func $f LOOK)", "it has a start function"),
+        (r#"(export "again" (global $fuel))"#, "the counter is not what it should be"),
+        (r#"(export "give" (func $refuel))"#, "what gives fuel is not what it should be"),
+        ("(elem (i32.const 0) $refuel)", "what gives fuel can be called through a table"),
+    ];
+    for (functions, expected) in cases {
+        let text = functions.replace("LOOK", LOOK).replace("QUIET", QUIET);
+        let text = text.replace("BACK", BACK).replace("PIECE", PIECE);
+        let error = judge(&metered(&text)).expect_err(functions);
+        assert!(expected.split('|').any(|part| error.contains(part)), "{functions}: {error}");
+    }
+    let without = r#"(module (import "belljar" "refuel" (func (result i64))))"#;
+    assert!(judge(without).unwrap_err().contains("no counter"));
+    let long = format!("(func {})", "nop ".repeat(300_000));
+    assert!(judge(&metered(&long)).unwrap_err().contains("runs for too long"));
+}
+
+/// A call of one export on an engine of its own, with `fuel` given `refills` times by slices.
+struct Running {
+    store: Store<()>,
+    instance: Instance,
+    refills: Arc<AtomicU64>,
+}
+
+/// What a program traps with that has had all its fuel.
+#[derive(Debug, thiserror::Error)]
+#[error("no more fuel")]
+struct Dry;
+
+fn engine() -> Engine {
+    let mut config = Config::new();
+    config.wasm_exceptions(true).gc_heap_reservation(0).gc_heap_guard_size(0);
+    Engine::new(&config).unwrap()
+}
+
+fn start(engine: &Engine, module: &[u8], slice: i64, most: u64) -> Result<Running, Error> {
+    let refills = Arc::new(AtomicU64::new(0));
+    let mut linker = Linker::new(engine);
+    let count = Arc::clone(&refills);
+    linker.func_wrap("belljar", "refuel", move || {
+        if count.fetch_add(1, Ordering::Relaxed) < most {
+            Ok(slice)
+        } else {
+            Err(Error::new(Dry))
+        }
+    })?;
+    let mut store = Store::new(engine, ());
+    let instance = linker.instantiate(&mut store, &Module::new(engine, module)?)?;
+    Ok(Running {
+        store,
+        instance,
+        refills,
+    })
+}
+
+impl Running {
+    /// Calls an export; a trap by its kind.
+    fn call(&mut self, name: &str, arguments: &[Val]) -> Result<Vec<Val>, Option<Trap>> {
+        let function = self.instance.get_func(&mut self.store, name).unwrap();
+        let mut results = vec![Val::I32(0); function.ty(&self.store).results().len()];
+        match function.call(&mut self.store, arguments, &mut results) {
+            Ok(()) => Ok(results),
+            Err(error) => Err(error.downcast_ref::<Trap>().copied()),
+        }
+    }
+
+    fn fuel(&mut self) -> i64 {
+        let fuel = self.instance.get_global(&mut self.store, "belljar.fuel").unwrap();
+        fuel.get(&mut self.store).unwrap_i64()
+    }
+}
+
+fn metered_text(text: &str) -> Vec<u8> {
+    let module = meter_module(&wat::parse_str(text).unwrap()).unwrap();
+    check_module(&module).unwrap();
+    module
+}
+
+/// Loops of every kind, that never end by themselves.
+#[test]
+fn every_endless_program_comes_to_the_host() {
+    let text = r#"(module (memory 1) (type $none (func)) (table 1 funcref) (elem (i32.const 0) $through) (tag $t)
+        (func (export "quiet") loop br 0 end)
+        (func (export "inner") (local i32)
+            loop loop local.get 0 i32.const 1 i32.add local.tee 0 i32.const 7 i32.and br_if 0 end
+            br 0 end)
+        (func (export "calling") loop call $nothing br 0 end)
+        (func $nothing)
+        (func $even (export "recursive") (param i32) (result i32)
+            local.get 0 i32.const 1 i32.add call $odd)
+        (func $odd (param i32) (result i32)
+            (if (result i32) (i32.lt_u (local.get 0) (i32.const 5000))
+                (then (call $even (i32.add (local.get 0) (i32.const 1))))
+                (else (loop (br 0)) (i32.const 0))))
+        (func $through (export "through") (local i32)
+            global.get 0 i32.const 1 i32.add global.set 0
+            global.get 0 i32.const 5000 i32.lt_u
+            if i32.const 0 call_indirect (type $none) end
+            loop br 0 end)
+        (global (mut i32) (i32.const 0))
+        (func (export "thrown")
+            loop $again (try_table (catch $t $again) (throw $t)) end)
+        (func (export "copies")
+            loop i32.const 0 i32.const 1 i32.const 64 memory.copy br 0 end)
+        (func (export "table") (param i32)
+            loop block local.get 0 br_table 0 1 end local.get 0 br_if 0 br 0 end))"#;
+    let (engine, module) = (engine(), metered_text(text));
+    for (name, arguments) in [
+        ("quiet", &[][..]),
+        ("inner", &[]),
+        ("calling", &[]),
+        ("recursive", &[Val::I32(0)]),
+        ("through", &[]),
+        ("thrown", &[]),
+        ("copies", &[]),
+        ("table", &[Val::I32(1)]),
+    ] {
+        let mut running = start(&engine, &module, 100_000, 20).unwrap();
+        assert_eq!(running.call(name, arguments).unwrap_err(), None, "{name}");
+        assert_eq!(running.refills.load(Ordering::Relaxed), 21, "{name}");
+        // What it has had is used, but for what one turn takes.
+        let left = running.fuel();
+        assert!((-70..0).contains(&left), "{name}: {left}");
+    }
+}
+
+/// What is counted, to the unit: whoever changes it changes what every limit means.
+#[test]
+fn costs_are_what_the_documentation_says() {
+    let text = r#"(module (memory 400)
+        (func (export "quiet") (param i32)
+            loop local.get 0 i32.const 1 i32.sub local.tee 0 br_if 0 end)
+        (func (export "left") (param i32)
+            block loop local.get 0 i32.eqz br_if 1
+            local.get 0 i32.const 1 i32.sub local.set 0 br 0 end end)
+        (func (export "nested") (param i32) (local i32)
+            loop i32.const 10 local.set 1
+            loop local.get 1 i32.const 1 i32.sub local.tee 1 br_if 0 end
+            local.get 0 i32.const 1 i32.sub local.tee 0 br_if 0 end)
+        (func (export "calling") (param i32)
+            loop call $nothing local.get 0 i32.const 1 i32.sub local.tee 0 br_if 0 end)
+        (func $nothing)
+        (func (export "copy") (param i32)
+            i32.const 0 i32.const 100 local.get 0 memory.copy)
+        (func (export "fill") (param i32)
+            i32.const 0 i32.const 100 local.get 0 memory.fill))"#;
+    let (engine, module) = (engine(), metered_text(text));
+    for (name, argument, expected) in [
+        ("quiet", 1_000, 1 + 1_000 * 5),
+        ("left", 1_000, 1 + 1_001 * 8),
+        ("nested", 100, 1 + 100 * (7 + 10 * 5)),
+        ("calling", 1_000, 1 + 1_000 * 6),
+        ("copy", 32, 4),
+        ("copy", 33, 4 + 33 + 1),
+        ("copy", 10 << 20, 4 + (10 << 20) + 3),
+        ("fill", 32, 4),
+        ("fill", 10 << 20, 4 + (10 << 20) + 3),
+    ] {
+        for slice in [7, 1_000, 1 << 40] {
+            let mut running = start(&engine, &module, slice, u64::MAX).unwrap();
+            running.call(name, &[Val::I32(argument)]).unwrap();
+            let given = running.refills.load(Ordering::Relaxed) as i64 * slice;
+            assert_eq!(given - running.fuel(), expected, "{name}({argument}), slices of {slice}");
+        }
+    }
+}
+
+/// Copies of all sizes, which overlap in both directions, against the instruction itself.
+#[test]
+fn memory_is_copied_and_filled_as_by_the_instruction() {
+    const MIB: i32 = 1 << 20;
+    let text = r#"(module (memory (export "memory") 400)
+        (func (export "copy") (param i32 i32 i32)
+            local.get 0 local.get 1 local.get 2 memory.copy)
+        (func (export "fill") (param i32 i32 i32)
+            local.get 0 local.get 1 local.get 2 memory.fill))"#;
+    let engine = engine();
+    let plain = start(&engine, &wat::parse_str(text).unwrap(), 0, 0).unwrap();
+    let mut both = [plain, start(&engine, &metered_text(text), 1 << 20, u64::MAX).unwrap()];
+    for running in &mut both {
+        let memory = running.instance.get_memory(&mut running.store, "memory").unwrap();
+        let mut state = 1_u32;
+        for byte in memory.data_mut(&mut running.store) {
+            state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            *byte = (state >> 16) as u8;
+        }
+    }
+    let mut calls = Vec::new();
+    for length in 0..80 {
+        for distance in [0, 1, 3, 8, 15, 16, 17, 40, 100] {
+            calls.push(("copy", [1_000 + distance, 1_000, length]));
+            calls.push(("copy", [1_000, 1_000 + distance, length]));
+        }
+        calls.push(("fill", [2_000 + length, length + 400, length]));
+    }
+    for distance in [0, 1, 4_096, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 9 * MIB] {
+        for length in [4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 9 * MIB + 77] {
+            calls.push(("copy", [5 + distance, 5, length]));
+            calls.push(("copy", [5, 5 + distance, length]));
+        }
+    }
+    calls.push(("fill", [77, 0x1ff, 9 * MIB + 3]));
+    let end = 400 * 65_536;
+    for (length, start) in [(0, end), (0, end + 1), (16, end - 16), (16, end - 15), (20, -10)] {
+        calls.push(("copy", [start, 0, length]));
+        calls.push(("copy", [0, start, length]));
+        calls.push(("fill", [start, 1, length]));
+    }
+    calls.push(("copy", [0, end - 5 * MIB, 6 * MIB]));
+    let mut number = 0;
+    for (name, arguments) in calls {
+        let values = arguments.map(Val::I32);
+        let ends = both.each_mut().map(|running| running.call(name, &values).map(|r| r.len()));
+        assert_eq!(ends[0], ends[1], "{name}{arguments:?}");
+        number += 1;
+        // All of the memory after some, what was touched after each.
+        let all = arguments[2] > MIB || number % 97 == 0;
+        let pages = both.each_mut().map(|running| {
+            let memory = running.instance.get_memory(&mut running.store, "memory").unwrap();
+            let data = memory.data(&running.store);
+            if all {
+                data.to_vec()
+            } else {
+                data[..4_096].to_vec()
+            }
+        });
+        // A copy that ends out of bounds may have begun where it is cut into pieces.
+        if ends[0].is_ok() {
+            assert!(pages[0] == pages[1], "{name}{arguments:?}");
+        }
+    }
+    let mut running = start(&engine, &metered_text(text), 4 << 20, 1).unwrap();
+    let stopped = running.call("fill", &[Val::I32(0), Val::I32(1), Val::I32(25 * MIB)]);
+    assert_eq!(stopped.unwrap_err(), None, "one instruction is interrupted");
+}
+
+/// What a module does, call by call: what each gives, and what memory and globals hold behind it.
+fn trace(engine: &Engine, module: &[u8], names: &[String]) -> (Vec<String>, u64) {
+    let mut running = start(engine, module, 50, u64::MAX).unwrap();
+    let mut seen = Vec::new();
+    for name in names {
+        let Some(export) = running.instance.get_export(&mut running.store, name) else {
+            continue;
+        };
+        match export {
+            Extern::Func(function) => {
+                let count = function.ty(&running.store).params().len();
+                let arguments: Vec<Val> = (0..count).map(|n| Val::I32(n as i32 + 1)).collect();
+                let ended = running.call(name, &arguments);
+                seen.push(format!("{name}: {ended:?}"));
+            }
+            Extern::Global(global) => {
+                let value = global.get(&mut running.store);
+                seen.push(format!("{name}: {value:?}"));
+            }
+            Extern::Memory(memory) => {
+                let data = memory.data(&running.store);
+                let sum = data
+                    .iter()
+                    .fold(0_u64, |sum, &byte| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
+                seen.push(format!("{name}: {} {sum:x}", data.len()));
+            }
+            _ => {}
+        }
+    }
+    (seen, running.refills.load(Ordering::Relaxed))
+}
+
+#[test]
+fn random_modules_do_the_same_with_a_meter() {
+    let (engine, mut values, mut refills) = (engine(), 0, 0);
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..300 {
+        let bytes: Vec<u8> = (0..1_500)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 32) as u8
+            })
+            .collect();
+        let module = random::module(random::Choices::new(&bytes));
+        let metered = meter_module(&module).unwrap();
+        check_module(&metered).unwrap();
+        let plain = Module::new(&engine, &module).unwrap();
+        let names: Vec<String> = plain.exports().map(|e| e.name().to_owned()).collect();
+        let twice: Vec<String> = names.iter().chain(&names).cloned().collect();
+        let (expected, _) = trace(&engine, &module, &twice);
+        let (seen, asked) = trace(&engine, &metered, &twice);
+        assert_eq!(expected, seen);
+        values += expected.len();
+        refills += asked;
+    }
+    assert!(values > 2_000 && refills > 2_000, "{values} values, {refills} times more fuel");
+}

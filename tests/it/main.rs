@@ -16,6 +16,7 @@ mod forge;
 mod host;
 mod images;
 mod limits;
+mod metering;
 mod recursion;
 mod requests;
 mod reuse;

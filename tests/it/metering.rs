@@ -1,0 +1,57 @@
+//! What guest code costs in fuel, to the unit, and that nothing which takes long escapes the count.
+
+use std::time::{Duration, Instant};
+
+use belljar::{Deterministic, ErrorKind, Request};
+
+use crate::support::{failed, run, still_serves, succeeded};
+
+/// Programs that do something `N` times, and what ten thousand times more cost. A figure that grew
+/// says that the guest does more work; one that changes with every run says that it is not
+/// repeatable. What starting and ending a run costs does not matter here.
+const COSTS: &[(&str, u64)] = &[
+    ("for i in range(N): i * i", 0),
+    ("n = 0\nwhile n < N: n += 1", 0),
+    ("def f(x): return x\nfor i in range(N): f(i)", 0),
+    ("for i in range(N): str(i % 100).zfill(8)", 0),
+    ("d = dict.fromkeys(range(64))\nfor i in range(N): d[i & 63] = i", 0),
+    ("x = 1.5\nfor i in range(N): x = x * 1.0000001", 0),
+    ("bytes(N * 1000)", 0),
+];
+
+#[test]
+fn work_costs_what_it_cost() {
+    let fuel = |code: &str, times: u32| {
+        let code = code.replace('N', &times.to_string());
+        let outcome = run(Request::new(code).deterministic(Deterministic::default())).outcome;
+        succeeded(&outcome);
+        outcome.usage.fuel
+    };
+    let seen: Vec<(&str, u64)> = COSTS
+        .iter()
+        .map(|(code, _)| (*code, fuel(code, 30_000) - fuel(code, 20_000)))
+        .collect();
+    assert_eq!(seen, COSTS);
+}
+
+#[test]
+fn filling_gigabytes_stops_at_the_deadline() {
+    for code in [
+        "while True: bytearray(2_000_000_000)",
+        "while True: b'x' * 2_000_000_000",
+        "while True: bytearray(b'xyz') * 650_000_000",
+        "m = memoryview(bytearray(1_200_000_000))\nwhile True: m[:-1] = m[1:]",
+        "import numpy as np\nwhile True: np.full(250_000_000, 1.5)",
+        "import numpy as np\nx = np.zeros(125_000_000)\nwhile True: x += 1",
+    ] {
+        let started = Instant::now();
+        let request = Request::new(code).memory_mib(3_000).timeout(Duration::from_secs(1));
+        let outcome = run(request).outcome;
+        let late = started.elapsed().saturating_sub(Duration::from_millis(1_500));
+        failed(&outcome, ErrorKind::Timeout);
+        // The grace is over after 1.5 s; a busy machine and giving back the memory take the rest.
+        assert!(late < Duration::from_secs(3), "{code}: {late:?} late");
+        println!("{code:?}: {:.0} ms, with the end {late:?} late", outcome.usage.wall_ms);
+    }
+    still_serves();
+}

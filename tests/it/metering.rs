@@ -27,10 +27,8 @@ fn work_costs_what_it_cost() {
         succeeded(&outcome);
         outcome.usage.fuel
     };
-    let seen: Vec<(&str, u64)> = COSTS
-        .iter()
-        .map(|(code, _)| (*code, fuel(code, 30_000) - fuel(code, 20_000)))
-        .collect();
+    let seen: Vec<(&str, u64)> =
+        COSTS.iter().map(|(code, _)| (*code, fuel(code, 30_000) - fuel(code, 20_000))).collect();
     assert_eq!(seen, COSTS);
 }
 

@@ -45,7 +45,7 @@ fn main() {
     let metered = Runtime::builder().build().expect("a runtime");
     let unmetered = Runtime::builder().unmetered().build().expect("a runtime without a meter");
     for runtime in [&metered, &unmetered] {
-        runtime.prepare_image("data").expect("an image");
+        runtime.images().prepare("data").expect("an image");
     }
     let mut host = Host::start();
     let mut table = Vec::new();

@@ -23,7 +23,7 @@ const RANKS: &[&[&str]] = &[
     &["instance"],
     // What is spoken with the guest, and what it means.
     &["guest"],
-    &["interpreter"],
+    &["interpreter", "run::fatal"],
     // Images are made by running them.
     &["bakery::recipe"],
     &["bakery::choose", "bakery::error"],

@@ -10,6 +10,10 @@ test *args:
 it subject:
     cargo test --release --test it -- {{ subject }}
 
+# Guest programs that are tests, such as `just case contract_03`.
+case name:
+    cargo test --release --test cases -- {{ name }}
+
 # Every promise of docs/budgets.md beside what this machine does.
 bench *args:
     cargo bench {{ args }}

@@ -170,8 +170,9 @@ fn code_that_was_changed_is_compiled_again_and_only_once() {
     }
     let cache = copy_of_the_shared_one();
     let code = files(&cache.path().join("code"), ".cwasm");
-    assert_eq!(code.len(), 1, "{code:?}");
-    flip(&code[0]);
+    // Another version of belljar may have left some of its own.
+    assert!(!code.is_empty());
+    code.iter().for_each(|path| flip(path));
     let findings = doctor::examine(Some(cache.path().into()));
     let bad: Vec<_> = findings.iter().filter(|f| f.state == State::Bad).collect();
     assert_eq!(bad.len(), 1, "{findings:#?}");
@@ -325,7 +326,7 @@ fn a_read_only_cache_works_when_all_is_there() {
 }
 
 fn read_only_cache() {
-    let disk = Disk::mount("size=1g");
+    let disk = Disk::mount(&format!("size={}", directory_size(&shared()) + (64 << 20)));
     copy(&shared(), disk.path());
     disk.make_read_only();
     assert_eq!(works(disk.path()), []);

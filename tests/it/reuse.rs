@@ -128,7 +128,7 @@ fn two_hundred_live_at_the_same_time() {
         let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
         runtime.images().prepare("data").unwrap();
         let tokio = tokio(2);
-        let code = "import os, time\nprint('up')\nwhile not os.path.exists('/signal/go'):\n    \
+        let code = "import os, time\nopen('a.txt', 'w').write('x')\nprint('up')\nwhile not os.path.exists('/signal/go'):\n    \
                     time.sleep(1)\nprint('done')";
         let request = Request::new(code).mount(signal.path(), "/signal").image("data");
         let request = request.timeout(Duration::from_mins(5));

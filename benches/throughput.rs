@@ -30,7 +30,7 @@ fn main() {
         tokio.block_on(all(&runtime, jobs, WARM));
         let (started, cpu) = (Instant::now(), cpu_time(Whose::Own));
         let times = tokio.block_on(all(&runtime, jobs, RUNS));
-        let (elapsed, cpu) = (started.elapsed(), cpu_time(Whose::Own) - cpu);
+        let (elapsed, cpu) = (started.elapsed(), cpu_time(Whose::Own).saturating_sub(cpu));
         Spread::new(times).report(&format!("Runtime::run, {jobs} jobs"), jobs, elapsed, cpu);
     }
 }

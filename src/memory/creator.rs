@@ -121,9 +121,13 @@ mod tests {
 
     const PAGE: usize = 65_536;
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "it is asked for as the engine has it"
+    )]
     fn slot() -> Option<Slot> {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[7; PAGE]).unwrap();
+        file.write_all(&vec![7; PAGE]).unwrap();
         Some(Slot::lasting(&Arc::new(Backing::new(file, 0, PAGE).unwrap())).unwrap())
     }
 

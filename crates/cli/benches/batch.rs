@@ -35,7 +35,7 @@ fn main() {
             .stderr(Stdio::inherit())
             .status()
             .expect("a process");
-        let (elapsed, cpu) = (started.elapsed(), cpu_time(Whose::Children) - cpu);
+        let (elapsed, cpu) = (started.elapsed(), cpu_time(Whose::Children).saturating_sub(cpu));
         assert!(status.success(), "{status}");
         let times = times(&output.reopen().expect("a descriptor"));
         Spread::new(times).report(&format!("belljar batch, {jobs} jobs"), jobs, elapsed, cpu);

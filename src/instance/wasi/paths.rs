@@ -361,7 +361,7 @@ fn without_slashes(memory: &GuestMemory<'_>, path: i32, length: i32) -> i32 {
     if slashes == text.len() {
         length
     } else {
-        length - slashes as i32
+        length.saturating_sub_unsigned(slashes as u32)
     }
 }
 

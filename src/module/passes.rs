@@ -5,6 +5,7 @@
 //! functions, but what stands in the table stays in its slot.
 
 mod check;
+mod integers;
 mod meter;
 
 use std::time::Instant;
@@ -12,6 +13,7 @@ use std::time::Instant;
 use wasmparser::BinaryReaderError;
 
 use check::CheckError;
+pub use integers::IntegersError;
 pub(crate) use meter::{FUEL, REFUEL};
 
 /// A change of the module.
@@ -23,7 +25,11 @@ struct Pass {
 }
 
 /// On the whole module, with its names and its data, in this order.
-const WHOLE: &[Pass] = &[];
+const WHOLE: &[Pass] = &[Pass {
+    name: "integers",
+    version: integers::VERSION,
+    apply: |module| Ok(integers::apply(module)?),
+}];
 
 /// On its code, which has neither, in this order.
 const CODE: &[Pass] = &[Pass {
@@ -50,6 +56,9 @@ pub enum PassError {
     /// What came out of the passes cannot be shown to stop.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// Numbers cannot be made 64 bits wide in it.
+    #[error(transparent)]
+    Integers(#[from] IntegersError),
 }
 
 /// Applies what concerns the whole module.

@@ -14,6 +14,7 @@ from _belljar import (
     figures,
     fonts,
     hooks,
+    integers,
     interrupt,
     loops,
     namespaces,
@@ -38,6 +39,8 @@ def install():
     namespaces.install()
     showing.install()
     hooks.when_imported("matplotlib.font_manager", fonts.patch)
+    hooks.when_imported("numpy", integers.patch)
+    hooks.when_imported("numpy.ma.core", integers.patch_masked)
     hooks.when_imported("asyncio.selector_events", loops.patch_loop)
     hooks.when_imported("shutil", absent.patch_shutil)
     hooks.when_imported("hashlib", absent.patch_hashlib)

@@ -33,6 +33,7 @@ type Check = fn(&str);
 const DIRECTORIES: &[(&str, Check)] = &[
     ("contract", |name| drop(case::check(&format!("contract/{name}")))),
     ("forge", |name| drop(case::check(&format!("forge/{name}")))),
+    ("integers", |name| drop(case::check(&format!("integers/{name}")))),
     ("library", |name| drop(case::check(&format!("library/{name}")))),
     ("out_of_memory", runs_out_of_memory),
     ("recursion", recursion::survives),

@@ -15,6 +15,7 @@ mod fairness;
 mod forge;
 mod host;
 mod images;
+mod integers;
 mod limits;
 mod metering;
 mod recursion;

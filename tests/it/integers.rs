@@ -1,0 +1,90 @@
+//! Integers are as wide as on Linux: values and types of some hundred expressions are those of
+//! numpy and pandas on the host, but for a list in the documentation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use belljar::Request;
+use serde_json::Value;
+
+use crate::host;
+use crate::support::{program, run, succeeded};
+
+/// What each expression gives.
+type Found = BTreeMap<String, Value>;
+
+const PROGRAM: &str = "expressions";
+
+#[test]
+fn expressions_give_what_they_give_on_linux() {
+    let expected = expected();
+    let known = known_differences();
+    let request = Request::new(program(PROGRAM))
+        .image("data")
+        .file("expressions.txt", read("tests/integers/expressions.txt"))
+        .timeout(Duration::from_mins(2));
+    let run = run(request);
+    succeeded(&run.outcome);
+    let found: Found = serde_json::from_slice(&run.read("found.json").unwrap()).unwrap();
+
+    assert!(found.len() >= 400, "only {} expressions", found.len());
+    let mut wrong = Vec::new();
+    for (expression, here) in &found {
+        let linux =
+            expected.get(expression).unwrap_or_else(|| panic!("{expression} is not recorded"));
+        match known.get(expression) {
+            None if here != linux => wrong.push(format!("{expression}\n  {here}\n  {linux}")),
+            Some(_) if here == linux => wrong.push(format!("{expression} is not different")),
+            Some((said_linux, said_here)) => {
+                assert!(linux.to_string().contains(said_linux), "{expression}: {linux}");
+                assert!(here.to_string().contains(said_here), "{expression}: {here}");
+            }
+            None => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    let unknown: BTreeSet<_> = known.keys().filter(|name| !found.contains_key(*name)).collect();
+    assert!(unknown.is_empty(), "documented, but not tried: {unknown:?}");
+}
+
+/// What was recorded is what the host says today.
+#[test]
+fn the_host_says_what_was_recorded() {
+    if !host::has_modules_of(PROGRAM) {
+        eprintln!("skipped: the host's Python has no numpy and pandas");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("expressions.txt"), read("tests/integers/expressions.txt")).unwrap();
+    let output = host::run(PROGRAM, dir.path(), &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = fs::read(dir.path().join("found.json")).unwrap();
+    let found: Found = serde_json::from_slice(&found).unwrap();
+    for (expression, expected) in expected() {
+        assert_eq!(found.get(&expression), Some(&expected), "{expression}");
+    }
+}
+
+fn expected() -> Found {
+    serde_json::from_str(&read("tests/integers/expected.json")).unwrap()
+}
+
+/// The table in the documentation: an expression, and what is said of Linux and of here.
+fn known_differences() -> BTreeMap<String, (String, String)> {
+    let text = read("docs/limitations.md");
+    let table = text.split("| expression | on Linux | here |").nth(1).expect("the table is there");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| {
+        let mut cells = row.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`']).to_owned());
+        let mut next = || cells.next().unwrap_or_else(|| panic!("{row} has three cells"));
+        (next(), (next(), next()))
+    });
+    cells.collect()
+}
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}

@@ -1,0 +1,100 @@
+"""Evaluates every expression of expressions.txt, and writes what comes of it to found.json.
+
+It runs in a sandbox and on the host, whose numpy is the measure.
+"""
+
+import collections
+import copy
+import decimal
+import fractions
+import functools
+import io
+import itertools
+import json
+import math
+import pickle
+import statistics
+import struct
+import warnings
+
+import numpy as np
+import pandas as pd
+
+
+MODULES = [
+    collections,
+    copy,
+    decimal,
+    fractions,
+    functools,
+    io,
+    itertools,
+    json,
+    math,
+    pickle,
+    statistics,
+    struct,
+]
+
+
+def described(value):
+    """What matters of a value, as JSON: its kind, its type and what is in it."""
+    if isinstance(value, np.ma.MaskedArray):
+        return ["masked", str(value.dtype), described(value.tolist())]
+    if isinstance(value, np.ndarray):
+        return ["array", named(value.dtype), list(value.shape), plain(value.tolist())]
+    if isinstance(value, np.generic):
+        return ["scalar", named(value.dtype), plain(value.item())]
+    if isinstance(value, pd.Series):
+        return ["series", str(value.dtype), described(value.index), plain(value.tolist())]
+    if isinstance(value, pd.DataFrame):
+        columns = [described(value.iloc[:, at]) for at in range(value.shape[1])]
+        return ["frame", plain(list(value.columns)), columns]
+    if isinstance(value, pd.Index):
+        return ["index", str(value.dtype), plain(value.tolist())]
+    if isinstance(value, pd.api.extensions.ExtensionArray):
+        return ["extension", str(value.dtype), plain(value.tolist())]
+    if isinstance(value, np.dtype):
+        return ["dtype", named(value)]
+    if isinstance(value, type):
+        return ["type", value.__name__]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(described, value)]
+    return [type(value).__name__, plain(value)]
+
+
+def named(dtype):
+    return str(dtype.descr) if dtype.names else str(dtype)
+
+
+def plain(value):
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)
+
+
+def outcome(expression):
+    names = {module.__name__: module for module in MODULES}
+    names |= {"np": np, "pd": pd}
+    try:
+        return described(eval(compile(expression, "<expression>", "eval"), names))
+    except Exception as error:
+        return ["raises", type(error).__name__]
+
+
+def main():
+    warnings.simplefilter("ignore")
+    with open("expressions.txt") as file:
+        lines = [line.strip() for line in file]
+    expressions = [line for line in lines if line and not line.startswith("#")]
+    with open("found.json", "w") as file:
+        json.dump({each: outcome(each) for each in expressions}, file)
+
+
+main()

@@ -132,7 +132,7 @@ fn starts_with(code: &mut InstructionSink<'_>, layout: &Layout, part: &str, skip
         .br_if(0);
     code.local_get(NAME)
         .i32_load(at(layout.text_length))
-        .i32_const((skipped + part.len()) as i32)
+        .i32_const(((skipped + part.len()) as u32).cast_signed())
         .i32_lt_u()
         .br_if(0);
     let mut offset = layout.text_letters + skipped as u64;

@@ -54,7 +54,7 @@ pub(super) fn wrap(
         addresses,
     };
     let from_any = parsed.taking("PyArray_FromAny", 6)?;
-    changes.wrap(from_any, |inner| known.from_any(inner))?;
+    changes.wrap(from_any, |inner| known.narrowing(inner))?;
     let prepare = parsed.taking("prepare_index_noarray", 9)?;
     changes.wrap(prepare, |inner| known.prepare(inner, from_any))
 }
@@ -71,7 +71,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn from_any(&self, inner: u32) -> Function {
+    fn narrowing(&self, inner: u32) -> Function {
         let mut function = Function::new([(5, ValType::I32), (1, ValType::I64)]);
         let mut code = function.instructions();
         // What goes on as it did.

@@ -108,7 +108,7 @@ fn image() -> Arc<Image> {
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("golden.image");
-    Image::create(&file, &manifest, &[1; PAGE]).unwrap();
+    Image::create(&file, &manifest, &vec![1; PAGE]).unwrap();
     Arc::new(Image::load(&file, Strategy::Copy).unwrap())
 }
 

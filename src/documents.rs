@@ -53,6 +53,7 @@ fn what_a_guest_does() {
         format!("| {MAX_PATH_NAMES} names, {} bytes |", count(MAX_PATH_BYTES)),
         format!("| subscriptions of one `poll` | {} |", count(MAX_SUBSCRIPTIONS)),
         format!("| one read or write | {} |", bytes(MAX_COPIED)),
+        format!("| one read of a device | {} |", bytes(MAX_DEVICE_READ)),
         format!("| wasm stack | {} |", bytes(crate::module::PINS.abi.stack_bytes)),
         format!("| heap of wasm exceptions | {} |", bytes(MAX_EXCEPTIONS)),
     ]);
@@ -151,9 +152,9 @@ fn numbers_of_the_runner() {
 fn numbers_of_their_own_modules() {
     let slice = number("src/instance/drive.rs", "SLICE") / 1_000_000;
     says("docs/limits.md", &format!("burns up to {slice} million units"));
-    says("docs/metering.md", &format!("gives way every {slice} million units"));
+    says("docs/metering.md", &format!("gives the next {slice} million"));
     says("docs/architecture.md", &format!("gives way every {slice} million units"));
-    says("docs/security.md", &format!("gives way every {slice} million units"));
+    says("docs/security.md", &format!("comes to the host every {slice} million units"));
     let resident = number("src/memory/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
     says("docs/security.md", &format!("amount to more than {resident} MiB"));
     says("docs/architecture.md", &format!("there is more than {resident} MiB of them"));

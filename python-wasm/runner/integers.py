@@ -6,7 +6,9 @@ for their caller have a file of numpy as their own, so that they are passed over
 """
 
 import sys
+from functools import wraps
 from opcode import opmap
+from types import FunctionType
 
 _getframe = sys._getframe
 
@@ -48,6 +50,26 @@ def patch_masked(core):
     """The same for the module `numpy.ma.core`."""
     if core.np.intp(0).itemsize != 8:
         _rename(core.MaskedArray.count, _COUNTS)
+
+
+def patch_graphs(csgraph):
+    """Let the compiled functions of `scipy.sparse.csgraph` ask as the library that they are.
+
+    They have no frames, so that the user, who calls them directly, would ask in their place; and
+    some want indices as wide as an address from numpy.
+    """
+    for name in csgraph.__all__:
+        function = getattr(csgraph, name)
+        if callable(function) and not isinstance(function, type | FunctionType):
+            setattr(csgraph, name, _framed(function, csgraph.__file__))
+
+
+def _framed(function, file):
+    def framed(*args, **named):
+        return function(*args, **named)
+
+    framed.__code__ = framed.__code__.replace(co_filename=file)
+    return wraps(function)(framed)
 
 
 def _rename(function, names):

@@ -63,3 +63,18 @@ def test_other_names_are_what_they_were():
     with pytest.raises(AttributeError, match="nothing"):
         module.nothing  # noqa: B018
     assert set(dir(module)) >= {"array", "int_", "uint", "long", "ulong"}
+
+
+def test_a_compiled_function_gets_a_frame_of_its_library():
+    module = types.ModuleType("graphs")
+    module.__file__ = "/library/graphs.py"
+    module.__all__ = ["compiled", "interpreted", "Class"]
+    module.compiled = len
+    module.interpreted = standin
+    module.Class = dict
+    integers.patch_graphs(module)
+    assert module.compiled([1, 2]) == 2
+    assert module.compiled.__code__.co_filename == "/library/graphs.py"
+    assert module.compiled.__name__ == "len"
+    assert module.interpreted is standin
+    assert module.Class is dict

@@ -6,6 +6,7 @@
 //! is always reached; `check` verifies it on what this makes.
 
 mod analyse;
+mod body;
 mod cut_set;
 mod helpers;
 mod rewrite;

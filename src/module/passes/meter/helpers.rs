@@ -3,22 +3,12 @@
 
 use wasm_encoder::{BlockType, CodeSection, Instruction as I, MemArg, ValType};
 
-use super::rewrite::Body;
+use super::body::{Added, Body};
 
 /// Memory is copied and filled in pieces of this many bytes, with a look at the fuel before each.
 const MAX_PIECE: i32 = 4 << 20;
 /// What is no longer than this is done by loads and stores, and costs nothing more than the call.
 const MAX_SMALL: i32 = 32;
-
-/// The indices of what the meter adds to a module.
-#[derive(Clone, Copy)]
-pub(super) struct Added {
-    pub fuel: u32,
-    pub refuel: u32,
-    pub slow: u32,
-    pub copy: u32,
-    pub fill: u32,
-}
 
 /// Writes the functions, in the order of their indices.
 pub(super) fn write(added: Added, code: &mut CodeSection) {

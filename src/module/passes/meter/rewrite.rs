@@ -5,13 +5,14 @@ use std::convert::Infallible;
 use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{
     BlockType, BranchHint, BranchHints, CodeSection, ConstExpr, ElementSection, EntityType,
-    ExportKind, ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection,
+    ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
     Instruction as I, MemorySection, Module, TableSection, TagSection, TypeSection, ValType,
 };
 use wasmparser::{FunctionBody, Operator, Parser, Payload};
 
 use super::analyse::{self, Analysed};
-use super::helpers::{self, Added};
+use super::body::{Added, Body};
+use super::helpers;
 use super::{FUEL, PassError, REFUEL, unsupported};
 
 /// What an entry or one turn of a loop may cost. An iteration that goes through a thousand
@@ -173,48 +174,6 @@ impl Reencode for Renumber {
 
     fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
         Ok(index.wrapping_add(u32::from(index >= self.imports)))
-    }
-}
-
-/// A body as it is written.
-pub(super) struct Body {
-    pub function: Function,
-    pub added: Added,
-    /// Where branches stand that are hardly ever taken.
-    unlikely: Vec<u32>,
-}
-
-impl Body {
-    pub(super) fn new(added: Added, locals: Vec<(u32, ValType)>) -> Self {
-        Self {
-            function: Function::new(locals),
-            added,
-            unlikely: Vec::new(),
-        }
-    }
-
-    pub(super) fn one(&mut self, instruction: &I<'_>) {
-        self.function.instruction(instruction);
-    }
-
-    pub(super) fn all(&mut self, instructions: &[I<'_>]) {
-        for instruction in instructions {
-            self.one(instruction);
-        }
-    }
-
-    fn unlikely(&mut self, branch: &I<'_>) {
-        self.unlikely.push(self.function.byte_len() as u32);
-        self.one(branch);
-    }
-
-    /// Takes `cost` and asks the host for more when there is no fuel left.
-    pub(super) fn look(&mut self, cost: i64) {
-        let Added { fuel, slow, .. } = self.added;
-        self.all(&[I::GlobalGet(fuel), I::I64Const(cost), I::I64Sub, I::GlobalSet(fuel)]);
-        self.all(&[I::GlobalGet(fuel), I::I64Const(0), I::I64LtS]);
-        self.unlikely(&I::If(BlockType::Empty));
-        self.all(&[I::Call(slow), I::End]);
     }
 }
 

@@ -1,0 +1,55 @@
+//! A function's body as it is written, and the look at the fuel.
+
+use wasm_encoder::{BlockType, Function, Instruction as I, ValType};
+
+/// The indices of what the meter adds to a module.
+#[derive(Clone, Copy)]
+pub(super) struct Added {
+    pub fuel: u32,
+    pub refuel: u32,
+    pub slow: u32,
+    pub copy: u32,
+    pub fill: u32,
+}
+
+/// A body as it is written.
+pub(super) struct Body {
+    pub function: Function,
+    pub added: Added,
+    /// Where branches stand that are hardly ever taken.
+    pub unlikely: Vec<u32>,
+}
+
+impl Body {
+    pub(super) fn new(added: Added, locals: Vec<(u32, ValType)>) -> Self {
+        Self {
+            function: Function::new(locals),
+            added,
+            unlikely: Vec::new(),
+        }
+    }
+
+    pub(super) fn one(&mut self, instruction: &I<'_>) {
+        self.function.instruction(instruction);
+    }
+
+    pub(super) fn all(&mut self, instructions: &[I<'_>]) {
+        for instruction in instructions {
+            self.one(instruction);
+        }
+    }
+
+    pub(super) fn unlikely(&mut self, branch: &I<'_>) {
+        self.unlikely.push(self.function.byte_len() as u32);
+        self.one(branch);
+    }
+
+    /// Takes `cost` and asks the host for more when there is no fuel left.
+    pub(super) fn look(&mut self, cost: i64) {
+        let Added { fuel, slow, .. } = self.added;
+        self.all(&[I::GlobalGet(fuel), I::I64Const(cost), I::I64Sub, I::GlobalSet(fuel)]);
+        self.all(&[I::GlobalGet(fuel), I::I64Const(0), I::I64LtS]);
+        self.unlikely(&I::If(BlockType::Empty));
+        self.all(&[I::Call(slow), I::End]);
+    }
+}

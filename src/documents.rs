@@ -82,6 +82,7 @@ fn what_is_asked_and_what_comes_back() {
         format!("| frames in one run | {frames} |"),
         format!("| plots named in one run | {} |", count(MAX_PLOTS)),
         format!("| {MAX_DATAFRAMES}, and {} of text together |", bytes(MAX_DATAFRAME_BYTES)),
+        format!("| what an interpreter printed when it gave up | {} |", bytes(MAX_FATAL_REPORT)),
         format!("| notes of the harvest | {MAX_WARNINGS} |"),
         format!("in `error`, {} |", count(MAX_ERROR)),
         format!("| a figure given inline | {inline}, all of a run {together} |"),

@@ -153,7 +153,7 @@ fn numbers_of_the_runner() {
 fn numbers_of_their_own_modules() {
     let slice = number("src/instance/drive.rs", "SLICE") / 1_000_000;
     says("docs/limits.md", &format!("burns up to {slice} million units"));
-    says("docs/metering.md", &format!("gives the next {slice} million"));
+    says("docs/metering.md", &format!("gives way every {slice} million units"));
     says("docs/architecture.md", &format!("gives way every {slice} million units"));
     says("docs/security.md", &format!("comes to the host every {slice} million units"));
     let resident = number("src/memory/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;

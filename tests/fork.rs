@@ -26,7 +26,7 @@ import sys, json
 print(getattr(sys, 'left_here', None), getattr(json, 'left_here', None))";
 
 /// How long a child may take: it is killed then, and waits for something that never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A forked process that says one thing.
 struct Child {
@@ -115,6 +115,10 @@ fn session_prints(session: &Session, code: &str) -> String {
     outcome.stdout
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "calls read better without a borrow"
+)]
 fn is_forked<T>(result: Result<T, Error>) -> bool {
     matches!(&result, Err(error @ Error::Forked) if error.hint().unwrap().contains("after the fork"))
 }

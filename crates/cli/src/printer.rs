@@ -145,14 +145,12 @@ impl Printer {
     /// Passes on what the code printed.
     pub(super) fn guest(&self, stream: Stream, bytes: &[u8]) -> Result<(), OutputError> {
         self.note_end(stream, bytes);
-        match stream {
-            Stream::Stdout => Ok(self.out.show(io::stdout().lock(), bytes)?),
-            _ => {
-                // A run goes on without a reader of its warnings, as other commands do.
-                let _ = self.err.show(io::stderr().lock(), bytes);
-                Ok(())
-            }
+        if stream == Stream::Stdout {
+            return Ok(self.out.show(io::stdout().lock(), bytes)?);
         }
+        // A run goes on without a reader of its warnings, as other commands do.
+        let _ = self.err.show(io::stderr().lock(), bytes);
+        Ok(())
     }
 
     /// Ends the line that the code left without an end, where a prompt would write over it.

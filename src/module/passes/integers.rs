@@ -19,6 +19,7 @@ mod addresses;
 mod asking;
 mod indices;
 mod names;
+mod offsets;
 mod parsed;
 mod results;
 mod windows;

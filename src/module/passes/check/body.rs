@@ -120,34 +120,34 @@ impl Shapes {
         let fuel = self.named.fuel;
         match operators {
             [
-                O::LocalGet { local_index: a },
+                O::LocalGet { local_index: local },
                 O::I64Const { value: 0 },
                 O::I64LtS,
                 O::If {
                     blockty: wasmparser::BlockType::Empty,
                 },
-                O::LocalGet { local_index: b },
+                O::LocalGet { local_index: given },
                 O::GlobalSet { global_index: put },
                 O::Call { function_index },
                 O::GlobalGet { global_index: got },
-                O::LocalSet { local_index: c },
+                O::LocalSet { local_index: taken },
                 O::End,
                 O::Loop { .. },
-                O::LocalGet { local_index: d },
+                O::LocalGet { local_index: seen },
                 O::I64Const { value: 0 },
                 O::I64LtS,
                 O::BrIf { relative_depth: 1 },
-                O::LocalGet { local_index: e },
+                O::LocalGet { local_index: from },
                 O::I64Const { value: cost },
                 O::I64Sub,
-                O::LocalSet { local_index: f },
+                O::LocalSet { local_index: to },
                 ..,
-            ] if [*b, *c, *d, *e, *f] == [*a; 5]
+            ] if [*given, *taken, *seen, *from, *to] == [*local; 5]
                 && [*put, *got] == [fuel; 2]
                 && *cost > 0
                 && *function_index == self.slow =>
             {
-                Some((*a, 10))
+                Some((*local, 10))
             }
             _ => None,
         }
@@ -206,7 +206,7 @@ struct Walk<'a> {
 
 type Verdict = Result<(), &'static str>;
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     fn all(&mut self) -> Verdict {
         if let Some(length) = self.shapes.loud(self.operators) {
             self.allow(0, length);
@@ -241,6 +241,10 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    #[expect(
+        clippy::collapsible_match,
+        reason = "an operator that needs nothing is not another's"
+    )]
     fn operator(&mut self, at: usize) -> Verdict {
         let operators = self.operators;
         match &operators[at] {

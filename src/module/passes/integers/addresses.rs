@@ -5,32 +5,12 @@
 //! with the code that uses it.
 
 use super::IntegersError;
+use super::offsets::{BUILTIN_DESCRIPTORS, COMPACT_ASCII, OBJECT_TYPE};
 use super::parsed::Parsed;
 use super::windows::Step::{Add, And, BrIf, Const, Eq, Get, Load, Ne, Shl, Tee};
 use super::windows::{Step, find};
 
-/// `_builtin_descrs`: numpy's descriptors, by number.
-pub(super) const BUILTIN_DESCRIPTORS: u32 = 26_425_600;
-
-/// Offset of an object's type, as `_Py_DebugOffsets` says.
-pub(super) const OBJECT_TYPE: u64 = 4;
-
-/// Of the state of a text: that it is compact, and ASCII.
-pub(super) const COMPACT_ASCII: i32 = 0x60;
-
-/// Offset of the number in a descriptor.
-pub(super) const DESCRIPTOR_NUMBER: u64 = 16;
-
-/// Offset of the scalar type in a descriptor.
-pub(super) const DESCRIPTOR_SCALAR: u64 = 8;
-
-/// Offsets in an array.
-pub(super) const ARRAY_DATA: u64 = 8;
-pub(super) const ARRAY_DIMENSIONS: u64 = 12;
-pub(super) const ARRAY_SHAPE: u64 = 16;
-pub(super) const ARRAY_DESCRIPTOR: u64 = 28;
-
-/// What the added functions read.
+/// Addresses that the added functions read from.
 pub(super) struct Addresses {
     /// Of the pointer to the current thread's state.
     pub thread_state: u64,

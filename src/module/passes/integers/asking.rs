@@ -17,7 +17,8 @@
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
-use super::addresses::{Addresses, COMPACT_ASCII, Layout, OBJECT_TYPE};
+use super::addresses::{Addresses, Layout};
+use super::offsets::{COMPACT_ASCII, OBJECT_TYPE};
 use super::windows::{aligned, at};
 use super::{LONG, LONG_LONG};
 

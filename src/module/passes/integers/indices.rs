@@ -6,9 +6,9 @@
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
-use super::addresses::{
-    ARRAY_DATA, ARRAY_DESCRIPTOR, ARRAY_DIMENSIONS, ARRAY_SHAPE, Addresses, DESCRIPTOR_NUMBER,
-    OBJECT_TYPE,
+use super::addresses::Addresses;
+use super::offsets::{
+    ARRAY_DATA, ARRAY_DESCRIPTOR, ARRAY_DIMENSIONS, ARRAY_SHAPE, DESCRIPTOR_NUMBER, OBJECT_TYPE,
 };
 use super::parsed::{Changes, Parsed};
 use super::windows::{aligned, at};

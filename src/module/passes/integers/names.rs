@@ -5,7 +5,7 @@
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
-use super::addresses::DESCRIPTOR_NUMBER;
+use super::offsets::DESCRIPTOR_NUMBER;
 use super::parsed::{Changes, Parsed};
 use super::windows::{aligned, at};
 use super::{Functions, IntegersError, LONG, UNSIGNED};

@@ -5,9 +5,9 @@
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
-use super::addresses::{
-    ARRAY_DESCRIPTOR, Addresses, BUILTIN_DESCRIPTORS, DESCRIPTOR_NUMBER, DESCRIPTOR_SCALAR,
-    OBJECT_TYPE,
+use super::addresses::Addresses;
+use super::offsets::{
+    ARRAY_DESCRIPTOR, BUILTIN_DESCRIPTORS, DESCRIPTOR_NUMBER, DESCRIPTOR_SCALAR, OBJECT_TYPE,
 };
 use super::parsed::{Changes, Parsed};
 use super::windows::at;

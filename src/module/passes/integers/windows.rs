@@ -6,7 +6,7 @@ use std::ops::Range;
 use wasm_encoder::{InstructionSink, MemArg, MemArgTarget};
 use wasmparser::Operator;
 
-use super::addresses::{BUILTIN_DESCRIPTORS, OBJECT_TYPE};
+use super::offsets::{BUILTIN_DESCRIPTORS, OBJECT_TYPE};
 use super::parsed::{Changes, Parsed};
 use super::{Functions, IntegersError, LONG, LONG_LONG, UNSIGNED};
 
@@ -398,13 +398,13 @@ mod tests {
             })
             .unwrap();
         assert_eq!(inner, 3);
-        let changed = changes.finish().unwrap();
-        wasmparser::validate(&changed).unwrap();
-        let again = Parsed::new(&changed).unwrap();
+        let finished = changes.finish().unwrap();
+        wasmparser::validate(&finished).unwrap();
+        let again = Parsed::new(&finished).unwrap();
         // The wrapper has the name, and calls what it wraps and what was added.
         assert!(find(&again, "seven", WINDOW, "it").is_err());
         let body = again.body("seven").unwrap().range();
         assert_eq!(again.bytes(body), Some(&[0, 0x10, 3, 0x10, 2, 0x6a, 0x0b][..]));
-        assert!(changed.windows(4).any(|bytes| bytes == [0x41, 5, 0x10, 1]));
+        assert!(finished.windows(4).any(|bytes| bytes == [0x41, 5, 0x10, 1]));
     }
 }

@@ -195,9 +195,8 @@ impl Function {
                     self.is_loud(&around);
                 }
                 Operator::End => {
-                    if frames.pop() == Some(true) {
-                        around.pop();
-                    }
+                    let is_loop = frames.pop() == Some(true);
+                    is_loop.then(|| around.pop());
                 }
                 Operator::Call { function_index } => {
                     self.callees.push(function_index);

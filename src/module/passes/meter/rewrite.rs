@@ -334,5 +334,5 @@ const fn cost(counted: u64) -> i64 {
     } else {
         counted
     };
-    if most == 0 { 1 } else { most as i64 }
+    if most == 0 { 1 } else { most.cast_signed() }
 }

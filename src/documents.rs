@@ -155,7 +155,7 @@ fn numbers_of_their_own_modules() {
     says("docs/limits.md", &format!("burns up to {slice} million units"));
     says("docs/metering.md", &format!("gives way every {slice} million units"));
     says("docs/architecture.md", &format!("gives way every {slice} million units"));
-    says("docs/security.md", &format!("comes to the host every {slice} million units"));
+    says("docs/security.md", &format!("gives way every {slice} million units"));
     let resident = number("src/memory/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
     says("docs/security.md", &format!("amount to more than {resident} MiB"));
     says("docs/architecture.md", &format!("there is more than {resident} MiB of them"));

@@ -3,24 +3,30 @@
 import sys
 from importlib.machinery import ModuleSpec
 
+# By the name of a module, the actions that wait for it, in the order in which they were asked for.
 _waiting = {}
-_done = set()
+_asked = set()
 
 
 def when_imported(name, action):
     """Call `action(module)` once `name` has been executed; now, if it was before.
 
-    One action for a name, and one call of it: to ask again changes nothing.
+    To ask again for the same action changes nothing.
     """
-    if name in _done:
+    if (name, action) in _asked:
         return
+    _asked.add((name, action))
     module = sys.modules.get(name)
     if module is None:
-        _waiting[name] = action
+        _waiting.setdefault(name, []).append(action)
         return
-    _waiting.pop(name, None)
-    _done.add(name)
+    _act(name, module)
     action(module)
+
+
+def _act(name, module):
+    for action in _waiting.pop(name, ()):
+        action(module)
 
 
 class _Loader:
@@ -41,10 +47,7 @@ class _Loader:
             spec.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        action = _waiting.pop(module.__name__, None)
-        if action is not None:
-            _done.add(module.__name__)
-            action(module)
+        _act(module.__name__, module)
 
 
 class _Finder:

@@ -14,9 +14,13 @@ def install():
     hooks.when_imported("matplotlib.pyplot", _patch_pyplot)
     hooks.when_imported("PIL.Image", _patch_image)
     hooks.when_imported("PIL.ImageFile", pictures.patch)
-    hooks.when_imported("pandas", lambda module: originals.learn())
+    hooks.when_imported("pandas", _learn_pandas)
     hooks.when_imported("plotly.basedatatypes", _patch_plotly_figure)
     hooks.when_imported("plotly.io._renderers", _patch_plotly_renderers)
+
+
+def _learn_pandas(module):
+    originals.learn()
 
 
 def _patch_registry(module):

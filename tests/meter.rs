@@ -1,6 +1,6 @@
 //! The meter and its checker, on modules written by hand and on modules made at random.
 
-#[path = "meter/random.rs"]
+#[path = "../fuzz/random_modules.rs"]
 mod random;
 
 use std::sync::Arc;
@@ -320,7 +320,7 @@ fn costs_are_what_the_documentation_says() {
         for slice in [7, 1_000, 1 << 40] {
             let mut running = start(&engine, &module, slice, u64::MAX).unwrap();
             running.call(name, &[Val::I32(argument)]).unwrap();
-            let given = running.refills.load(Ordering::Relaxed) as i64 * slice;
+            let given = running.refills.load(Ordering::Relaxed).cast_signed() * slice;
             assert_eq!(given - running.fuel(), expected, "{name}({argument}), slices of {slice}");
         }
     }
@@ -406,7 +406,7 @@ fn trace(engine: &Engine, module: &[u8], names: &[String]) -> (Vec<String>, u64)
         match export {
             Extern::Func(function) => {
                 let count = function.ty(&running.store).params().len();
-                let arguments: Vec<Val> = (0..count).map(|n| Val::I32(n as i32 + 1)).collect();
+                let arguments: Vec<Val> = (1..).map(Val::I32).take(count).collect();
                 let ended = running.call(name, &arguments);
                 seen.push(format!("{name}: {ended:?}"));
             }

@@ -2,7 +2,7 @@
 //! bytes themselves, they are refused or taken, and nothing breaks.
 #![no_main]
 
-#[path = "../../tests/meter/random.rs"]
+#[path = "../random_modules.rs"]
 mod random;
 
 use belljar::fuzzing::{check_metered, meter_module};

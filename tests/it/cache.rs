@@ -172,7 +172,9 @@ fn code_that_was_changed_is_compiled_again_and_only_once() {
     let code = files(&cache.path().join("code"), ".cwasm");
     // Another version of belljar may have left some of its own.
     assert!(!code.is_empty());
-    code.iter().for_each(|path| flip(path));
+    for path in &code {
+        flip(path);
+    }
     let findings = doctor::examine(Some(cache.path().into()));
     let bad: Vec<_> = findings.iter().filter(|f| f.state == State::Bad).collect();
     assert_eq!(bad.len(), 1, "{findings:#?}");

@@ -53,7 +53,7 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
             left: 60,
         };
         body.step();
-        for _ in 0..1 + body.choices.below(6) {
+        for _ in 0..=body.choices.below(6) {
             body.statement();
         }
         body.value(2);
@@ -85,7 +85,7 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
         let value = if index == STEPS {
             MAX_STEPS
         } else {
-            index as i32
+            index.cast_signed()
         };
         let ty = GlobalType {
             val_type: ValType::I32,
@@ -132,7 +132,7 @@ impl Body<'_, '_> {
         if looping {
             self.step();
         }
-        for _ in 0..1 + self.choices.below(4) {
+        for _ in 0..=self.choices.below(4) {
             self.statement();
         }
         if looping && self.choices.below(3) > 0 {
@@ -229,7 +229,7 @@ impl Body<'_, '_> {
         let most = if levels == 0 { 3 } else { 11 };
         match self.choices.below(most) {
             0 => {
-                let value = self.choices.below(256) as i32 * 7 - 300;
+                let value = self.choices.below(256).cast_signed() * 7 - 300;
                 self.out.instruction(&I::I32Const(value));
             }
             1 => {
@@ -254,7 +254,7 @@ impl Body<'_, '_> {
                 self.value(levels - 1);
                 self.value(levels - 1);
                 // One more than there are: the last is a trap.
-                let slot = self.choices.below(self.functions + 1) as i32;
+                let slot = self.choices.below(self.functions + 1).cast_signed();
                 self.all(&[
                     I::I32Const(slot),
                     I::CallIndirect {

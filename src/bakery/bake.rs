@@ -184,14 +184,12 @@ impl<'a> Oven<'a> {
         let line = transcript.status.as_ref().and_then(|status| status.line);
         let output = match transcript.status {
             Some(status) if status.status == StatusKind::Ok && transcript.ended => {
-                if matches!(observed.driven.ended, Ended::Returned(_))
-                    && transcript.warnings.is_empty()
-                {
-                    return Ok(None);
-                }
                 let mut warnings = transcript.warnings;
                 if !matches!(observed.driven.ended, Ended::Returned(_)) {
                     warnings.push(format!("{:?}", observed.driven.ended));
+                }
+                if warnings.is_empty() {
+                    return Ok(None);
                 }
                 warnings.join("\n")
             }

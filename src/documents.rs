@@ -68,6 +68,10 @@ fn what_is_asked_and_what_comes_back() {
     let usual = Capture::default();
     let (frame, frames) = (bytes(MAX_FRAME), count(MAX_FRAMES));
     let (inline, together) = (bytes(MAX_INLINE), bytes(MAX_INLINE_TOGETHER));
+    let listed = format!("{}, and {} of them", count(MAX_EVENTS as u64), bytes(MAX_EVENT_BYTES));
+    let (events, room) = (count(MAX_WAITING_EVENTS as u64), bytes(MAX_WAITING_EVENT_BYTES));
+    let waiting = format!("{events}, and {room} of them");
+    let patience = MAX_EVENT_WAIT.as_secs();
     limits(&[
         format!("| code | {} |", bytes(MAX_CODE)),
         format!("(`capture.figure_dpi`) | {} to {} |", FIGURE_DPI.start(), FIGURE_DPI.end()),
@@ -85,6 +89,9 @@ fn what_is_asked_and_what_comes_back() {
         format!("| what an interpreter printed when it gave up | {} |", bytes(MAX_FATAL_REPORT)),
         format!("| notes of the harvest | {MAX_WARNINGS} |"),
         format!("in `error`, {} |", count(MAX_ERROR)),
+        format!("| one frame that displays something | {} |", display_bounds()),
+        format!("| events in the outcome | {listed} |"),
+        format!("{waiting} | the guest waits, for at most {patience} s"),
         format!("| a figure given inline | {inline}, all of a run {together} |"),
     ]);
     says("docs/security.md", &format!("at most {frame} each and {frames} in a run"));
@@ -92,8 +99,21 @@ fn what_is_asked_and_what_comes_back() {
         "docs/security.md",
         &format!("at most {} of frames about DataFrames", bytes(MAX_DATAFRAME_BYTES)),
     );
+    says("docs/events.md", &format!("| events in the outcome | {listed} |"));
+    says("docs/events.md", &format!("| {waiting} | the guest waits, for at most {patience} s |"));
+    says("docs/events.md", &format!("When {events} events wait to be read, or {room} of them"));
+    says(
+        "docs/events.md",
+        &format!("| one frame that displays something | {} |", display_bounds()),
+    );
+    says("src/api/watch/channel.rs", &format!("When {events} events or {room} of them"));
     says("docs/outcome.md", &format!("carries its bytes, up to {inline} (and {together} of all"));
     says("docs/outcome.md", &format!("at most {} characters on one line", count(MAX_ERROR)));
+}
+
+fn display_bounds() -> String {
+    let (values, forms) = (count(MAX_DISPLAY_VALUES as u64), MAX_DISPLAY_FORMS);
+    format!("{}, {values} values, {forms} forms", bytes(MAX_DISPLAY_BYTES))
 }
 
 #[test]

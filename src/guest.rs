@@ -4,17 +4,21 @@
 //! parsed, and kept as the guest's claim; what the host can see for itself it never takes from a
 //! frame. `docs/security.md` says what a forged frame can and cannot do.
 
+mod display;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{DataFrameEntry, Table, Violation};
 use crate::api::policy::Plan;
 use crate::api::request::{Echo, FigureFormat, Rules};
 use crate::hex;
-use crate::instance::{Answer, Control, Host, WORKSPACE_PATH};
+use crate::instance::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::limits::{
-    MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_PLOTS, MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
+    MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_DISPLAY_BYTES, MAX_DISPLAY_VALUES, MAX_PLOTS,
+    MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
 };
 
 /// The protocol's version; the runner refuses another.
@@ -48,6 +52,9 @@ pub(crate) struct RunOrder {
     packages: Vec<String>,
     session: bool,
     check: bool,
+    /// Somebody takes what is displayed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    displays: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -116,6 +123,7 @@ impl RunOrder {
             packages: Vec::new(),
             session,
             check: false,
+            displays: request.takes_events(),
         }
     }
 
@@ -209,6 +217,8 @@ pub(crate) struct Transcript {
     pub stopped_in_harvest: bool,
     /// The line that an interrupt met, from the interrupt itself.
     pub interrupted_line: Option<u64>,
+    /// What the latest frame displays, on its way to who takes it.
+    displayed: Option<EventKind>,
     /// A frame came that the runner never sends: somebody else speaks through the door.
     pub forged: bool,
     dataframe_bytes: usize,
@@ -219,6 +229,7 @@ pub(crate) struct Transcript {
 pub(crate) struct RunHost {
     shared: Arc<Mutex<Shared>>,
     control: Arc<Control>,
+    recorder: Arc<Recorder>,
 }
 
 #[derive(Default)]
@@ -229,11 +240,12 @@ struct Shared {
 }
 
 impl RunHost {
-    /// A host for the guest that `control` stops.
-    pub(crate) fn new(control: Arc<Control>) -> Self {
+    /// A host for the guest that `control` stops, and of which `recorder` hears.
+    pub(crate) fn new(control: Arc<Control>, recorder: Arc<Recorder>) -> Self {
         Self {
             shared: Arc::default(),
             control,
+            recorder,
         }
     }
 
@@ -266,11 +278,21 @@ impl Host for RunHost {
         if *opcode == b'r' {
             return Answer::Bytes(shared.order.clone());
         }
+        if *opcode == b's' {
+            self.recorder.report_error(false);
+        }
         let value_bytes = shared.value_bytes;
         match shared.transcript.note(*opcode, payload, value_bytes) {
             Noted::Kept => {
                 let interrupted = self.control.is_interrupted();
+                let displayed = shared.transcript.displayed.take();
                 match opcode {
+                    b'o' => {
+                        drop(shared);
+                        displayed.into_iter().for_each(|kind| self.recorder.note(kind));
+                        return Answer::Bytes(Vec::new());
+                    }
+                    b't' => self.recorder.report_error(true),
                     b's' => shared.transcript.in_time = !interrupted,
                     b'x' => shared.transcript.stopped_in_harvest = interrupted,
                     _ => {}
@@ -306,9 +328,12 @@ impl Transcript {
             b's' => MAX_STATUS_BYTES,
             b'v' => value_bytes.saturating_add(VALUE_FRAME),
             b'd' => MAX_DATAFRAME_BYTES.saturating_sub(self.dataframe_bytes),
+            b'o' => MAX_DISPLAY_BYTES,
             _ => MAX_LINE_BYTES,
         };
-        if payload.len() > most {
+        let is_long = payload.len() > most
+            || (opcode == b'o' && display::values(payload) > MAX_DISPLAY_VALUES);
+        if is_long {
             self.dataframes_cut |= opcode == b'd';
             self.value_cut |= opcode == b'v';
             return Noted::TooLong;
@@ -350,6 +375,9 @@ impl Transcript {
                 let InterruptFrame { line } = serde_json::from_slice(payload).ok()?;
                 self.interrupted_line = line;
             }
+            b'o' => self.displayed = Some(display::read(payload)?),
+            // What follows on standard error, up to the status, is the report of an error.
+            b't' => {}
             // What follows is the code's own again: exit handlers and destructors.
             b'x' => {}
             b'e' => self.ended = true,

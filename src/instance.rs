@@ -13,6 +13,7 @@ mod limiter;
 mod meter;
 mod output;
 mod quota;
+mod recorder;
 mod relay;
 mod roots;
 mod state;
@@ -32,6 +33,7 @@ pub(crate) use factory::{Factory, Options, Setup};
 pub(crate) use input::Input;
 pub(crate) use keep::Kept;
 pub(crate) use output::{Output, Sink};
+pub(crate) use recorder::{Audience, List, Recorder};
 pub(crate) use roots::WORKSPACE_PATH;
 
 use self::state::State;

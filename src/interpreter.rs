@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
-use crate::api::watch::{OutputWatcher, Stream};
+use crate::api::watch::Stream;
 use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
-    Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options, Output,
-    SeededBytes, Setup, Sink, SteppingClock, Turn,
+    Audience, Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options,
+    Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
 
@@ -22,6 +22,7 @@ pub(crate) struct Interpreter {
     stdin: Arc<Input>,
     stdout: Arc<Sink>,
     stderr: Arc<Sink>,
+    recorder: Arc<Recorder>,
     has_packages: bool,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct Task<'a> {
     pub stdin: Vec<u8>,
     /// The most bytes of each output stream that are kept.
     pub output: u64,
-    pub watcher: Option<Arc<dyn OutputWatcher>>,
+    pub audience: Audience,
     pub budget: Budget,
     /// When the run began; its time counts from there.
     pub started: Instant,
@@ -47,7 +48,7 @@ impl Task<'_> {
             turn: Turn::Run,
             stdin: plan.request.stdin.clone(),
             output: plan.bounds.output,
-            watcher: plan.request.watcher.as_ref().map(|watcher| Arc::clone(&watcher.0)),
+            audience: Self::audience(plan),
             budget: Budget {
                 deadline: started + plan.bounds.timeout,
                 fuel: plan.bounds.fuel,
@@ -55,6 +56,14 @@ impl Task<'_> {
                 grace_fuel: GRACE_FUEL,
             },
             started,
+        }
+    }
+
+    /// Who hears of a plan's run.
+    pub(crate) fn audience(plan: &Plan) -> Audience {
+        Audience {
+            watcher: plan.request.watcher.as_ref().map(|watcher| Arc::clone(&watcher.0)),
+            lists: plan.request.capture.events,
         }
     }
 }
@@ -72,15 +81,17 @@ impl Interpreter {
         front: impl FnOnce(RunHost) -> Box<dyn Host>,
     ) -> Result<Self, InstanceError> {
         let control = Control::new();
-        let sink = |stream| Sink::new(stream, control.clone());
+        let recorder = Arc::new(Recorder::default());
+        let sink = |stream| Sink::new(stream, control.clone(), recorder.clone());
         let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
-        let host = RunHost::new(control.clone());
+        let host = RunHost::new(control.clone(), recorder.clone());
         let stdin = Input::new();
         let setup = Setup {
             stdin: stdin.clone(),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
             control: control.clone(),
+            recorder: recorder.clone(),
             host: front(host.clone()),
         };
         Ok(Self {
@@ -90,6 +101,7 @@ impl Interpreter {
             stdin,
             stdout,
             stderr,
+            recorder,
             has_packages: options.package_dir.is_some(),
         })
     }
@@ -104,8 +116,10 @@ impl Interpreter {
         self.host.order(&order).map_err(|e| InstanceError::Order(Cause::new(e)))?;
         self.stdin.replace(task.stdin);
         let clock_before = self.instance.repeatable_clock().map(SteppingClock::elapsed);
+        self.recorder.begin(task.audience, started, self.instance.repeatable_clock());
         tracing::debug!(budget = ?task.budget, "a run begins");
-        let driven = self.drive(task.turn, &task.budget, task.output, task.watcher).await?;
+        let driven = self.drive(task.turn, &task.budget, task.output).await?;
+        self.recorder.end_text();
         tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
         let clock = self.instance.repeatable_clock().zip(clock_before);
         Ok(Observed {
@@ -119,6 +133,7 @@ impl Interpreter {
             ),
             stdout: self.stdout.take(),
             stderr: self.stderr.take(),
+            recorder: Arc::clone(&self.recorder),
             driven,
         })
     }
@@ -129,10 +144,9 @@ impl Interpreter {
         turn: Turn<'_>,
         budget: &Budget,
         output: u64,
-        watcher: Option<Arc<dyn OutputWatcher>>,
     ) -> Result<Driven, InstanceError> {
-        self.stdout.begin(output, watcher.clone());
-        self.stderr.begin(output, watcher);
+        self.stdout.begin(output);
+        self.stderr.begin(output);
         self.instance.drive(turn, budget).await
     }
 
@@ -163,6 +177,8 @@ pub(crate) struct Observed {
     pub wall: Duration,
     pub stdout: Output,
     pub stderr: Output,
+    /// What happened, to which its end is still to be added.
+    pub recorder: Arc<Recorder>,
 }
 
 /// Seeds for the guest's generators: from the system, or in a repeatable run from the seed.

@@ -61,6 +61,7 @@ mod shared;
 mod workspace;
 
 pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};
+pub use api::outcome::event::{Display, Event, EventKind};
 pub use api::outcome::{
     DataFrameEntry, ErrorDetail, ErrorKind, FileEntry, Outcome, PlotEntry, SCHEMA_VERSION,
     SessionReport, Table, Truncated, Usage, Violation,
@@ -71,7 +72,7 @@ pub use api::request::{
     Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
     Policy, Request, Rules,
 };
-pub use api::watch::{OutputWatcher, Stream, Watcher};
+pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
 pub use bakery::{BakeError, RecipeError};
 pub use blame::Blame;
 pub use cache::CacheError;

@@ -56,6 +56,13 @@ pub(crate) const MAX_DATAFRAMES: usize = 200;
 pub(crate) const MAX_DATAFRAME_BYTES: usize = 4 << 20;
 /// The most notes of what failed in the harvest.
 pub(crate) const MAX_WARNINGS: usize = 100;
+/// The most bytes of one frame that displays something.
+pub(crate) const MAX_DISPLAY_BYTES: usize = 8 << 20;
+/// The most values, keys included, that such a frame may consist of: in memory each takes far more
+/// than the two bytes that it may have as text.
+pub(crate) const MAX_DISPLAY_VALUES: usize = 1_000_000;
+/// The most forms of one value that is displayed.
+pub(crate) const MAX_DISPLAY_FORMS: usize = 32;
 /// How deep a result may be.
 pub(crate) const MAX_VALUE_DEPTH: u32 = 32;
 /// The most items of one container of a result.
@@ -71,6 +78,17 @@ pub(crate) const MAX_FATAL_REPORT: usize = 64 << 10;
 pub(crate) const MAX_INLINE: u64 = 16 << 20;
 /// The most bytes of all of a run's figures that are given inline.
 pub(crate) const MAX_INLINE_TOGETHER: u64 = 64 << 20;
+
+/// The most events of one run that are listed in its outcome.
+pub(crate) const MAX_EVENTS: usize = 10_000;
+/// The most bytes that these take.
+pub(crate) const MAX_EVENT_BYTES: usize = 32 << 20;
+/// The most events that wait for a slow reader.
+pub(crate) const MAX_WAITING_EVENTS: usize = 1_024;
+/// The most bytes that these take.
+pub(crate) const MAX_WAITING_EVENT_BYTES: usize = 8 << 20;
+/// How long a guest waits for a reader that reads nothing.
+pub(crate) const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 // What is kept.
 

@@ -163,10 +163,14 @@ pub(crate) async fn finish(
         })
         .await??;
     }
+    let warnings = &observed.transcript.warnings;
+    report::tell(&observed.recorder, warnings, &artifacts, failure.as_ref()).await;
+    let events = observed.recorder.end();
     let execution = Execution {
         observed,
         failure,
         artifacts,
+        events,
     };
     Ok((workspace, execution))
 }

@@ -12,8 +12,9 @@ const RANKS: &[&[&str]] = &[
     // What anything may say and every error must answer.
     &["hint", "blame", "cause", "hex", "limits", "progress"],
     // What is asked and answered.
-    &["api::setters", "api::watch"],
-    &["api::outcome", "api::request", "api::refusal"],
+    &["api::setters", "api::outcome"],
+    &["api::watch"],
+    &["api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],
     &["parallel", "workspace"],

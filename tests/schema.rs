@@ -47,7 +47,7 @@ fn closed_outcome() -> Validator {
     schema["additionalProperties"] = false.into();
     for (_, definition) in schema["$defs"].as_object_mut().unwrap() {
         if definition["type"] == "object" {
-            definition["additionalProperties"] = false.into();
+            definition["unevaluatedProperties"] = false.into();
         }
     }
     validator(&schema)
@@ -126,7 +126,8 @@ fn keys_are_there_in_the_order_of_the_contract() {
         "usage",
     ];
     assert_eq!(schema["required"], json!(order));
-    // A session adds these at the end; other outcomes have none of them.
+    // Where the request asks for them; and a session adds the others at the end.
+    let asked_for = ["events"];
     let of_session = [
         "interpreter_id",
         "execution",
@@ -134,14 +135,18 @@ fn keys_are_there_in_the_order_of_the_contract() {
         "restart_reason",
         "interpreter_crashed",
     ];
-    let all = order.into_iter().chain(of_session);
+    let all = order.into_iter().chain(asked_for).chain(of_session);
     assert!(schema["properties"].as_object().unwrap().keys().eq(all));
 }
 
 /// A request for each way a run ends, with what makes the outcome's optional keys appear.
 fn requests() -> Vec<(Request, Option<ErrorKind>)> {
-    let everything =
-        Capture::default().inline_images(true).table_rows(2).file_hashes(true).media_types(true);
+    let everything = Capture::default()
+        .inline_images(true)
+        .table_rows(2)
+        .file_hashes(true)
+        .media_types(true)
+        .events(true);
     let figures = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])";
     let limits = |limits: Limits| limits.timeout(Duration::from_secs(30));
     let few = Limits::default().output(10);
@@ -223,7 +228,9 @@ fn outcomes_fit() {
     let of_the_schema: BTreeSet<String> =
         of_the_schema.as_array().unwrap().iter().map(|k| name(&k["const"])).collect();
     assert_eq!(kinds, of_the_schema, "a kind of failure was not tried");
-    for key in ["symlink", "sha256", "media_type", "base64_uri", "table", "exit_status", "hint"] {
+    let keys =
+        ["symlink", "sha256", "media_type", "base64_uri", "table", "exit_status", "hint", "events"];
+    for key in keys {
         assert!(optional.contains(key), "no outcome has {key}");
     }
 }

@@ -7,6 +7,7 @@ import sys
 import weakref
 
 from _belljar import (
+    displays,
     guard,
     hints,
     interrupt,
@@ -17,6 +18,7 @@ from _belljar import (
     streams,
     tracebacks,
 )
+from _belljar.door import send
 from _belljar.inspecting import is_kind, mro_of, text_of
 
 _exit_code_of = SystemExit.code.__get__
@@ -142,13 +144,20 @@ def _report(error, kind, cwd):
     if kind != "interrupted" and getattr(sys, "excepthook", None) is not _usual_hook:
         _STATE.unhandled = (error, report)
     else:
-        streams.write_error(report.stderr())
+        _write_report(report.stderr())
     status["type"] = report.type
     status["message"] = report.message
     status["line"] = report.line
     status["traceback"] = report.traceback()
     status["hint"] = guard.quietly(hints.hint, error, cwd)
     return status
+
+
+def _write_report(text):
+    """Write what is said of the error that ended the code; as an event it comes with the status."""
+    if displays.STATE.on:
+        _try(send, b"t", {})
+    streams.write_error(text)
 
 
 def hand_over():
@@ -193,7 +202,7 @@ def _exited(error):
     else:
         found = guard.quietly(text_of, code, tracebacks.TRACEBACK_LIMIT, str)
         message = found[0] if found is not None else "<exit message str() failed>"
-        streams.write_error(message + "\n")
+        _write_report(message + "\n")
         message = message[: tracebacks.MESSAGE_LIMIT]
         status["exit_code"] = 1
     if status["exit_code"] != 0:

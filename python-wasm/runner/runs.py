@@ -5,6 +5,7 @@ import types
 
 from _belljar import (
     checks,
+    displays,
     ending,
     entropy,
     figures,
@@ -54,6 +55,7 @@ def _run(request):
     if session:
         streams.refresh()
         ending.regain_control()
+    displays.begin(request.get("displays", False))
     figures.begin(request["figures"], request["cwd"], session)
     name = request["result_var"] or "result"
     program, status = _compile(request)

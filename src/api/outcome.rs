@@ -1,8 +1,12 @@
 //! The outcome: what one run returns, as one JSON document.
 
+pub(crate) mod event;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+
+use self::event::Event;
 
 /// The version of the outcome's and the request's shape; raised when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -32,10 +36,13 @@ pub struct Outcome {
     pub error_detail: Option<ErrorDetail>,
     /// The code that ran.
     pub code: String,
-    /// Which of `stdout`, `stderr`, `dataframes` and `result` were cut.
+    /// Which of `stdout`, `stderr`, `dataframes`, `result` and `events` were cut.
     pub truncated: Vec<Truncated>,
     /// What the run used.
     pub usage: Usage,
+    /// What happened, in order; only where the request asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<Event>>,
     /// What a session adds; nothing for a run of its own.
     #[serde(flatten)]
     pub session: Option<SessionReport>,
@@ -221,6 +228,8 @@ pub enum Truncated {
     Dataframes,
     /// The result was cut.
     Result,
+    /// More happened than is kept of it.
+    Events,
 }
 
 /// What a run used.

@@ -52,7 +52,7 @@ pub struct Request {
     pub deterministic: Option<Deterministic>,
     /// What is brought back.
     pub capture: Capture,
-    /// Who sees the output as it is written.
+    /// Who sees what happens as it does.
     pub watcher: Option<Watcher>,
 }
 
@@ -278,6 +278,9 @@ pub struct Capture {
     pub media_types: bool,
     /// The most bytes of the result as JSON.
     pub result_bytes: u32,
+    /// Whether what happens is listed in order. Then what the code displays is in that list, and
+    /// not printed.
+    pub events: bool,
 }
 
 impl Default for Capture {
@@ -294,6 +297,7 @@ impl Default for Capture {
             file_hashes: false,
             media_types: false,
             result_bytes: 1 << 20,
+            events: false,
         }
     }
 }
@@ -321,6 +325,8 @@ setters!(Capture {
     media_types: bool;
     /// Bounds the bytes of the result as JSON.
     result_bytes: u32;
+    /// Sets whether what happens is listed in order.
+    events: bool;
 });
 
 /// The format of captured figures.
@@ -336,6 +342,11 @@ pub enum FigureFormat {
 }
 
 impl Request {
+    /// Whether somebody takes events; if not, what the code displays is printed.
+    pub(crate) fn takes_events(&self) -> bool {
+        self.capture.events || self.watcher.as_ref().is_some_and(|w| w.0.wants_events())
+    }
+
     /// A request to run `code` with every default.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
@@ -418,7 +429,8 @@ impl Request {
         self
     }
 
-    /// Shows the output to `watcher` as it is written.
+    /// Shows what happens to `watcher` as it does: output, and events where it wants them. To read
+    /// events elsewhere, [`event_channel`](crate::event_channel) makes one.
     ///
     /// ```
     /// use belljar::{OutputWatcher, Request, Stream};

@@ -14,7 +14,7 @@ use crate::api::request::{Capture, Deterministic, Limits, Request};
 use crate::cache::{Cache, create_private_dir};
 use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::image::{Image, InterruptAddresses, Manifest, Reserved};
-use crate::instance::{Answer, Budget, Ended, Factory, Host, Options, RUN, Turn};
+use crate::instance::{Answer, Audience, Budget, Ended, Factory, Host, Options, RUN, Turn};
 use crate::interpreter::{Interpreter, Observed, Task};
 use crate::module::PINS;
 use crate::progress::{Progress, Stage, Step};
@@ -144,7 +144,7 @@ impl<'a> Oven<'a> {
     /// Runs a turn that must leave nothing on standard error.
     async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
         let turn = Turn::Source(source);
-        let driven = self.interpreter.drive(turn, &budget(None), OUTPUT, None).await?;
+        let driven = self.interpreter.drive(turn, &budget(None), OUTPUT).await?;
         let output = self.interpreter.take_stderr();
         match driven.ended {
             Ended::Returned(0) if output.text.is_empty() => Ok(()),
@@ -221,7 +221,7 @@ impl<'a> Oven<'a> {
             turn: Turn::Source(RUN),
             stdin: Vec::new(),
             output: OUTPUT,
-            watcher: None,
+            audience: Audience::default(),
             budget: budget(fuel),
             started: Instant::now(),
         };

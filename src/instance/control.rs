@@ -111,6 +111,22 @@ impl Control {
         self.waiting.store(false, Ordering::Release);
     }
 
+    /// Waits for something else than the guest asked for, or until it is interrupted, which a guest
+    /// that is about to sleep has yet to see.
+    pub(super) async fn wait(&self, something: impl Future<Output = ()>) {
+        let interrupted = self.sleeper.notified();
+        if self.woken.load(Ordering::Acquire) {
+            return;
+        }
+        self.waiting.store(true, Ordering::Release);
+        tokio::select! {
+            biased;
+            () = something => {}
+            () = interrupted => {}
+        }
+        self.waiting.store(false, Ordering::Release);
+    }
+
     /// Notes that the guest runs from now on.
     pub(super) fn let_run(&self) {
         self.let_run.store(self.since_made(), Ordering::Relaxed);

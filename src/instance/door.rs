@@ -38,7 +38,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 };
                 let control = caller.data().control.clone();
                 control.breathe().await;
-                match answer(&mut caller, memory, at, length) {
+                let answer = answer(&mut caller, memory, at, length);
+                if let Some(watched) = caller.data().watched() {
+                    watched.await;
+                }
+                match answer {
                     Answer::Bytes(bytes) => {
                         deliver(&mut caller, memory, &bytes, out_at, out_length).await
                     }

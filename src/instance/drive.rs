@@ -16,8 +16,10 @@ use wasmtime_wasi::I32Exit;
 
 use super::control::{Control, StopReason};
 use super::interrupt::Handle;
+use super::recorder::Recorder;
 use super::relay::Relay;
 use super::{Instance, InstanceError};
+use crate::api::outcome::event::EventKind;
 
 /// Fuel between two looks at the clock: about 2 ms of interpreter.
 pub(super) const SLICE: u64 = 20_000_000;
@@ -81,7 +83,9 @@ impl Instance {
         let interval = slice(budget.fuel);
         self.counter.begin(&mut self.store, interval).map_err(InstanceError::start)?;
         let control = self.state().control.clone();
+        let recorder = self.state().recorder.clone();
         let mut stops = Stops::new(budget, interval, &control, self.interrupt.take());
+        stops.recorder = Some(recorder);
         let ended = self.call(turn, &mut stops).await;
         let stopped = stops.reason;
         self.interrupt = stops.interrupt;
@@ -151,6 +155,7 @@ struct Stops<'a> {
     budget: &'a Budget,
     control: &'a Control,
     interrupt: Option<Handle>,
+    recorder: Option<Arc<Recorder>>,
     /// Slices after which the fuel is spent, and after which the grace for that is over too.
     slices: Option<(u64, u64)>,
     used: u64,
@@ -174,6 +179,7 @@ impl<'a> Stops<'a> {
             budget,
             control,
             interrupt,
+            recorder: None,
             slices,
             used: 0,
             reason: None,
@@ -248,6 +254,10 @@ impl<'a> Stops<'a> {
     }
 
     fn soft_stop(&mut self) {
+        if let (Some(recorder), Some(reason)) = (&self.recorder, self.reason) {
+            let reason = reason.into();
+            recorder.note(EventKind::Interrupted { reason });
+        }
         self.last = Instant::now() + self.budget.grace;
         if let Some(interrupt) = &self.interrupt {
             // SAFETY: this runs between two polls of the guest's call, which is borrowed here, so

@@ -20,6 +20,7 @@ use super::limiter::Limiter;
 use super::meter::{self, Meter};
 use super::output::{self, Sink};
 use super::quota::Quota;
+use super::recorder::Recorder;
 use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use super::state::State;
 use super::{Instance, InstanceError, wasi};
@@ -62,6 +63,7 @@ pub(crate) struct Setup {
     pub stdout: Arc<Sink>,
     pub stderr: Arc<Sink>,
     pub control: Arc<Control>,
+    pub recorder: Arc<Recorder>,
     pub host: Box<dyn Host>,
 }
 
@@ -147,6 +149,7 @@ impl Factory {
             frames: 0,
             answer: None,
             control: setup.control,
+            recorder: setup.recorder,
             meter: Meter::default(),
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,

@@ -7,7 +7,8 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::control::{Control, StopReason};
-use crate::api::watch::{OutputWatcher, Stream};
+use super::recorder::{Recorder, unfinished};
+use crate::api::watch::Stream;
 use crate::limits::{FLOOD_FACTOR, LEAST_FLOOD};
 
 /// Where one stream goes.
@@ -16,6 +17,7 @@ pub(crate) struct Sink {
     open: Mutex<Open>,
     total: AtomicU64,
     control: Arc<Control>,
+    recorder: Arc<Recorder>,
 }
 
 /// A stream in one run.
@@ -23,7 +25,6 @@ pub(crate) struct Sink {
 struct Open {
     limit: usize,
     kept: Vec<u8>,
-    watcher: Option<Arc<dyn OutputWatcher>>,
 }
 
 /// Text that a stream received.
@@ -36,21 +37,21 @@ pub(crate) struct Output {
 
 impl Sink {
     /// A stream that keeps nothing before its first [`begin`](Self::begin).
-    pub(crate) fn new(stream: Stream, control: Arc<Control>) -> Arc<Self> {
+    pub(crate) fn new(stream: Stream, control: Arc<Control>, recorder: Arc<Recorder>) -> Arc<Self> {
         Arc::new(Self {
             stream,
             open: Mutex::default(),
             total: AtomicU64::new(0),
             control,
+            recorder,
         })
     }
 
-    /// Begins a run, of whose output at most `limit` bytes are kept, and shown to `watcher`.
-    pub(crate) fn begin(&self, limit: u64, watcher: Option<Arc<dyn OutputWatcher>>) {
+    /// Begins a run, of whose output at most `limit` bytes are kept and shown.
+    pub(crate) fn begin(&self, limit: u64) {
         *self.lock() = Open {
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             kept: Vec::new(),
-            watcher,
         };
         self.total.store(0, Ordering::Relaxed);
     }
@@ -67,11 +68,8 @@ impl Sink {
         let room = limit.saturating_sub(open.kept.len());
         let fitting = &bytes[..bytes.len().min(room)];
         open.kept.extend_from_slice(fitting);
-        let watcher = open.watcher.clone().filter(|_| !fitting.is_empty());
         drop(open);
-        if let Some(watcher) = watcher {
-            watcher.write(self.stream, fitting);
-        }
+        self.recorder.wrote(self.stream, fitting, fitting.len() < bytes.len());
         let flood = (limit as u64).saturating_mul(FLOOD_FACTOR).max(LEAST_FLOOD);
         if total > flood {
             self.control.ask(StopReason::Output);
@@ -84,35 +82,13 @@ impl Sink {
         let total = self.total.swap(0, Ordering::Relaxed);
         let truncated = total > bytes.len() as u64;
         if truncated {
-            bytes.truncate(character_boundary(&bytes));
+            bytes.truncate(bytes.len() - unfinished(&bytes));
         }
         Output {
             text: String::from_utf8_lossy(&bytes).into_owned(),
             total,
             truncated,
         }
-    }
-}
-
-/// The length of `bytes` without a UTF-8 character that is cut at its end.
-fn character_boundary(bytes: &[u8]) -> usize {
-    let tail = bytes.len().saturating_sub(4);
-    match bytes[tail..].utf8_chunks().last() {
-        Some(chunk) if !chunk.invalid().is_empty() => {
-            let cut = chunk.invalid().len();
-            let expected = match chunk.invalid()[0] {
-                0xc2..=0xdf => 2,
-                0xe0..=0xef => 3,
-                0xf0..=0xf4 => 4,
-                _ => 0,
-            };
-            if expected > cut {
-                bytes.len() - cut
-            } else {
-                bytes.len()
-            }
-        }
-        _ => bytes.len(),
     }
 }
 
@@ -186,8 +162,8 @@ mod tests {
     use super::*;
 
     fn taken(limit: u64, writes: &[&[u8]]) -> Output {
-        let sink = Sink::new(Stream::Stdout, Control::new());
-        sink.begin(limit, None);
+        let sink = Sink::new(Stream::Stdout, Control::new(), Arc::default());
+        sink.begin(limit);
         for bytes in writes {
             sink.write(bytes);
         }

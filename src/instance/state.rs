@@ -12,6 +12,7 @@ use super::door::Host;
 use super::limiter::Limiter;
 use super::meter::Meter;
 use super::quota::Quota;
+use super::recorder::Recorder;
 use super::roots::MountPoint;
 use super::wasi;
 
@@ -26,6 +27,7 @@ pub(crate) struct State {
     /// Guest memory that stands ready for the first answer, and its length.
     pub(super) answer: Option<(u32, u32)>,
     pub(super) control: Arc<Control>,
+    pub(super) recorder: Arc<Recorder>,
     pub(super) meter: Meter,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
@@ -47,5 +49,16 @@ impl State {
                 .unwrap_or_default(),
             None => self.running.elapsed(),
         }
+    }
+
+    /// After something happened: the wait for whoever hears of it, where there is somebody.
+    pub(super) fn watched(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let watcher = self.recorder.watcher()?;
+        let control = Arc::clone(&self.control);
+        Some(async move {
+            if let Some(room) = watcher.room() {
+                control.wait(room).await;
+            }
+        })
     }
 }

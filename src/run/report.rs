@@ -2,17 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
+use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{FileEntry, Outcome, PlotEntry, SessionReport, Truncated, Usage};
 use crate::api::policy::Plan;
 use crate::api::request::Capture;
 use crate::hex;
-use crate::instance::WORKSPACE_PATH;
-use crate::interpreter::Observed;
+use crate::instance::{List, Recorder, WORKSPACE_PATH};
+use crate::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::run::verdict::Failure;
 use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
@@ -23,6 +25,47 @@ pub(crate) struct Execution {
     /// How it failed; `None` for success.
     pub failure: Option<Failure>,
     pub artifacts: Artifacts,
+    /// What happened, where the outcome is to list it.
+    pub events: Option<List>,
+}
+
+/// Tells those who hear of a run how it ended.
+pub(crate) async fn tell(
+    recorder: &Recorder,
+    warnings: &[String],
+    artifacts: &Artifacts,
+    failure: Option<&Failure>,
+) {
+    let Some(audience) = recorder.audience() else {
+        return;
+    };
+    let warned = warnings.iter().map(|warning| EventKind::Stderr {
+        text: warning_line(warning),
+    });
+    let written = artifacts.files.iter().map(|file| EventKind::FileWritten {
+        path: file.path.clone(),
+        size: file.size,
+    });
+    for kind in warned.chain(written).chain(ending(failure)) {
+        recorder.note(kind);
+        if let Some(room) = audience.watcher.as_ref().and_then(|watcher| watcher.room()) {
+            room.await;
+        }
+    }
+}
+
+/// The last events of a run.
+fn ending(failure: Option<&Failure>) -> impl Iterator<Item = EventKind> {
+    let error = failure.map(|failure| EventKind::Error {
+        error: failure.error.clone(),
+        detail: failure.detail.clone(),
+    });
+    let success = failure.is_none();
+    error.into_iter().chain([EventKind::Ended { success }])
+}
+
+fn warning_line(warning: &str) -> String {
+    format!("belljar: {warning}\n")
 }
 
 impl Outcome {
@@ -32,6 +75,7 @@ impl Outcome {
             observed,
             failure,
             artifacts,
+            events,
         } = execution;
         let Observed {
             transcript,
@@ -44,12 +88,11 @@ impl Outcome {
             (stderr.truncated, Truncated::Stderr),
             (transcript.dataframes_cut, Truncated::Dataframes),
             (transcript.value_cut, Truncated::Result),
+            (events.as_ref().is_some_and(|list| list.cut), Truncated::Events),
         ];
         let mut stderr_text = stderr.text;
         for warning in &transcript.warnings {
-            stderr_text.push_str("belljar: ");
-            stderr_text.push_str(warning);
-            stderr_text.push('\n');
+            stderr_text.push_str(&warning_line(warning));
         }
         Self {
             result: transcript.value.unwrap_or_default(),
@@ -68,13 +111,21 @@ impl Outcome {
                 stderr_bytes: stderr.total,
                 workspace_bytes: artifacts.bytes,
             },
+            events: events.map(|list| list.events),
             ..Self::ended(plan, failure, session)
         }
     }
 
     /// The outcome of a plan that was not begun, and why.
     pub(crate) fn not_begun(plan: Plan, failure: Failure, session: Option<SessionReport>) -> Self {
-        Self::ended(plan, Some(failure), session)
+        let recorder = Recorder::default();
+        recorder.begin(Task::audience(&plan), Instant::now(), None);
+        ending(Some(&failure)).for_each(|kind| recorder.note(kind));
+        let events = recorder.end().map(|list| list.events);
+        Self {
+            events,
+            ..Self::ended(plan, Some(failure), session)
+        }
     }
 
     fn ended(plan: Plan, failure: Option<Failure>, session: Option<SessionReport>) -> Self {
@@ -93,6 +144,7 @@ impl Outcome {
             code: plan.request.code,
             truncated: Vec::new(),
             usage: Usage::default(),
+            events: None,
             session,
         }
     }

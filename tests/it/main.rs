@@ -10,6 +10,7 @@ mod case;
 mod contract;
 mod determinism;
 mod escape;
+mod events;
 mod face;
 mod fairness;
 mod forge;

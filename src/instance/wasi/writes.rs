@@ -20,7 +20,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     return Ok(done);
                 }
                 // A guest may have closed its output and opened a file under that number.
-                if !state.quota.is_stream(fd) {
+                let is_stream = state.quota.is_stream(fd);
+                if !is_stream {
                     let Some(length) = first_length(&memory, iovs, count) else {
                         return Ok(FAULT);
                     };
@@ -29,7 +30,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                         return Ok(refused);
                     }
                 }
-                p1::fd_write(&mut state.wasi, &mut memory, fd, iovs, count, out).await
+                let wrote = p1::fd_write(&mut state.wasi, &mut memory, fd, iovs, count, out).await;
+                if is_stream && let Some(watched) = state.watched() {
+                    watched.await;
+                }
+                wrote
             })
         },
     )?;

@@ -89,6 +89,9 @@ struct Detail {
     /// Put the SHA-256 and the media type of every file into the JSON
     #[arg(long)]
     hashes: bool,
+    /// Put what happened into the JSON, in order: text, displays, files, the end
+    #[arg(long)]
+    events: bool,
     /// Save captured figures as SVG instead of PNG
     #[arg(long)]
     svg: bool,
@@ -136,6 +139,7 @@ impl Detail {
         let mut capture = Capture::default()
             .figure_format(figure_format(self.svg))
             .inline_images(self.inline_images)
+            .events(self.events)
             .file_hashes(self.hashes)
             .media_types(self.hashes);
         capture.table_rows = self.tables;

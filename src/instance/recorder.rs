@@ -1,0 +1,287 @@
+//! What happens in a run, in order, for its watcher and its outcome.
+//!
+//! Writes to the output streams and frames through the door come from one thread, the guest's, one
+//! after the other; all of them are noted here as they come, so the order is exact.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::clock::SteppingClock;
+use super::control::StopReason;
+use crate::api::outcome::ErrorKind;
+use crate::api::outcome::event::{Event, EventKind};
+use crate::api::watch::{OutputWatcher, Stream};
+use crate::limits::{MAX_EVENT_BYTES, MAX_EVENTS};
+
+/// Who hears of a run.
+#[derive(Clone, Default)]
+pub(crate) struct Audience {
+    pub watcher: Option<Arc<dyn OutputWatcher>>,
+    /// Events are listed in the outcome.
+    pub lists: bool,
+}
+
+/// Notes what happens in one run after the other.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    /// Anybody hears of anything.
+    on: AtomicBool,
+    open: Mutex<Open>,
+}
+
+/// One run.
+struct Open {
+    audience: Audience,
+    /// Events are of interest, not only output.
+    takes_events: bool,
+    started: Instant,
+    clock: Option<(SteppingClock, Duration)>,
+    /// The beginnings of characters that have yet to be written to their end.
+    partial: [Vec<u8>; 2],
+    /// What is written to standard error now is a report of the error that ends the code.
+    reports_error: bool,
+    list: List,
+}
+
+/// The events of an outcome.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub events: Vec<Event>,
+    /// More happened than was kept.
+    pub cut: bool,
+    bytes: usize,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self {
+            audience: Audience::default(),
+            takes_events: false,
+            started: Instant::now(),
+            clock: None,
+            partial: Default::default(),
+            reports_error: false,
+            list: List::default(),
+        }
+    }
+}
+
+impl Recorder {
+    /// Begins a run for these. Times count from `started`, or on `clock` from now.
+    pub(crate) fn begin(
+        &self,
+        audience: Audience,
+        started: Instant,
+        clock: Option<&SteppingClock>,
+    ) {
+        let wants_events = audience.watcher.as_ref().is_some_and(|w| w.wants_events());
+        let takes_events = audience.lists || wants_events;
+        self.on.store(takes_events || audience.watcher.is_some(), Ordering::Release);
+        *self.lock() = Open {
+            audience,
+            takes_events,
+            started,
+            clock: clock.map(|clock| (clock.clone(), clock.elapsed())),
+            ..Open::default()
+        };
+        self.note(EventKind::Started);
+    }
+
+    /// Whether anybody hears of anything.
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that something happened.
+    pub(crate) fn note(&self, kind: EventKind) {
+        if !self.is_on() {
+            return;
+        }
+        let mut open = self.lock();
+        if !open.takes_events {
+            return;
+        }
+        let event = open.event(kind);
+        let told = open.audience.watcher.clone().filter(|w| w.wants_events());
+        match told {
+            Some(watcher) => {
+                open.list_copy(&event);
+                drop(open);
+                watcher.event(&event);
+            }
+            None => open.list(event),
+        }
+    }
+
+    /// Notes what was written to an output stream; `is_cut` where nothing more of it is shown.
+    pub(super) fn wrote(&self, stream: Stream, bytes: &[u8], is_cut: bool) {
+        if !self.is_on() {
+            return;
+        }
+        let mut open = self.lock();
+        let watcher = open.audience.watcher.clone().filter(|_| !bytes.is_empty());
+        let text = open.text(stream, bytes, is_cut);
+        drop(open);
+        if let Some(watcher) = watcher {
+            watcher.write(stream, bytes);
+        }
+        if let Some(text) = text {
+            self.note(written(stream, text));
+        }
+    }
+
+    /// From here on until the next call, what is written to standard error is a report of the
+    /// error that ends the code, which has its own event.
+    pub(crate) fn report_error(&self, begins: bool) {
+        self.lock().reports_error = begins;
+    }
+
+    /// What to wait for before the guest goes on.
+    pub(crate) fn watcher(&self) -> Option<Arc<dyn OutputWatcher>> {
+        if !self.is_on() {
+            return None;
+        }
+        self.lock().audience.watcher.clone().filter(|w| w.wants_events())
+    }
+
+    /// Who takes events.
+    pub(crate) fn audience(&self) -> Option<Audience> {
+        let open = self.lock();
+        open.takes_events.then(|| {
+            let watcher = open.audience.watcher.clone().filter(|w| w.wants_events());
+            Audience {
+                watcher,
+                ..open.audience
+            }
+        })
+    }
+
+    /// Notes characters that were begun and never ended: nothing more is written.
+    pub(crate) fn end_text(&self) {
+        if !self.is_on() {
+            return;
+        }
+        let partial = mem::take(&mut self.lock().partial);
+        for (stream, bytes) in [Stream::Stdout, Stream::Stderr].into_iter().zip(partial) {
+            if !bytes.is_empty() {
+                self.note(written(stream, String::from_utf8_lossy(&bytes).into_owned()));
+            }
+        }
+    }
+
+    /// Ends the run: takes the list that was asked for.
+    pub(crate) fn end(&self) -> Option<List> {
+        if !self.on.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let open = mem::take(&mut *self.lock());
+        open.audience.lists.then_some(open.list)
+    }
+}
+
+fn written(stream: Stream, text: String) -> EventKind {
+    match stream {
+        Stream::Stdout => EventKind::Stdout { text },
+        Stream::Stderr => EventKind::Stderr { text },
+    }
+}
+
+impl Open {
+    fn event(&self, kind: EventKind) -> Event {
+        let at = match &self.clock {
+            Some((clock, was)) => clock.elapsed().saturating_sub(*was),
+            None => self.started.elapsed(),
+        };
+        // As exact as it is written down.
+        let at = Duration::from_micros(at.as_micros().try_into().unwrap_or(u64::MAX));
+        Event { at, kind }
+    }
+
+    /// The text that is whole with these bytes, if events are of interest and there is any.
+    fn text(&mut self, stream: Stream, bytes: &[u8], is_cut: bool) -> Option<String> {
+        if !self.takes_events || (stream == Stream::Stderr && self.reports_error) {
+            return None;
+        }
+        let partial = &mut self.partial[usize::from(stream == Stream::Stderr)];
+        partial.extend_from_slice(bytes);
+        let whole = partial.len() - unfinished(partial);
+        let text = String::from_utf8_lossy(&partial[..whole]).into_owned();
+        partial.drain(..whole);
+        if is_cut {
+            partial.clear();
+        }
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    fn list(&mut self, event: Event) {
+        if !self.audience.lists || self.list.join(&event) {
+            return;
+        }
+        self.list.push(event);
+    }
+
+    fn list_copy(&mut self, event: &Event) {
+        if self.audience.lists && !self.list.join(event) {
+            self.list.push(event.clone());
+        }
+    }
+}
+
+impl List {
+    /// Adds text to what the same stream was given just before; whether there is nothing left to do.
+    fn join(&mut self, event: &Event) -> bool {
+        let more = event.kind.size() - EventKind::LEAST;
+        if self.cut || self.bytes + more > MAX_EVENT_BYTES {
+            return false;
+        }
+        let is_joined = self.events.last_mut().is_some_and(|last| last.kind.join(&event.kind));
+        self.bytes += if is_joined { more } else { 0 };
+        is_joined
+    }
+
+    fn push(&mut self, event: Event) {
+        let is_last = matches!(event.kind, EventKind::Error { .. } | EventKind::Ended { .. });
+        let size = event.kind.size();
+        self.cut |=
+            !is_last && (self.events.len() >= MAX_EVENTS || self.bytes + size > MAX_EVENT_BYTES);
+        if is_last || !self.cut {
+            self.bytes += size;
+            self.events.push(event);
+        }
+    }
+}
+
+impl From<StopReason> for ErrorKind {
+    fn from(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Timeout => Self::Timeout,
+            StopReason::Fuel => Self::Fuel,
+            StopReason::Output => Self::Output,
+            StopReason::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// How many bytes at the end begin a UTF-8 character that is not finished there.
+pub(super) fn unfinished(bytes: &[u8]) -> usize {
+    let tail = bytes.len().saturating_sub(4);
+    match bytes[tail..].utf8_chunks().last() {
+        Some(chunk) if !chunk.invalid().is_empty() => {
+            let cut = chunk.invalid().len();
+            let expected = match chunk.invalid()[0] {
+                0xc2..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xf4 => 4,
+                _ => 0,
+            };
+            if expected > cut { cut } else { 0 }
+        }
+        _ => 0,
+    }
+}

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{DataFrameEntry, Table, Violation};
 use crate::api::policy::Plan;
-use crate::api::request::{Echo, FigureFormat, Rules};
+use crate::api::request::{Echo, FigureFormat, Rules, Threads};
 use crate::hex;
 use crate::instance::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::limits::{
@@ -43,6 +43,7 @@ pub(crate) struct RunOrder {
     argv: Vec<String>,
     cwd: &'static str,
     entropy: String,
+    threads: Threads,
     deterministic: Option<Seed>,
     policy: Option<Rules>,
     dedent: bool,
@@ -101,6 +102,7 @@ impl RunOrder {
             argv,
             cwd: WORKSPACE_PATH,
             entropy: hex::encode(&entropy),
+            threads: request.threads,
             deterministic: request.deterministic.as_ref().map(|d| Seed { seed: d.seed }),
             policy: plan.rules.clone(),
             dedent: true,

@@ -70,7 +70,7 @@ pub use api::policy::Bounds;
 pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
 pub use api::request::{
     Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
-    Policy, Request, Rules,
+    Policy, Request, Rules, Threads,
 };
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
 pub use bakery::{BakeError, RecipeError};

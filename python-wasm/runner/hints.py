@@ -2,6 +2,7 @@
 
 import errno
 
+from _belljar.in_place import NO_OTHER
 from _belljar.inspecting import is_kind, text_of, type_module
 from _belljar.tracebacks import chain
 
@@ -51,6 +52,11 @@ _NO_INSTALL = (
 _NO_THREAD = (
     "Threads and worker processes cannot be started here: call the function directly, or use "
     "asyncio for things that wait."
+)
+_NO_TURNS = (
+    "There are no threads here: what one would do is done from beginning to end, when it is "
+    "started or waited for. Put into a queue what is to be taken from it before anybody waits, "
+    "or use asyncio."
 )
 _NO_SCRYPT = "There is no scrypt without OpenSSL: `hashlib.pbkdf2_hmac` works here."
 _NO_SOURCES = (
@@ -211,6 +217,8 @@ def _runtime(error, _cwd):
     message = _message(error)
     if "can't start new thread" in message:
         return _NO_THREAD
+    if message.endswith(NO_OTHER):
+        return _NO_TURNS
     if "asyncio.run() cannot be called from a running event loop" in message:
         return "An event loop runs already: use `await` at top level instead of `asyncio.run()`."
     return None

@@ -8,6 +8,8 @@ once instead.
 
 import sys
 
+from _belljar import in_place
+
 
 class _State:
     __slots__ = ("runner",)
@@ -35,6 +37,9 @@ def _no_pipe(self):
     select = selector.select
 
     def select_or_fail(timeout=None):
+        if in_place.STATE.waiting and timeout != 0:
+            in_place.do_one()
+            return select(0)
         if timeout is None and not selector.get_map():
             raise RuntimeError(
                 "the event loop would wait forever: every task waits for something that no "

@@ -11,6 +11,7 @@ from _belljar import (
     figures,
     frames,
     guard,
+    in_place,
     interrupt,
     loops,
     monitors,
@@ -56,6 +57,7 @@ def _run(request):
         streams.refresh()
         ending.regain_control()
     displays.begin(request.get("displays", False))
+    in_place.begin(request["threads"] != "refuse")
     figures.begin(request["figures"], request["cwd"], session)
     name = request["result_var"] or "result"
     program, status = _compile(request)
@@ -138,11 +140,15 @@ def _execute(program, request):
         try:
             _STATE.phase = interrupt.USER
             interrupt.check()
-            if program.co_flags & _COROUTINE:
-                main = types.FunctionType(program, namespaces.GLOBALS)
-                loops.drive(main(), request["session"])
-            else:
-                exec(program, namespaces.GLOBALS)
+            try:
+                if program.co_flags & _COROUTINE:
+                    main = types.FunctionType(program, namespaces.GLOBALS)
+                    loops.drive(main(), request["session"])
+                else:
+                    exec(program, namespaces.GLOBALS)
+            finally:
+                if in_place.STATE.waiting or in_place.STATE.aside:
+                    in_place.finish()
         finally:
             _STATE.phase = interrupt.IDLE
             # Before anything of ours is called, since that is what these would see.

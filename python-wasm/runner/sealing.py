@@ -11,9 +11,11 @@ from _belljar import (
     absent,
     ending,
     entropy,
+    executors,
     figures,
     fonts,
     hooks,
+    in_place,
     integers,
     interrupt,
     loops,
@@ -22,6 +24,7 @@ from _belljar import (
     showing,
     sources,
     streams,
+    workers,
 )
 
 _DESCRIPTORS = range(3, 64)
@@ -46,6 +49,13 @@ def install():
     hooks.when_imported("shutil", absent.patch_shutil)
     hooks.when_imported("hashlib", absent.patch_hashlib)
     hooks.when_imported("numpy", absent.patch_numpy)
+    hooks.when_imported("threading", in_place.patch_threading)
+    hooks.when_imported("queue", in_place.patch_queue)
+    hooks.when_imported("concurrent.futures._base", executors.patch_base)
+    hooks.when_imported("concurrent.futures.thread", executors.patch_threads)
+    hooks.when_imported("concurrent.futures.process", executors.patch_processes)
+    hooks.when_imported("multiprocessing.context", workers.patch_context)
+    hooks.when_imported("multiprocessing.pool", workers.patch_pool)
     hooks.when_imported("random", entropy.imported)
     hooks.when_imported("numpy.random", entropy.imported)
 
@@ -63,6 +73,8 @@ def seal():
     streams.install()
     namespaces.seal()
     ending.seal()
+    # What the libraries keep for each thread they keep in C, which is faster.
+    hooks.when_imported("threading", in_place.patch_local)
     originals.seal()
     gc.collect()
     gc.collect()

@@ -20,6 +20,7 @@ def request(code, cwd, **changes):
         "code": code,
         "echo": "none",
         "result_var": None,
+        "threads": "in_place",
         "env": {},
         "argv": ["<string>"],
         "cwd": str(cwd),

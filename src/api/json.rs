@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::api::outcome::titled;
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
-    Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request,
+    Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request, Threads,
 };
 
 /// A run asked for in JSON. Only `code` must be there; a key that is not listed here is refused
@@ -74,6 +74,10 @@ pub struct RunRequest {
     /// The variable whose value is the result. Default `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_var: Option<String>,
+    /// What becomes of threads and processes that the code starts: `in_place`, their work is done
+    /// there and then, or `refuse`. Default `in_place`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Threads>,
     /// Makes the run repeatable to the byte; `{}` takes every default.
     #[serde(
         default,
@@ -160,6 +164,7 @@ impl RunRequest {
             policy: self.policy.unwrap_or_default(),
             echo: self.echo,
             result_var: self.result_var,
+            threads: self.threads.unwrap_or_default(),
             deterministic: self.deterministic,
             capture: self.capture.unwrap_or_default(),
             watcher: None,
@@ -308,7 +313,7 @@ mod tests {
                 "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "/x"}},
                 "args": ["-n"], "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7,
                 "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last",
-                "result_var": "r", "deterministic": {"seed": 4}, "capture": {"figures": false}}"#,
+                "result_var": "r", "threads": "refuse", "deterministic": {"seed": 4}, "capture": {"figures": false}}"#,
         )
         .unwrap();
         let expected = Request::new("c")
@@ -330,6 +335,7 @@ mod tests {
             .policy(Policy::Strict)
             .echo(Echo::Last)
             .result_var("r")
+            .threads(Threads::Refuse)
             .deterministic(Deterministic {
                 seed: 4,
                 ..Deterministic::default()

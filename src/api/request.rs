@@ -48,6 +48,8 @@ pub struct Request {
     pub echo: Option<Echo>,
     /// The variable whose value is the result, instead of `result`.
     pub result_var: Option<String>,
+    /// What becomes of threads and processes that the code starts.
+    pub threads: Threads,
     /// Makes the run repeatable to the byte.
     pub deterministic: Option<Deterministic>,
     /// What is brought back.
@@ -205,6 +207,18 @@ pub enum Echo {
     All,
     /// The last one, as `repr`, like a notebook.
     Last,
+}
+
+/// What becomes of threads and processes that code starts, of which there are none in a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Threads {
+    /// Their work is done in place, from beginning to end; what would wait forever is an error.
+    #[default]
+    InPlace,
+    /// To start one is an error.
+    Refuse,
 }
 
 /// Makes a run repeatable: the same request gives the same bytes and the same fuel. The times of
@@ -477,6 +491,13 @@ impl Request {
     #[must_use]
     pub fn result_var(mut self, name: impl Into<String>) -> Self {
         self.result_var = Some(name.into());
+        self
+    }
+
+    /// Chooses what becomes of threads and processes that the code starts.
+    #[must_use]
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
         self
     }
 

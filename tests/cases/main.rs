@@ -39,6 +39,7 @@ const DIRECTORIES: &[(&str, Check)] = &[
     ("recursion", recursion::survives),
     ("seeds", |name| drop(case::check(&format!("seeds/{name}")))),
     ("stops", stops::stops),
+    ("threads", |name| drop(case::check(&format!("threads/{name}")))),
 ];
 
 fn main() -> ExitCode {

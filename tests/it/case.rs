@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belljar::{Deterministic, Echo, ErrorKind, Outcome, Policy, Request, Run};
+use belljar::{Deterministic, Echo, ErrorKind, Outcome, Policy, Request, Run, Threads};
 use serde_json::Value;
 
 use crate::support::{paths, program, run};
@@ -121,6 +121,7 @@ fn with(request: Request, key: &str, value: &str) -> Request {
     match key {
         "policy" if value == "strict" => request.policy(Policy::Strict),
         "result_var" => request.result_var(value),
+        "threads" if value == "refuse" => request.threads(Threads::Refuse),
         "echo" => request.echo(match value {
             "all" => Echo::All,
             "last" => Echo::Last,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belljar::{Outcome, Request};
+use belljar::{Outcome, Request, Threads};
 
 use crate::host;
 use crate::support::{program, run, run_on, runtime_in, succeeded};
@@ -139,7 +139,7 @@ fn writing_what_is_outside() {
 #[test]
 fn processes_and_threads() {
     let attacks = reaches_on_the_host("processes", &["-"]);
-    refused(&run(attack("processes", &["-"])).outcome, &attacks);
+    refused(&run(attack("processes", &["-"]).threads(Threads::Refuse)).outcome, &attacks);
 }
 
 #[test]

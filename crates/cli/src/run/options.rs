@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use belljar::{Capture, Echo, Request};
+use belljar::{Capture, Echo, Request, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::args::{PolicyChoice, SourceArgs};
@@ -71,6 +71,9 @@ struct Behaviour {
     /// The variable whose value is the result [default: result]
     #[arg(long, value_name = "NAME")]
     result_var: Option<String>,
+    /// Fail where the code starts a thread or a process, instead of doing its work in place
+    #[arg(long)]
+    no_threads: bool,
     /// Make the run repeatable to the byte: fixed clock, random numbers from SEED [default seed: 0]
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "0", value_parser = whole)]
@@ -128,6 +131,9 @@ impl RunArgs {
             EchoChoice::Last => Echo::Last,
         });
         request.result_var = self.behaviour.result_var;
+        if self.behaviour.no_threads {
+            request.threads = Threads::Refuse;
+        }
         request.deterministic = deterministic(self.behaviour.deterministic);
         request.capture = self.detail.capture();
         Ok(request)

@@ -58,6 +58,7 @@ mod run;
 mod runtime;
 mod session;
 mod shared;
+pub mod value;
 mod workspace;
 
 pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};

@@ -67,6 +67,14 @@ pub(crate) const MAX_DISPLAY_FORMS: usize = 32;
 pub(crate) const MAX_VALUE_DEPTH: u32 = 32;
 /// The most items of one container of a result.
 pub(crate) const MAX_VALUE_ITEMS: u32 = 100_000;
+/// How many containers deep a typed value may be.
+pub(crate) const MAX_TYPED_DEPTH: u32 = 32;
+/// How many levels of JSON that may take: a dictionary in the tagged form has three.
+pub(crate) const MAX_TYPED_LEVELS: u32 = 120;
+/// The most values that a typed value may consist of; an array counts as one.
+pub(crate) const MAX_TYPED_ITEMS: usize = 1_000_000;
+/// The most buffers of a typed value.
+pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 
 // What the host reports.
 

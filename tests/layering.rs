@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const RANKS: &[&[&str]] = &[
     // What anything may say and every error must answer.
     &["hint", "blame", "cause", "hex", "limits", "progress"],
+    // Python's values, typed.
+    &["value"],
     // What is asked and answered.
     &["api::setters", "api::outcome"],
     &["api::watch"],

@@ -165,6 +165,13 @@ fn numbers_of_the_runner() {
     let traceback = number("python-wasm/runner/tracebacks.py", "TRACEBACK_LIMIT");
     let row = format!("| a traceback in `error_detail` | {} characters |", count(traceback));
     says("docs/limits.md", &row);
+    let (displays, form, text) = (
+        count(number("python-wasm/runner/displays.py", "_DISPLAYS")),
+        bytes(number("python-wasm/runner/bundles.py", "FORM_BYTES")),
+        count(number("python-wasm/runner/bundles.py", "TEXT_CHARACTERS")),
+    );
+    says("docs/events.md", &format!("| displays in one run | {displays} |"));
+    says("docs/events.md", &format!("| one form of a value | {form}; text {text} characters |"));
     let repr = number("python-wasm/runner/values.py", "_REPR_LIMIT");
     says("docs/values.md", &format!("its `repr`, at most {} characters", count(repr)));
 }

@@ -45,8 +45,9 @@ fn validator(schema: &Value) -> Validator {
 fn closed_outcome() -> Validator {
     let mut schema = published("outcome.schema.json");
     schema["additionalProperties"] = false.into();
-    for (_, definition) in schema["$defs"].as_object_mut().unwrap() {
-        if definition["type"] == "object" {
+    for (name, definition) in schema["$defs"].as_object_mut().unwrap() {
+        // What is displayed is part of an event.
+        if definition["type"] == "object" && name != "Display" {
             definition["unevaluatedProperties"] = false.into();
         }
     }
@@ -148,6 +149,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         .media_types(true)
         .events(true);
     let figures = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])";
+    let displays = "h = display({'a': 1}, display_id=True)\nh.update(2)\n[3]";
     let limits = |limits: Limits| limits.timeout(Duration::from_secs(30));
     let few = Limits::default().output(10);
     let no_fuel = limits(Limits::default().fuel(50_000_000));
@@ -167,6 +169,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         (new("1 + 1").echo(belljar::Echo::Last), None),
         (new(frames).capture(everything.clone()), None),
         (new(files).capture(everything.clone()), None),
+        (new(displays).echo(belljar::Echo::Display).capture(everything.clone()), None),
         (new(figures).capture(everything.clone()), None),
         (new(figures).capture(everything.figure_format(FigureFormat::Svg)), None),
         (

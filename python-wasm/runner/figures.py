@@ -1,5 +1,7 @@
 """Figures: captured when they are shown and when the code has ended, as plots/plot_{n}.
 
+Where somebody takes events, each is displayed as well, at the same time.
+
 The functions that show and save are replaced when their library is imported. A capture is
 drawn into memory first, so that a figure that fails to draw leaves no file, and it never
 writes over a file of the code's own.
@@ -12,21 +14,34 @@ from os import PathLike as _PathLike
 from os import fspath as _fspath
 from warnings import catch_warnings as _catch_warnings
 
-from _belljar import guard, paths, streams
-from _belljar.door import send
-from _belljar.inspecting import type_name
+from _belljar import bundles, displays, guard, paths, streams
+from _belljar.door import decode, send
+from _belljar.inspecting import is_kind, text_of, type_name
 
 _FOLDER = "plots"
+_PLOTLY_TEXT = 1_000  # characters; the whole of it is all of its data
 _modules = sys.modules
 
 
 class _State:
     """What the run asked for, and how far the numbers have come."""
 
-    __slots__ = ("capturing", "cwd", "left", "next", "options", "refused", "shown")
+    __slots__ = (
+        "capturing",
+        "cwd",
+        "displayed",
+        "left",
+        "next",
+        "options",
+        "refused",
+        "saves",
+        "shown",
+    )
 
     def __init__(self):
-        self.options = None
+        self.options = None  # unless somebody has figures saved or displayed
+        self.saves = False
+        self.displayed = {}  # by identity: the figure, what was drawn of it, and whether it is saved
         self.cwd = ""
         self.next = 1
         self.left = 0
@@ -39,7 +54,9 @@ STATE = _State()
 
 
 def begin(options, cwd, session):
-    STATE.options = options if options["capture"] else None
+    STATE.saves = options["capture"]
+    STATE.options = options if STATE.saves or displays.STATE.on else None
+    STATE.displayed.clear()
     STATE.cwd = cwd
     STATE.left = options["max"]
     if not session:
@@ -64,10 +81,11 @@ def harvest(close):
     if figures and STATE.options is not None:
         for number, manager in in_order(figures):
             what = f"Figure {number} cannot be drawn"
-            guard.attempt(what, lambda manager=manager: capture(manager.canvas.figure))
+            guard.attempt(what, _capture_left_open, manager.canvas.figure)
         if close:
             guard.attempt("The figures cannot be closed", helpers.Gcf.destroy_all)
     STATE.shown = None
+    STATE.displayed.clear()
     if STATE.refused:
         most = STATE.options["max"]
         guard.note(f"{STATE.refused} figures were not captured: the limit is {most}")
@@ -83,10 +101,61 @@ def in_order(figures):
     return sorted(figures.items(), key=place)
 
 
-def capture(figure):
-    """Draw a matplotlib figure and write it as the next plot."""
+def show(kind, value, name=None):
+    """Show a figure or an image as what it is; False for any other value.
+
+    A matplotlib figure that is the value of the last expression is only displayed: it is saved at
+    the end, as all that are open.
+    """
+    if STATE.options is None:
+        return False
+    found = _library_class("matplotlib.figure", "Figure")
+    if found and is_kind(value, found):
+        capture(value, kind, name)
+        return True
+    found = _library_class("PIL.Image", "Image")
+    if found and is_kind(value, found):
+        capture_image(value, kind, name)
+        return True
+    found = _library_class("plotly.basedatatypes", "BaseFigure")
+    if found and is_kind(value, found):
+        capture_plotly(value, kind, name)
+        return True
+    return False
+
+
+def _library_class(module, name):
+    found = getattr(_modules.get(module), name, None)
+    return found if issubclass(type(found), type) else None
+
+
+def capture(figure, kind="display", name=None):
+    """Draw a matplotlib figure, write it as the next plot, and display it."""
     if STATE.options is None or not _may_add():
         return
+    form, drawn = _drawn(figure)
+    saves = STATE.saves and kind != "result"
+    STATE.displayed[id(figure)] = (figure, drawn, saves)
+    _publish({form: drawn}, _figure_forms(figure, form, drawn), kind, name, saves)
+
+
+def _capture_left_open(figure):
+    """The same at the end of the run, of what was not captured as it is now."""
+    if STATE.options is None:
+        return
+    displayed, before, saved = STATE.displayed.get(id(figure), (None, None, False))
+    if displayed is None:
+        capture(figure)
+        return
+    form, drawn = _drawn(figure)
+    if drawn != before:
+        capture(figure)
+    elif STATE.saves and not saved and _may_add():
+        write({form: drawn})
+
+
+def _drawn(figure):
+    """The figure's format and bytes."""
     kind = STATE.options["format"]
     options = {"format": kind}
     if STATE.options["dpi"] is not None:
@@ -101,7 +170,18 @@ def capture(figure):
     finally:
         STATE.capturing = False
     _tell(caught)
-    write({kind: drawn.getbuffer()})
+    return kind, drawn.getvalue()
+
+
+def _figure_forms(figure, form, drawn):
+    def forms():
+        yield bundles.PLAIN, bundles.plain(figure)
+        if form == "svg":
+            yield "image/svg+xml", drawn.decode()
+        else:
+            yield "image/png", bundles.base64(drawn)
+
+    return forms
 
 
 def _tell(caught):
@@ -110,24 +190,43 @@ def _tell(caught):
     streams.write_error("".join(lines))
 
 
-def capture_image(image):
-    """Write a PIL image as the next plot."""
+def capture_image(image, kind="display", name=None):
+    """Write a PIL image as the next plot, and display it."""
     if STATE.options is None or not _may_add():
         return
     drawn = _Buffer()
     if image.mode not in ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA"):
         image = image.convert("RGB")
     image.save(drawn, "PNG")
-    write({"png": drawn.getbuffer()})
+
+    def forms():
+        yield bundles.PLAIN, bundles.plain(image)
+        yield "image/png", bundles.base64(drawn.getbuffer())
+
+    _publish({"png": drawn.getbuffer()}, forms, kind, name, STATE.saves)
 
 
-def capture_plotly(figure):
-    """Write a plotly figure as the next plot: its data, and a page that shows it."""
+def capture_plotly(figure, kind="display", name=None):
+    """Write a plotly figure as the next plot, its data and a page that shows it; and display it."""
     if STATE.options is None or not _may_add():
         return
     data = figure.to_json().encode()
     page = figure.to_html(include_plotlyjs="cdn").encode()
-    write({"json": data, "html": page})
+
+    def forms():
+        yield bundles.PLAIN, text_of(figure, _PLOTLY_TEXT)[0]
+        yield "application/vnd.plotly.v1+json", decode(data)
+        yield "text/html", figure.to_html(include_plotlyjs="cdn", full_html=False)
+
+    _publish({"json": data, "html": page}, forms, kind, name, STATE.saves)
+
+
+def _publish(parts, forms, kind, name, saves):
+    """Save what was drawn, and display it where somebody takes displays."""
+    paths_written = write(parts) if saves else []
+    if displays.STATE.on:
+        metadata = {"belljar": {"paths": paths_written}} if paths_written else {}
+        displays.send(kind, dict(forms()), metadata, name)
 
 
 def _may_add():
@@ -139,7 +238,10 @@ def _may_add():
 
 
 def write(parts):
-    """Write one plot, in one or more formats, under the next number free for all of them."""
+    """Write one plot, in one or more formats, under the next number free for all of them.
+
+    Returns the paths in the workspace.
+    """
     folder = f"{STATE.cwd.rstrip('/')}/{_FOLDER}"
     paths.make_directory(folder)
     while True:
@@ -148,9 +250,12 @@ def write(parts):
         names = {kind: f"{folder}/{stem}.{kind}" for kind in parts}
         if not any(paths.is_taken(name) for name in names.values()):
             break
+    written = []
     for kind, name in names.items():
         _write_file(name, parts[kind])
-        send(b"p", {"path": f"{_FOLDER}/{stem}.{kind}", "shown": True})
+        written.append(f"{_FOLDER}/{stem}.{kind}")
+        send(b"p", {"path": written[-1], "shown": True})
+    return written
 
 
 def _write_file(path, data):
@@ -166,7 +271,7 @@ def _write_file(path, data):
 
 def saved(target, kind):
     """Tell the host of a figure that the code saved itself, in a format that its name may lack."""
-    if STATE.options is None or STATE.capturing:
+    if not STATE.saves or STATE.capturing:
         return
     if isinstance(target, _Stream):
         target = getattr(target, "name", None)

@@ -16,6 +16,7 @@ from _belljar import (
     loops,
     monitors,
     namespaces,
+    notebook,
     originals,
     policy,
     sources,
@@ -67,6 +68,7 @@ def _run(request):
     ending.hand_over()
     with originals.restored():
         guard.attempt("The figures cannot be captured", figures.harvest, session)
+        displays.harvest()
         if request["frames"]["capture"]:
             what = "The pandas objects cannot be found"
             guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
@@ -135,7 +137,7 @@ def _execute(program, request):
     originals.watch(program)
     echo = request["echo"]
     if echo != "none":
-        sys.displayhook = _print_text if echo == "all" else _print_repr
+        sys.displayhook = _HOOKS[echo]
     try:
         try:
             _STATE.phase = interrupt.USER
@@ -183,6 +185,9 @@ def _print_text(value):
 def _print_repr(value):
     if value is not None:
         print(repr(value))
+
+
+_HOOKS = {"all": _print_text, "last": _print_repr, "display": notebook.result}
 
 
 def _send_value(name, options):

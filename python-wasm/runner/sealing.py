@@ -20,6 +20,7 @@ from _belljar import (
     interrupt,
     loops,
     namespaces,
+    notebook,
     originals,
     showing,
     sources,
@@ -37,6 +38,7 @@ def install():
     # The interpreter's own ones would end the whole instance.
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    builtins.display = notebook.display
     streams.install()
     hooks.install()
     namespaces.install()

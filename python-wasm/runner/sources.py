@@ -68,7 +68,7 @@ def echoing(tree, code, echo):
     """
     body = tree.body
     shown = {id(node) for node in body if isinstance(node, ast.Expr)}
-    if echo == "last":
+    if echo != "all":
         last = body[-1] if body else None
         shown = {id(last)} if id(last) in shown and not _ends_in_semicolon(last, code) else set()
     hide = _Hide(shown)

@@ -207,6 +207,9 @@ pub enum Echo {
     All,
     /// The last one, as `repr`, like a notebook.
     Last,
+    /// The last one, as an event with all the forms that the value offers
+    /// ([`EventKind::Result`](crate::EventKind::Result)); where nobody takes events, like `last`.
+    Display,
 }
 
 /// What becomes of threads and processes that code starts, of which there are none in a sandbox.

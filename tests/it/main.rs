@@ -9,6 +9,7 @@ mod caches;
 mod case;
 mod contract;
 mod determinism;
+mod displays;
 mod escape;
 mod events;
 mod face;

@@ -64,8 +64,8 @@ struct Behaviour {
     /// Allow this module under the strict policy, which it implies; may be given several times
     #[arg(long, value_name = "MODULE", value_delimiter = ',')]
     allow_import: Vec<String>,
-    /// Print the values of top-level expressions: none, all, or the last like a notebook [default:
-    /// none; in a session all]
+    /// Print the values of top-level expressions: none, all, or the last like a notebook; with
+    /// display the last is an event [default: none; in a session all]
     #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
     echo: Option<EchoChoice>,
     /// The variable whose value is the result [default: result]
@@ -105,6 +105,7 @@ enum EchoChoice {
     None,
     All,
     Last,
+    Display,
 }
 
 impl RunArgs {
@@ -129,6 +130,7 @@ impl RunArgs {
             EchoChoice::None => Echo::None,
             EchoChoice::All => Echo::All,
             EchoChoice::Last => Echo::Last,
+            EchoChoice::Display => Echo::Display,
         });
         request.result_var = self.behaviour.result_var;
         if self.behaviour.no_threads {

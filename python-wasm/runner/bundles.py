@@ -1,8 +1,8 @@
 """A value in the forms in which somebody may show it, by media type.
 
 What a value offers is found as notebooks find it, by the names of its methods: `_repr_html_` and
-its kind. Each of them is the code's own and may do anything: what one raises costs that form, and what
-it returns is taken only if it is what its name says.
+its kind. Each of them is the code's own and may do anything: what one raises costs that form, and
+what it returns is taken only if it is what its name says.
 """
 
 import sys
@@ -43,10 +43,12 @@ _SIGNATURES = {
 }
 # A value that has this has everything, and means nothing by it (`unittest.mock`).
 _CANARY = "_ipython_canary_method_should_not_exist_"
-_PLAIN_TYPES = frozenset((bool, bytes, complex, dict, float, int, list, set, str, tuple, type(None)))
+_PLAIN_TYPES = frozenset(
+    (bool, bytes, complex, dict, float, int, list, set, str, tuple, type(None))
+)
 
 
-class _NotTaken(Exception):
+class _NotTakenError(Exception):
     """A form that is not what its name says; the message says what it is instead."""
 
 
@@ -151,7 +153,7 @@ def _call(value, name, **arguments):
 
 def _is_series(value):
     pandas = _modules.get("pandas")
-    return pandas is not None and is_kind(value, getattr(pandas, "Series", _NotTaken))
+    return pandas is not None and is_kind(value, getattr(pandas, "Series", _NotTakenError))
 
 
 def _take(data, metadata, form, found, more):
@@ -161,11 +163,11 @@ def _take(data, metadata, form, found, more):
     name = exact_str(form) if is_kind(form, str) else ""
     try:
         if not _is_media_type(name):
-            raise _NotTaken("is not named by a media type")
+            raise _NotTakenError("is not named by a media type")
         if len(data) >= _FORMS and name not in data:
-            raise _NotTaken("is one too many")
+            raise _NotTakenError("is one too many")
         data[name] = _content(name, found)
-    except _NotTaken as error:
+    except _NotTakenError as error:
         guard.note(f"A displayed value's form {name[:_NAME]!r} is left out: it {error}")
         return
     if is_kind(more, dict):
@@ -186,12 +188,12 @@ def _content(form, found):
     if is_kind(found, bytes):
         found = bytes.decode(found, "utf-8", "replace")
     if not is_kind(found, str):
-        raise _NotTaken(f"is no text but of type {type_name(type(found))}")
+        raise _NotTakenError(f"is no text but of type {type_name(type(found))}")
     text = exact_str(found)
     if form == PLAIN and len(text) > TEXT_CHARACTERS:
         return f"{text[:TEXT_CHARACTERS]}..."
     if len(text) > FORM_BYTES:
-        raise _NotTaken(f"has more than {FORM_BYTES} characters")
+        raise _NotTakenError(f"has more than {FORM_BYTES} characters")
     return text
 
 
@@ -208,18 +210,18 @@ def _binary(form, found):
     elif is_kind(found, bytes) or is_kind(found, bytearray) or is_kind(found, memoryview):
         text = base64(found)
     else:
-        raise _NotTaken(f"is no bytes but of type {type_name(type(found))}")
+        raise _NotTakenError(f"is no bytes but of type {type_name(type(found))}")
     if len(text) > FORM_BYTES:
-        raise _NotTaken(f"has more than {FORM_BYTES} bytes as base64")
+        raise _NotTakenError(f"has more than {FORM_BYTES} bytes as base64")
     try:
         start = _from_base64(text[:16]) if len(text) % 4 == 0 else None
         _from_base64(text, strict_mode=True)
     except (_Base64Error, ValueError):
         start = None
     if start is None:
-        raise _NotTaken("is neither bytes nor base64")
+        raise _NotTakenError("is neither bytes nor base64")
     if not start.startswith(_SIGNATURES.get(form, b"")):
-        raise _NotTaken("does not begin as such a file does")
+        raise _NotTakenError("does not begin as such a file does")
     return text
 
 
@@ -231,5 +233,5 @@ def _json(found):
     limits = values.Limits(_DEPTH, _ITEMS, FORM_BYTES)
     content, cut = values.convert(found, limits)
     if cut:
-        raise _NotTaken("is too large or too deep")
+        raise _NotTakenError("is too large or too deep")
     return content

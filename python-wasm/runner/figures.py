@@ -41,7 +41,7 @@ class _State:
     def __init__(self):
         self.options = None  # unless somebody has figures saved or displayed
         self.saves = False
-        self.displayed = {}  # by identity: the figure, what was drawn of it, and whether it is saved
+        self.displayed = {}  # by identity: the figure, what was drawn of it, whether that is saved
         self.cwd = ""
         self.next = 1
         self.left = 0

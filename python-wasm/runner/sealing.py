@@ -24,6 +24,7 @@ from _belljar import (
     originals,
     showing,
     sources,
+    standins,
     streams,
     workers,
 )
@@ -42,6 +43,7 @@ def install():
     streams.install()
     hooks.install()
     namespaces.install()
+    standins.install()
     showing.install()
     hooks.when_imported("matplotlib.font_manager", fonts.patch)
     hooks.when_imported("numpy", integers.patch)

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use belljar::{Capture, Display, Echo, ErrorKind, EventKind, Outcome, Request, event_channel};
+use belljar::{
+    Capture, Display, Echo, ErrorKind, EventKind, Outcome, Policy, Request, event_channel,
+};
 
 use crate::support::{check, failed, run, runtime, succeeded};
 
@@ -213,4 +215,19 @@ fn code_cannot_hide_its_own_errors() {
     failed(&outcome, ErrorKind::Exception);
     assert!(outcome.stderr.starts_with("hidden\n"), "what it wrote is in the outcome");
     assert!(kinds(&outcome).iter().any(|kind| matches!(kind, EventKind::Error { .. })));
+}
+
+#[test]
+fn notebooks_find_the_names_that_they_import() {
+    let code = "from IPython.display import HTML, Markdown, Image, clear_output, display\n\
+                from IPython import get_ipython, display as module\n\
+                display(HTML('<b>1</b>'))\nclear_output(wait=True)\n\
+                module.display(Markdown('*a*'))\nprint(get_ipython())";
+    let outcome = run(listed(code)).outcome;
+    succeeded(&outcome);
+    let expected =
+        ["table", "clear true", "display <IPython.core.display.Markdown object>", "out None"];
+    assert_eq!(words(&outcome), expected);
+    let missing = runtime().blocking().check("import IPython, nonesuch", &Policy::Open).unwrap();
+    assert_eq!(missing.missing_imports, ["nonesuch"]);
 }

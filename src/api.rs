@@ -1,10 +1,12 @@
 //! What is asked of a run and what it answers: requests, the policy that checks them, outcomes, and
 //! their JSON.
 
+pub(crate) mod interrupt;
 pub(crate) mod json;
 pub(crate) mod outcome;
 pub(crate) mod policy;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod setters;
+pub(crate) mod tool;
 pub(crate) mod watch;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::api::policy::Bounds;
 use crate::api::request::Capture;
+use crate::api::tool::ToolLimits;
 use crate::limits::*;
 use crate::session::{HistoryBounds, SessionBounds};
 
@@ -114,6 +115,27 @@ fn what_is_asked_and_what_comes_back() {
 fn display_bounds() -> String {
     let (values, forms) = (count(MAX_DISPLAY_VALUES as u64), MAX_DISPLAY_FORMS);
     format!("{}, {values} values, {forms} forms", bytes(MAX_DISPLAY_BYTES))
+}
+
+#[test]
+fn what_tools_may_do() {
+    let usual = ToolLimits::default();
+    let together = bytes(MAX_RECORDED_TOGETHER);
+    for phrase in [
+        format!("in a run | {} | {} |", count(usual.calls), count(MAX_TOOL_CALLS)),
+        format!("| {} | {} | `too_large`", bytes(usual.argument_bytes), bytes(MAX_TOOL_ARGUMENTS)),
+        format!("| {} | {} | `too_large`", bytes(usual.answer_bytes), bytes(MAX_TOOL_ANSWER)),
+        format!("| {} | {} | `budget", bytes(usual.total_bytes), bytes(MAX_TOOL_BYTES)),
+        format!("for one tool | {} s |", usual.timeout.as_secs()),
+        format!("| calls open at once | {MAX_OPEN_CALLS} |"),
+        format!("Arguments over {} KiB", MAX_RECORDED_ARGUMENTS >> 10),
+        format!("past {together} of all calls"),
+        format!("| tools of one run | {MAX_TOOLS} |"),
+        format!("| a tool's name | {MAX_TOOL_NAME} bytes |"),
+        format!("| its description | {} KiB |", MAX_TOOL_DESCRIPTION >> 10),
+    ] {
+        says("docs/tools.md", &phrase);
+    }
 }
 
 #[test]

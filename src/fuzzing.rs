@@ -12,6 +12,11 @@ pub fn parse_frame(frame: &[u8]) -> bool {
     crate::guest::parse_frame(frame)
 }
 
+/// Has a guest call tools: each line is a frame. Returns how many bytes it was answered.
+pub fn call_tools(frames: &[u8]) -> usize {
+    crate::tools::answer_frames(frames)
+}
+
 /// Checks the head of an image.
 ///
 /// # Errors

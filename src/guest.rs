@@ -14,12 +14,15 @@ use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{DataFrameEntry, Table, Violation};
 use crate::api::policy::Plan;
 use crate::api::request::{Echo, FigureFormat, Rules, Threads};
+use crate::api::tool::Tool;
 use crate::hex;
 use crate::instance::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::limits::{
     MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_DISPLAY_BYTES, MAX_DISPLAY_VALUES, MAX_PLOTS,
     MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
 };
+
+use crate::tools::{Calls, Reply};
 
 /// The protocol's version; the runner refuses another.
 const VERSION: u32 = 1;
@@ -56,6 +59,28 @@ pub(crate) struct RunOrder {
     /// Somebody takes what is displayed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     displays: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolOrder>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    input: bool,
+}
+
+/// A tool, as the code sees it.
+#[derive(Clone, Debug, Serialize)]
+struct ToolOrder {
+    name: String,
+    description: String,
+    schema: serde_json::Value,
+}
+
+impl ToolOrder {
+    fn of(tool: &Tool) -> Self {
+        Self {
+            name: tool.name().to_owned(),
+            description: tool.describe().to_owned(),
+            schema: tool.schema().clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -126,6 +151,8 @@ impl RunOrder {
             session,
             check: false,
             displays: request.takes_events(),
+            tools: request.tools.iter().map(ToolOrder::of).collect(),
+            input: request.answerer.is_some(),
         }
     }
 
@@ -232,6 +259,7 @@ pub(crate) struct RunHost {
     shared: Arc<Mutex<Shared>>,
     control: Arc<Control>,
     recorder: Arc<Recorder>,
+    calls: Arc<Calls>,
 }
 
 #[derive(Default)]
@@ -242,12 +270,13 @@ struct Shared {
 }
 
 impl RunHost {
-    /// A host for the guest that `control` stops, and of which `recorder` hears.
-    pub(crate) fn new(control: Arc<Control>, recorder: Arc<Recorder>) -> Self {
+    /// A host for the guest that `control` stops, of which `recorder` hears, and that makes `calls`.
+    pub(crate) fn new(control: Arc<Control>, recorder: Arc<Recorder>, calls: Arc<Calls>) -> Self {
         Self {
             shared: Arc::default(),
             control,
             recorder,
+            calls,
         }
     }
 
@@ -273,10 +302,17 @@ impl RunHost {
 
 impl Host for RunHost {
     fn answer(&mut self, frame: &[u8], _memory: &[u8]) -> Answer {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((opcode, payload)) = frame.split_first() else {
             return Answer::Refused;
         };
+        if Calls::knows(*opcode) {
+            return match self.calls.answer(*opcode, payload) {
+                Reply::Now(bytes) => Answer::Bytes(bytes),
+                Reply::Later { wait, instead } => Answer::Later { wait, instead },
+                Reply::Refused => Answer::Refused,
+            };
+        }
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if *opcode == b'r' {
             return Answer::Bytes(shared.order.clone());
         }

@@ -1,8 +1,11 @@
 //! An interpreter that is alive: an instance with its streams and the host's side of its runner.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::api::interrupt::Interrupt;
+use crate::api::outcome::ToolCall;
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
 use crate::api::watch::Stream;
@@ -10,15 +13,17 @@ use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
     Audience, Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options,
-    Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, Turn,
+    Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
+use crate::tools::{Calls, Toolset};
 
 /// A live interpreter.
 pub(crate) struct Interpreter {
     instance: Instance,
     host: RunHost,
     control: Arc<Control>,
+    calls: Arc<Calls>,
     stdin: Arc<Input>,
     stdout: Arc<Sink>,
     stderr: Arc<Sink>,
@@ -35,6 +40,9 @@ pub(crate) struct Task<'a> {
     /// The most bytes of each output stream that are kept.
     pub output: u64,
     pub audience: Audience,
+    pub tools: Toolset,
+    /// Who else may interrupt it.
+    pub interrupt: Option<Interrupt>,
     pub budget: Budget,
     /// When the run began; its time counts from there.
     pub started: Instant,
@@ -49,6 +57,13 @@ impl Task<'_> {
             stdin: plan.request.stdin.clone(),
             output: plan.bounds.output,
             audience: Self::audience(plan),
+            tools: Toolset {
+                tools: plan.request.tools.clone(),
+                limits: plan.request.tool_limits,
+                answerer: plan.request.answerer.clone(),
+                repeatable: plan.request.deterministic.is_some(),
+            },
+            interrupt: plan.request.interrupt.clone(),
             budget: Budget {
                 deadline: started + plan.bounds.timeout,
                 fuel: plan.bounds.fuel,
@@ -84,7 +99,8 @@ impl Interpreter {
         let recorder = Arc::new(Recorder::default());
         let sink = |stream| Sink::new(stream, control.clone(), recorder.clone());
         let (stdout, stderr) = (sink(Stream::Stdout), sink(Stream::Stderr));
-        let host = RunHost::new(control.clone(), recorder.clone());
+        let calls = Arc::new(Calls::default());
+        let host = RunHost::new(control.clone(), recorder.clone(), calls.clone());
         let stdin = Input::new();
         let setup = Setup {
             stdin: stdin.clone(),
@@ -92,12 +108,14 @@ impl Interpreter {
             stderr: stderr.clone(),
             control: control.clone(),
             recorder: recorder.clone(),
+            calls: calls.clone(),
             host: front(host.clone()),
         };
         Ok(Self {
             instance: factory.start(options, setup)?,
             host,
             control,
+            calls,
             stdin,
             stdout,
             stderr,
@@ -118,12 +136,16 @@ impl Interpreter {
         let clock_before = self.instance.repeatable_clock().map(SteppingClock::elapsed);
         self.recorder.begin(task.audience, started, self.instance.repeatable_clock());
         tracing::debug!(budget = ?task.budget, "a run begins");
-        let driven = self.drive(task.turn, &task.budget, task.output).await?;
+        self.calls.begin(&task.tools);
+        let control = self.control.clone();
+        let drive = self.drive(task.turn, &task.budget, task.output);
+        let driven = interruptible(drive, &control, task.interrupt).await?;
         self.recorder.end_text();
         tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
         let clock = self.instance.repeatable_clock().zip(clock_before);
         Ok(Observed {
             transcript: self.host.transcript(),
+            tool_calls: self.calls.finish(),
             memory_refused: self.instance.memory_refused(),
             memory_peak: self.instance.memory_peak(),
             touched: self.instance.state().quota.touched(),
@@ -165,10 +187,29 @@ impl Interpreter {
     }
 }
 
+/// Waits for `drive`, which `interrupt` has stopped.
+async fn interruptible<T>(
+    drive: impl Future<Output = T>,
+    control: &Control,
+    interrupt: Option<Interrupt>,
+) -> T {
+    let Some(interrupt) = interrupt else {
+        return drive.await;
+    };
+    let mut drive = pin!(drive);
+    tokio::select! {
+        biased;
+        driven = &mut drive => return driven,
+        () = interrupt.interrupted() => control.ask(StopReason::Interrupted),
+    }
+    drive.await
+}
+
 /// Observations of the host in one run, and claims of the guest.
 pub(crate) struct Observed {
     pub driven: Driven,
     pub transcript: Transcript,
+    pub tool_calls: Vec<ToolCall>,
     /// Whether the guest was refused memory.
     pub memory_refused: bool,
     pub memory_peak: u64,

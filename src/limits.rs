@@ -12,6 +12,18 @@ pub(crate) const MAX_CODE: usize = 10 << 20;
 /// The resolution of captured figures, in dots per inch.
 pub(crate) const FIGURE_DPI: RangeInclusive<u32> = 1..=600;
 
+/// The most tools of one run.
+pub(crate) const MAX_TOOLS: usize = 256;
+/// The longest name of a tool, in bytes.
+pub(crate) const MAX_TOOL_NAME: usize = 64;
+/// The longest description of a tool, in bytes.
+pub(crate) const MAX_TOOL_DESCRIPTION: usize = 64 << 10;
+/// The most that can be asked for of each limit on tools.
+pub(crate) const MAX_TOOL_CALLS: u32 = 100_000;
+pub(crate) const MAX_TOOL_ARGUMENTS: u32 = 16 << 20;
+pub(crate) const MAX_TOOL_ANSWER: u32 = 64 << 20;
+pub(crate) const MAX_TOOL_BYTES: u64 = 4 << 30;
+
 // How a run is stopped.
 
 /// Time that interrupted code has to come to its end, figures and values included.
@@ -76,7 +88,15 @@ pub(crate) const MAX_TYPED_ITEMS: usize = 1_000_000;
 /// The most buffers of a typed value.
 pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 
+/// The most calls of tools that are open at once: not answered, or the answer not fetched.
+pub(crate) const MAX_OPEN_CALLS: usize = 256;
+
 // What the host reports.
+
+/// The most bytes of one call's arguments that the outcome repeats.
+pub(crate) const MAX_RECORDED_ARGUMENTS: usize = 4 << 10;
+/// The most bytes of all calls' arguments that the outcome repeats.
+pub(crate) const MAX_RECORDED_TOGETHER: usize = 1 << 20;
 
 /// The most characters of the one-line error.
 pub(crate) const MAX_ERROR: usize = 2_000;

@@ -90,6 +90,13 @@ pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Ru
     Ok(Run { outcome, workspace })
 }
 
+/// What comes of a plan that was interrupted before its turn.
+pub(crate) fn interrupted(engine: &Engine, plan: Plan) -> Result<Run, Error> {
+    let workspace = engine.workspaces.create(&[])?;
+    let outcome = Outcome::not_begun(plan, verdict::interrupted(), None);
+    Ok(Run { outcome, workspace })
+}
+
 /// Looks at a plan's code under its rules, in a fresh sandbox that never runs it.
 pub(crate) async fn check(
     engine: &Engine,

@@ -308,7 +308,9 @@ impl Runtime {
     async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        let _turn = engine.turns.take().await?;
+        let Some(_turn) = engine.turns.take_unless(plan.request.interrupt.as_ref()).await? else {
+            return run::interrupted(engine, plan);
+        };
         let image = engine.image(&plan.request.image, &plan.request.code).await?;
         tracing::Span::current().record("image", image.manifest.name.as_str());
         run::run(engine, &image, plan).await

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::api::interrupt::Interrupt;
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
 use crate::bakery::{ImageStore, choose};
@@ -69,6 +70,23 @@ impl Turns {
             });
         }
         Ok(self.permits.acquire().await.expect("the semaphore is never closed"))
+    }
+}
+
+impl Turns {
+    /// Like [`take`](Self::take); `None` when `interrupt` was used before the turn came.
+    pub(crate) async fn take_unless(
+        &self,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<Option<SemaphorePermit<'_>>, Error> {
+        let Some(interrupt) = interrupt else {
+            return Ok(Some(self.take().await?));
+        };
+        tokio::select! {
+            biased;
+            () = interrupt.interrupted() => Ok(None),
+            turn = self.take() => Ok(Some(turn?)),
+        }
     }
 }
 

@@ -15,11 +15,11 @@ const RANKS: &[&[&str]] = &[
     &["value"],
     // What is asked and answered.
     &["api::setters", "api::outcome"],
-    &["api::watch"],
+    &["api::watch", "api::interrupt", "api::tool"],
     &["api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],
-    &["parallel", "workspace"],
+    &["parallel", "workspace", "tools"],
     &["module"],
     // An image as a file, and made live.
     &["image"],

@@ -17,7 +17,6 @@ const NOT_FOR_EMBEDDERS: &[&str] = &[
     "hyper",
     "indicatif",
     "insta",
-    "jsonschema",
     "openssl-sys",
     "proptest",
     "pyo3",

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use belljar::fuzzing::{check_image_head, parse_checkpoint, parse_frame, parse_value};
+use belljar::fuzzing::{call_tools, check_image_head, parse_checkpoint, parse_frame, parse_value};
 use belljar::{HostPaths, RunRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -129,6 +129,13 @@ fn frames_of_a_guest() {
 }
 
 #[test]
+fn calls_of_tools() {
+    withstands("calls", |frames| {
+        call_tools(frames);
+    });
+}
+
+#[test]
 fn typed_values_of_a_guest() {
     withstands("value", |bytes| {
         parse_value(bytes);
@@ -203,6 +210,7 @@ fn the_corpus_holds_good_and_bad() {
     let both = |verdicts: Vec<bool>| verdicts.contains(&true) && verdicts.contains(&false);
     assert!(both(corpus("frame").iter().map(|frame| parse_frame(frame)).collect()));
     assert!(both(corpus("value").iter().map(|bytes| parse_value(bytes)).collect()));
+    assert!(corpus("calls").iter().any(|frames| call_tools(frames) > 40));
     let read = |line: &Vec<u8>| serde_json::from_slice::<RunRequest>(line).is_ok();
     assert!(both(corpus("request").iter().map(read).collect()));
     // An image's memory would make its file large: it is added here.

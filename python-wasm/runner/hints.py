@@ -58,6 +58,10 @@ _NO_TURNS = (
     "started or waited for. Put into a queue what is to be taken from it before anybody waits, "
     "or use asyncio."
 )
+_NO_TOOLS = (
+    "This run was given no tools: they are functions of the program that runs this code, and only "
+    "it can provide them."
+)
 _NO_SCRYPT = "There is no scrypt without OpenSSL: `hashlib.pbkdf2_hmac` works here."
 _NO_SOURCES = (
     "Sources of the standard library and of the packages are not here, only compiled code: "
@@ -117,6 +121,8 @@ def _missing_module(error, _cwd):
     root = name.partition(".")[0]
     if root == "_decimal":
         return "`decimal` works here, in its form written in Python, without `_decimal`."
+    if root in ("tools", "host"):
+        return _NO_TOOLS
     if root in _NETWORK_PACKAGES:
         return _NO_NETWORK
     if root in _SYSTEM_MODULES:

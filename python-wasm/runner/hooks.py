@@ -5,6 +5,9 @@ from importlib.machinery import ModuleSpec
 
 # By the name of a module, the actions that wait for it, in the order in which they were asked for.
 _waiting = {}
+# In the library lies a client of another host's protocol, which nobody answers here. Where a run
+# has tools, `tools` puts a package of its own in that place.
+_FOREIGN = "host"
 _asked = set()
 
 
@@ -50,11 +53,23 @@ class _Loader:
         _act(module.__name__, module)
 
 
+def _own(name, path, target):
+    """A module of that name that is the code's own, and not the one in the library."""
+    for finder in sys.meta_path:
+        if finder is not _Finder:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and type(spec.loader).__name__ != "zipimporter":
+                return spec
+    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 class _Finder:
     """First on `sys.meta_path`, so it is asked only about modules that are not loaded yet."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
+        if name == _FOREIGN:
+            return _own(name, path, target)
         if name not in _waiting:
             return None
         for finder in sys.meta_path:

@@ -21,6 +21,7 @@ from _belljar import (
     policy,
     sources,
     streams,
+    tools,
     values,
 )
 from _belljar.door import fetch, send
@@ -59,6 +60,8 @@ def _run(request):
         ending.regain_control()
     displays.begin(request.get("displays", False))
     in_place.begin(request["threads"] != "refuse")
+    tools.prepare(request.get("tools"))
+    tools.prepare_input(request.get("input", False))
     figures.begin(request["figures"], request["cwd"], session)
     name = request["result_var"] or "result"
     program, status = _compile(request)

@@ -167,7 +167,7 @@ impl RunRequest {
             threads: self.threads.unwrap_or_default(),
             deterministic: self.deterministic,
             capture: self.capture.unwrap_or_default(),
-            watcher: None,
+            ..Request::default()
         })
     }
 }

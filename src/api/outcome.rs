@@ -43,6 +43,9 @@ pub struct Outcome {
     /// What happened, in order; only where the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
+    /// Every call of a tool, in the order in which they were made; absent when there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
     /// What a session adds; nothing for a run of its own.
     #[serde(flatten)]
     pub session: Option<SessionReport>,
@@ -150,6 +153,76 @@ pub struct Table {
     pub rows: Vec<Vec<serde_json::Value>>,
     /// Whether rows or columns were left out.
     pub truncated: bool,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Which of the run's calls it was, counting from 1.
+    pub id: u64,
+    /// The tool, as the code named it.
+    pub name: String,
+    /// The arguments; of long ones the beginning of their JSON, as a string.
+    pub arguments: serde_json::Value,
+    /// Whether it was answered.
+    pub ok: bool,
+    /// Why it was not; null when it was.
+    pub error: Option<ToolCallError>,
+    /// How long it took, in milliseconds; 0 in deterministic mode.
+    pub duration_ms: f64,
+    /// Bytes of the arguments as JSON.
+    pub argument_bytes: u64,
+    /// Bytes of the answer as JSON.
+    pub answer_bytes: u64,
+}
+
+/// Why a call of a tool was not answered, as the code was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ToolCallError {
+    /// The sort of failure.
+    pub kind: ToolErrorKind,
+    /// What was said of it.
+    pub message: String,
+}
+
+/// Why a call of a tool failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// There is no tool of that name in this run.
+    UnknownTool,
+    /// The arguments are not as the schema wants them, or have no form in JSON.
+    InvalidArguments,
+    /// The tool does not allow the call.
+    Denied,
+    /// The tool failed.
+    ToolError,
+    /// It did not answer in time.
+    Timeout,
+    /// The code gave the call up, or the run ended before it was answered.
+    Cancelled,
+    /// The arguments or the answer are larger than one call's may be.
+    TooLarge,
+    /// The run has used up its calls, or the bytes of all of them, or has too many open at once.
+    BudgetExceeded,
+}
+
+impl ToolErrorKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::Denied => "denied",
+            Self::ToolError => "tool_error",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::TooLarge => "too_large",
+            Self::BudgetExceeded => "budget_exceeded",
+        }
+    }
 }
 
 /// What went wrong, in parts.

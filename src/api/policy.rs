@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Limits, Policy, Request, Rules};
 use crate::api::setters::setters;
-use crate::limits::{FIGURE_DPI, MAX_CODE};
+use crate::limits::{
+    FIGURE_DPI, MAX_CODE, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS, MAX_TOOL_BYTES, MAX_TOOL_CALLS,
+    MAX_TOOLS,
+};
 
 /// Limits with every number decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,12 +108,17 @@ pub(crate) fn resolve(
         let message = format!("{dpi}, must be from 1 to 600");
         reasons.push(Reason::new(Field::FigureDpi, ReasonKind::OutOfRange, message));
     }
+    check_tools(&request, &mut reasons);
     Refusal::unless_empty(reasons)?;
-    let rules = match &request.policy {
+    let mut rules = match &request.policy {
         Policy::Open => None,
         Policy::Strict => Some(Rules::default()),
         Policy::Custom(rules) => Some(rules.clone()),
     };
+    if let Some(rules) = rules.as_mut().filter(|_| !request.tools.is_empty()) {
+        // Who gives the code tools wants them used.
+        rules.imports.push("tools".into());
+    }
     Ok(Plan {
         timeout_text: seconds_text(bounds.timeout),
         rules,
@@ -228,6 +236,36 @@ fn check_environment(request: &Request, reasons: &mut Vec<Reason>) {
     if request.args.iter().any(|a| a.contains('\0')) {
         let message = "an argument holds a NUL character";
         reasons.push(Reason::new(Field::Args, ReasonKind::Invalid, message));
+    }
+}
+
+fn check_tools(request: &Request, reasons: &mut Vec<Reason>) {
+    let tools = &request.tools;
+    if tools.len() > MAX_TOOLS {
+        let message = format!("{} of them, at most {MAX_TOOLS} are taken", tools.len());
+        reasons.push(Reason::new(Field::Tools, ReasonKind::TooLong, message));
+    }
+    for (index, tool) in tools.iter().take(MAX_TOOLS).enumerate() {
+        if let Some(problem) = tool.problem() {
+            reasons.push(Reason::new(Field::Tools, ReasonKind::Invalid, problem));
+        }
+        if tools[..index].iter().any(|other| other.name() == tool.name()) {
+            let message = format!("{} is given twice", tool.name());
+            reasons.push(Reason::new(Field::Tools, ReasonKind::Taken, message));
+        }
+    }
+    let limits = &request.tool_limits;
+    let asked = [
+        ("calls", u64::from(limits.calls), u64::from(MAX_TOOL_CALLS)),
+        ("argument_bytes", u64::from(limits.argument_bytes), u64::from(MAX_TOOL_ARGUMENTS)),
+        ("answer_bytes", u64::from(limits.answer_bytes), u64::from(MAX_TOOL_ANSWER)),
+        ("total_bytes", limits.total_bytes, MAX_TOOL_BYTES),
+    ];
+    for (name, asked, ceiling) in asked {
+        if asked > ceiling {
+            let message = format!("{name} is {asked}, must be from 0 to {ceiling}");
+            reasons.push(Reason::new(Field::ToolLimits, ReasonKind::OutOfRange, message));
+        }
     }
 }
 

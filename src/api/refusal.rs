@@ -57,6 +57,10 @@ pub enum Field {
     Deterministic,
     /// The resolution of captured figures.
     FigureDpi,
+    /// The tools that the code can call.
+    Tools,
+    /// The limits on these.
+    ToolLimits,
 }
 
 /// What is wrong with a field.
@@ -97,6 +101,8 @@ impl Field {
             Self::MaxFiles => "limits.files",
             Self::Deterministic => "deterministic",
             Self::FigureDpi => "capture.figure_dpi",
+            Self::Tools => "tools",
+            Self::ToolLimits => "tool_limits",
         }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::interrupt::Interrupt;
 use crate::api::setters::setters;
+use crate::api::tool::{Answerer, Tool, ToolLimits};
 use crate::api::watch::{OutputWatcher, Watcher};
 
 /// One run: code, what it may see, and how far it may go.
@@ -56,6 +58,14 @@ pub struct Request {
     pub capture: Capture,
     /// Who sees what happens as it does.
     pub watcher: Option<Watcher>,
+    /// Functions of the caller that the code can call.
+    pub tools: Vec<Tool>,
+    /// How far these may go.
+    pub tool_limits: ToolLimits,
+    /// Who answers `input()`; at its end when there is nobody.
+    pub answerer: Option<Answerer>,
+    /// The switch that interrupts the run.
+    pub interrupt: Option<Interrupt>,
 }
 
 /// Which image a run starts from.
@@ -466,6 +476,46 @@ impl Request {
     #[must_use]
     pub fn watch(mut self, watcher: Arc<dyn OutputWatcher>) -> Self {
         self.watcher = Some(Watcher(watcher));
+        self
+    }
+
+    /// Lets the code call a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Limits the calls of tools.
+    #[must_use]
+    pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
+        self.tool_limits = limits;
+        self
+    }
+
+    /// Answers `input()` with lines of `function`, which is given the prompt, or with the end of
+    /// the input where it gives `None`. The run's time counts while it waits.
+    ///
+    /// ```
+    /// use belljar::Request;
+    ///
+    /// let request = Request::new("print('Hello', input('Who? '))")
+    ///     .answerer(async |prompt: String| (prompt == "Who? ").then(|| "Ada".into()));
+    /// ```
+    #[must_use]
+    pub fn answerer<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<String>> + Send + 'static,
+    {
+        self.answerer = Some(Answerer::new(function));
+        self
+    }
+
+    /// Has `interrupt` interrupt the run.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: &Interrupt) -> Self {
+        self.interrupt = Some(interrupt.clone());
         self
     }
 

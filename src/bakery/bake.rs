@@ -18,6 +18,7 @@ use crate::instance::{Answer, Audience, Budget, Ended, Factory, Host, Options, R
 use crate::interpreter::{Interpreter, Observed, Task};
 use crate::module::PINS;
 use crate::progress::{Progress, Stage, Step};
+use crate::tools::Toolset;
 use crate::workspace::{Workspace, Workspaces};
 
 pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
@@ -222,6 +223,8 @@ impl<'a> Oven<'a> {
             stdin: Vec::new(),
             output: OUTPUT,
             audience: Audience::default(),
+            tools: Toolset::default(),
+            interrupt: None,
             budget: budget(fuel),
             started: Instant::now(),
         };

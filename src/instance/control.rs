@@ -95,20 +95,24 @@ impl Control {
         self.sleeper.notify_waiters();
     }
 
-    /// Waits for `sleep` as a host function of the guest, or until it is interrupted.
-    pub(super) async fn sleep(&self, sleep: impl Future<Output = ()>) {
+    /// Waits for `what` as a host function of the guest; `None` when it was interrupted.
+    pub(super) async fn wait_for<T>(&self, what: impl Future<Output = T>) -> Option<T> {
         // Taken before the look at `woken`, so that an interrupt that is not seen there is seen here.
         let interrupted = self.sleeper.notified();
         if self.woken.swap(false, Ordering::AcqRel) {
-            return;
+            return None;
         }
         self.waiting.store(true, Ordering::Release);
-        tokio::select! {
+        let found = tokio::select! {
             biased;
-            () = sleep => {}
-            () = interrupted => self.woken.store(false, Ordering::Release),
-        }
+            found = what => Some(found),
+            () = interrupted => {
+                self.woken.store(false, Ordering::Release);
+                None
+            }
+        };
         self.waiting.store(false, Ordering::Release);
+        found
     }
 
     /// Waits for something else than the guest asked for, or until it is interrupted, which a guest

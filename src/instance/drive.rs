@@ -20,6 +20,7 @@ use super::recorder::Recorder;
 use super::relay::Relay;
 use super::{Instance, InstanceError};
 use crate::api::outcome::event::EventKind;
+use crate::tools::Calls;
 
 /// Fuel between two looks at the clock: about 2 ms of interpreter.
 pub(super) const SLICE: u64 = 20_000_000;
@@ -82,9 +83,9 @@ impl Instance {
     ) -> Result<Driven, InstanceError> {
         let interval = slice(budget.fuel);
         self.counter.begin(&mut self.store, interval).map_err(InstanceError::start)?;
-        let control = self.state().control.clone();
+        let (control, calls) = (self.state().control.clone(), self.state().calls.clone());
         let recorder = self.state().recorder.clone();
-        let mut stops = Stops::new(budget, interval, &control, self.interrupt.take());
+        let mut stops = Stops::new(budget, interval, (&control, &calls), self.interrupt.take());
         stops.recorder = Some(recorder);
         let ended = self.call(turn, &mut stops).await;
         let stopped = stops.reason;
@@ -154,6 +155,7 @@ fn slice(fuel: Option<u64>) -> u64 {
 struct Stops<'a> {
     budget: &'a Budget,
     control: &'a Control,
+    calls: &'a Calls,
     interrupt: Option<Handle>,
     recorder: Option<Arc<Recorder>>,
     /// Slices after which the fuel is spent, and after which the grace for that is over too.
@@ -168,7 +170,7 @@ impl<'a> Stops<'a> {
     fn new(
         budget: &'a Budget,
         interval: u64,
-        control: &'a Control,
+        (control, calls): (&'a Control, &'a Calls),
         interrupt: Option<Handle>,
     ) -> Self {
         let slices = budget.fuel.map(|fuel| {
@@ -178,6 +180,7 @@ impl<'a> Stops<'a> {
         Self {
             budget,
             control,
+            calls,
             interrupt,
             recorder: None,
             slices,
@@ -195,8 +198,9 @@ impl<'a> Stops<'a> {
         let control = self.control;
         let mut asked = pin!(control.asked_for());
         poll_fn(|context| {
+            self.control.let_run();
             loop {
-                self.control.let_run();
+                self.poll_calls(context);
                 let (polled, gave_way) = relay.poll(context, |inner| call.as_mut().poll(inner));
                 if let Poll::Ready(value) = polled {
                     return Poll::Ready(Some(value));
@@ -211,6 +215,9 @@ impl<'a> Stops<'a> {
                     self.soft_stop();
                     timer.as_mut().reset(self.last.into());
                 }
+                if self.calls.has_fresh() {
+                    continue;
+                }
                 // A timer that has run out is looked at again at once; otherwise it wakes us.
                 if timer.as_mut().poll(context).is_pending() {
                     if gave_way {
@@ -222,6 +229,16 @@ impl<'a> Stops<'a> {
             }
         })
         .await
+    }
+
+    /// Goes on with what the guest's tools are doing.
+    fn poll_calls(&self, context: &mut Context<'_>) {
+        let takes_events = self.recorder.as_ref().is_some_and(|recorder| recorder.is_on());
+        for event in self.calls.poll(context, takes_events) {
+            if let Some(recorder) = &self.recorder {
+                recorder.note(event);
+            }
+        }
     }
 
     /// Whether the time after an interrupt is over.

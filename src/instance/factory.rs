@@ -29,6 +29,7 @@ use crate::cause::Cause;
 use crate::image::Image;
 use crate::memory::{Creator, Pool, Slot, Source, Tracker};
 use crate::module::{Artifact, Code, PINS};
+use crate::tools::Calls;
 use crate::workspace::{Tree, Workspace};
 
 /// Makes instances; one for each runtime.
@@ -64,6 +65,7 @@ pub(crate) struct Setup {
     pub stderr: Arc<Sink>,
     pub control: Arc<Control>,
     pub recorder: Arc<Recorder>,
+    pub calls: Arc<Calls>,
     pub host: Box<dyn Host>,
 }
 
@@ -150,6 +152,7 @@ impl Factory {
             answer: None,
             control: setup.control,
             recorder: setup.recorder,
+            calls: setup.calls,
             meter: Meter::default(),
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,

@@ -15,6 +15,7 @@ use super::quota::Quota;
 use super::recorder::Recorder;
 use super::roots::MountPoint;
 use super::wasi;
+use crate::tools::Calls;
 
 /// Host's data of one guest.
 pub(crate) struct State {
@@ -28,6 +29,7 @@ pub(crate) struct State {
     pub(super) answer: Option<(u32, u32)>,
     pub(super) control: Arc<Control>,
     pub(super) recorder: Arc<Recorder>,
+    pub(super) calls: Arc<Calls>,
     pub(super) meter: Meter,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,

@@ -79,6 +79,7 @@ impl Outcome {
         } = execution;
         let Observed {
             transcript,
+            tool_calls,
             stdout,
             stderr,
             ..
@@ -112,6 +113,7 @@ impl Outcome {
                 workspace_bytes: artifacts.bytes,
             },
             events: events.map(|list| list.events),
+            tool_calls,
             ..Self::ended(plan, failure, session)
         }
     }
@@ -145,6 +147,7 @@ impl Outcome {
             truncated: Vec::new(),
             usage: Usage::default(),
             events: None,
+            tool_calls: Vec::new(),
             session,
         }
     }

@@ -19,6 +19,9 @@ pub(crate) const NO_CODE: &str = "No code provided.";
 /// The fixed text for the memory limit.
 const NO_MEMORY: &str = "Memory limit exceeded during code execution";
 
+/// The fixed text for a run that its caller interrupted.
+const INTERRUPTED: &str = "Code execution was interrupted";
+
 /// How a run ended: `None` for success.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
@@ -73,6 +76,14 @@ pub(crate) fn no_code() -> Failure {
     }
 }
 
+/// The failure of a run that was interrupted before it began.
+pub(crate) fn interrupted() -> Failure {
+    Failure {
+        error: INTERRUPTED.into(),
+        detail: detail(ErrorKind::Interrupted, "Interrupted", INTERRUPTED),
+    }
+}
+
 /// The failure of a run in a session that has used all of its fuel.
 pub(crate) fn session_fuel(total: u64) -> Failure {
     of_session(ErrorKind::Fuel, "Fuel", &format!("The session has used all of its fuel, {total}"))
@@ -116,9 +127,7 @@ fn stopped(reason: StopReason, transcript: &Transcript, timeout: &str) -> Failur
         StopReason::Output => {
             (ErrorKind::Output, "Output", "Code execution printed far more than its limit".into())
         }
-        StopReason::Interrupted => {
-            (ErrorKind::Interrupted, "Interrupted", "Code execution was interrupted".into())
-        }
+        StopReason::Interrupted => (ErrorKind::Interrupted, "Interrupted", INTERRUPTED.into()),
     };
     let mut detail = detail(kind, type_, &error);
     detail.line = transcript.interrupted_line;

@@ -68,6 +68,7 @@ impl Context {
         if request.policy == Policy::Open {
             request.policy = self.fixed.policy.clone();
         }
+        self.fixed.tools.complete(&mut request);
         let mut plan = resolve(request, &self.fixed.bounds, &self.engine.ceilings)?;
         plan.request.deterministic.clone_from(&self.fixed.deterministic);
         Ok(plan)

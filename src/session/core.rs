@@ -11,6 +11,7 @@ use super::history::{History, HistoryEntry};
 use super::options::InitialRun;
 use super::past::Past;
 use super::state::State;
+use crate::api::interrupt::Interrupt;
 use crate::api::outcome::{ErrorKind, Outcome, SessionReport};
 use crate::api::policy::Plan;
 use crate::api::request::{InputFile, Request};
@@ -128,6 +129,9 @@ impl Core {
         let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
         let hindrance = match fuel {
             _ if let Some(failure) = context.over() => Some(failure),
+            _ if plan.request.interrupt.as_ref().is_some_and(Interrupt::is_interrupted) => {
+                Some(verdict::interrupted())
+            }
             Some((total, 0)) => Some(verdict::session_fuel(total)),
             _ if plan.request.code.trim().is_empty() => Some(verdict::no_code()),
             _ => None,

@@ -9,6 +9,7 @@ use crate::api::policy::Bounds;
 use crate::api::refusal::{Field, Reason, ReasonKind};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
 use crate::api::setters::setters;
+use crate::api::tool::{Answerer, Tool, ToolLimits};
 use crate::limits::MAX_HISTORY;
 
 /// How a session starts, and what holds for all of its life.
@@ -211,6 +212,14 @@ impl SessionOptions {
         self
     }
 
+    /// Lets the code of every run call a tool. A tool of a run's own takes the place of one of the
+    /// same name.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.start = self.start.tool(tool);
+        self
+    }
+
     /// Replaces all limits of a run.
     #[must_use]
     pub fn run_limits(mut self, limits: Limits) -> Self {
@@ -295,6 +304,31 @@ pub(super) struct FixedSettings {
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,
     pub history: HistoryBounds,
+    pub tools: SessionTools,
+}
+
+/// Functions of the caller that the code of every run can call. No checkpoint holds them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionTools {
+    pub tools: Vec<Tool>,
+    pub limits: ToolLimits,
+    pub answerer: Option<Answerer>,
+}
+
+impl SessionTools {
+    /// Adds them to a run's own, which come first where a name is the same.
+    pub(super) fn complete(&self, request: &mut Request) {
+        let own = &mut request.tools;
+        let missing = self.tools.iter().filter(|tool| own.iter().all(|o| o.name() != tool.name()));
+        let missing: Vec<Tool> = missing.cloned().collect();
+        own.extend(missing);
+        if request.tool_limits == ToolLimits::default() {
+            request.tool_limits = self.limits;
+        }
+        if request.answerer.is_none() {
+            request.answerer.clone_from(&self.answerer);
+        }
+    }
 }
 
 /// Files and request of a session's initial code.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
-use super::options::{FixedSettings, InitialRun, SessionBounds, SessionOptions};
+use super::options::{FixedSettings, InitialRun, SessionBounds, SessionOptions, SessionTools};
 use super::restore::{Origin, RestoreOptions};
 use super::storage::Storage;
 use super::{Inner, Session, SessionError, checkpoint};
@@ -129,6 +129,9 @@ impl Sessions {
             mounts,
             policy,
             deterministic,
+            tools,
+            tool_limits,
+            answerer,
             ..
         } = plan.request;
         let request = Request {
@@ -143,6 +146,11 @@ impl Sessions {
             deterministic,
             limits,
             history: history.within(&engine.ceilings),
+            tools: SessionTools {
+                tools,
+                limits: tool_limits,
+                answerer,
+            },
         };
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
         let context = self.context(new_id()?, image, fixed, client)?;
@@ -157,7 +165,17 @@ impl Sessions {
             mounts,
             id,
             client,
+            tools,
         } = options;
+        // Those that are none are told now, and not by the first run.
+        resolve(
+            Request {
+                tools: tools.clone(),
+                ..Request::default()
+            },
+            &self.shared.engine.defaults,
+            &self.shared.engine.ceilings,
+        )?;
         let pending = self.shared.admit()?;
         let id = match id {
             Some(id) => self.shared.free(id)?,
@@ -174,8 +192,9 @@ impl Sessions {
         };
         let image = engine.image(opened.image(), "").await?;
         let bounds = (engine.ceilings, self.shared.bounds.restored);
-        let read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
+        let mut read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
+        read.fixed.tools.tools = tools;
         let context = self.context(id, image, read.fixed, client)?;
         let core = Core::of(read.past, read.execution, entropy, read.fuel);
         self.register(context, core, pending).await

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::api::request::Mount;
+use crate::api::tool::Tool;
 
 /// A checkpoint, and what the session that is restored from it gets that is not in it.
 ///
@@ -26,6 +27,7 @@ pub struct RestoreOptions {
     pub(super) mounts: Vec<Mount>,
     pub(super) id: Option<String>,
     pub(super) client: Option<String>,
+    pub(super) tools: Vec<Tool>,
 }
 
 /// Where a checkpoint comes from.
@@ -61,6 +63,7 @@ impl RestoreOptions {
             mounts: Vec::new(),
             id: None,
             client: None,
+            tools: Vec::new(),
         }
     }
 
@@ -85,6 +88,14 @@ impl RestoreOptions {
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
+        self
+    }
+
+    /// Lets the code of every run call a tool, such as those that the session had: functions are in
+    /// no checkpoint.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
         self
     }
 

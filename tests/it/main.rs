@@ -28,3 +28,4 @@ mod sessions;
 mod stops;
 mod support;
 mod threads;
+mod tools;

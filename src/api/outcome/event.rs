@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{ErrorDetail, ErrorKind};
+use super::{ErrorDetail, ErrorKind, ToolCall};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +59,17 @@ pub enum EventKind {
         /// Size in bytes.
         size: u64,
     },
+    /// The code called a tool.
+    ToolCall {
+        /// Which of the run's calls it is.
+        id: u64,
+        /// The tool, as the code named it.
+        name: String,
+        /// The arguments; of long ones the beginning of their JSON, as a string.
+        arguments: Value,
+    },
+    /// A call of a tool has ended.
+    ToolAnswer(ToolCall),
     /// The code was told to stop.
     Interrupted {
         /// Why: `timeout`, `fuel`, `output` or `interrupted`.
@@ -128,6 +139,13 @@ impl EventKind {
             Self::Error { error, detail } => {
                 let traceback = detail.traceback.as_ref().map_or(0, String::len);
                 error.len() + detail.message.len() + traceback
+            }
+            Self::ToolCall {
+                name, arguments, ..
+            } => name.len() + value_size(arguments),
+            Self::ToolAnswer(call) => {
+                let message = call.error.as_ref().map_or(0, |error| error.message.len());
+                call.name.len() + value_size(&call.arguments) + message
             }
             Self::Started
             | Self::Clear { .. }

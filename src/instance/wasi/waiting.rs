@@ -62,7 +62,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     // Woken early, it looks as if the time were over: the guest's C library does
                     // not know EINTR here, and the interrupt is met at the next bytecode.
                     let control = state.control.clone();
-                    control.sleep(tokio::time::sleep(time)).await;
+                    control.wait_for(tokio::time::sleep(time)).await;
                 }
                 Ok(sleep.write_event(&mut memory, events, out).unwrap_or(FAULT))
             })

@@ -19,7 +19,7 @@ use crate::module::PAGE;
 use crate::session::SessionError;
 use crate::session::error::FileAction;
 use crate::session::history::History;
-use crate::session::options::FixedSettings;
+use crate::session::options::{FixedSettings, SessionTools};
 use crate::session::past::Past;
 use crate::session::state::State;
 use crate::session::storage::Storage;
@@ -258,6 +258,7 @@ fn fixed(
         deterministic: manifest.deterministic.clone(),
         limits: manifest.limits,
         history: manifest.history_bounds.within(ceilings),
+        tools: SessionTools::default(),
     };
     Ok((fixed, plan.bounds))
 }

@@ -1,0 +1,223 @@
+"""The module `tools`, over a host that answers as a test says."""
+
+import asyncio
+import builtins
+import inspect
+import json
+import sys
+
+import pytest
+
+from _belljar import calls, loops, tools
+from conftest import _Host
+
+SPEC = {
+    "name": "price",
+    "description": "The latest price.\n\nOf a share.",
+    "schema": {
+        "type": "object",
+        "properties": {
+            "days": {"type": "integer"},
+            "symbol": {"type": "string", "description": "such as ACME"},
+            "note": {"type": ["string", "null"]},
+            "a-b": {"type": "string"},
+        },
+        "required": ["symbol"],
+    },
+}
+
+
+class Answers:
+    """Answers every call with its arguments, unless told otherwise."""
+
+    def __init__(self):
+        self.frames = []
+        self.reply = None
+        self.is_slow = False
+        self.begun = {}
+
+    def call(self, data):
+        op, payload = data[:1].decode(), json.loads(data[1:])
+        self.frames.append((op, payload))
+        if self.reply is not None:
+            return json.dumps(self.reply).encode()
+        if op == "b":
+            number = len(self.begun) + 1
+            self.begun[number] = payload["arguments"]
+            return json.dumps({"id": number}).encode()
+        if op == "a" and self.is_slow:
+            return b"[]"
+        if op == "a":
+            found = [[n, {"ok": self.begun[n]}] for n in payload["ids"]]
+            return json.dumps(found).encode()
+        if op == "n":
+            return json.dumps({"ok": payload["prompt"].upper() or None}).encode()
+        return json.dumps({"ok": payload.get("arguments")}).encode()
+
+
+@pytest.fixture
+def host(monkeypatch):
+    answers = Answers()
+    monkeypatch.setattr(calls, "_call", answers.call)
+    monkeypatch.setattr(_Host, "door", answers)
+    calls._open.clear()
+    yield answers
+    calls._open.clear()
+
+
+@pytest.fixture
+def price(host):
+    return tools.make([SPEC]).price
+
+
+def test_positions_follow_the_schema_with_what_is_required_first(price):
+    assert price("ACME", 3) == {"symbol": "ACME", "days": 3}
+    assert price(**{"symbol": "ACME", "a-b": "x"}) == {"symbol": "ACME", "a-b": "x"}
+
+
+def test_none_is_left_out_where_the_schema_does_not_allow_it(price):
+    assert price("ACME", None, None) == {"symbol": "ACME", "note": None}
+    assert price(None) == {"symbol": None}
+
+
+def test_too_many_arguments_are_a_type_error(price):
+    with pytest.raises(TypeError, match="takes 4 positional arguments but 5 were given"):
+        price(1, 2, 3, 4, 5)
+    with pytest.raises(TypeError, match="multiple values for argument 'symbol'"):
+        price("ACME", symbol="ACME")
+
+
+def test_it_has_a_signature_and_a_documentation(price):
+    signature = str(inspect.signature(price))
+    assert signature == "(symbol: str, days: int = None, note=None, **kwargs)"
+    assert "symbol (string): such as ACME" in price.__doc__
+    assert (price.__name__, price.__module__) == ("price", "tools")
+
+
+def test_a_schema_without_properties_takes_any_keyword(host):
+    anything = tools.make([{**SPEC, "schema": {"type": "object"}}]).price
+    assert str(inspect.signature(anything)) == "(**kwargs)"
+    assert anything(x=1) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "schema", [{}, {"properties": 7}, {"properties": {"x": True}, "required": 3}]
+)
+def test_odd_schemas_are_no_matter(host, schema):
+    assert tools.make([{**SPEC, "schema": schema}]).price(x=1) == {"x": 1}
+
+
+def _cyclic():
+    value = []
+    value.append(value)
+    return value
+
+
+def _deep():
+    value = []
+    for _ in range(200):
+        value = [value, 1j]
+    return value
+
+
+@pytest.mark.parametrize("value", [_cyclic(), _deep(), float("nan"), object(), len])
+def test_what_has_no_form_is_not_sent(price, host, value):
+    with pytest.raises(calls.ToolError) as found:
+        price(value)
+    assert found.value.kind in ("invalid_arguments", "too_large")
+    assert found.value.tool == "price"
+    assert host.frames == []
+
+
+def test_plain_forms_are_sent(price):
+    assert price((1, {2}, b"ab")) == {"symbol": [1, [2], "YWI="]}
+
+
+def test_a_failure_says_what_and_why(price, host):
+    host.reply = {"kind": "denied", "message": "not yours"}
+    with pytest.raises(calls.ToolError, match="price: denied: not yours") as found:
+        price("ACME")
+    assert (found.value.kind, found.value.message) == ("denied", "not yours")
+
+
+def _loop():
+    loop = asyncio.SelectorEventLoop()
+    loops._no_pipe(loop)
+    return loop
+
+
+def test_with_a_loop_a_call_is_awaited(price, host):
+    async def main():
+        return await asyncio.gather(price("A"), price.begin("B"))
+
+    loop = _loop()
+    try:
+        assert loop.run_until_complete(main()) == [{"symbol": "A"}, {"symbol": "B"}]
+    finally:
+        loop.close()
+    assert [op for op, _ in host.frames] == ["b", "b", "a"]
+
+
+def test_a_cancelled_call_is_given_up(price, host):
+    async def main():
+        price("A").cancel()
+        await asyncio.sleep(0)
+
+    loop = _loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+    assert host.frames[-1] == ("k", {"id": 1})
+    assert calls._open == {}
+
+
+def test_calls_of_an_earlier_run_fail(price, host):
+    host.is_slow = True
+    loop = _loop()
+
+    async def begin():
+        return [price("A")]
+
+    try:
+        (future,) = loop.run_until_complete(begin())
+        calls.forget()
+        with pytest.raises(calls.ToolError, match="has ended"):
+            loop.run_until_complete(future)
+    finally:
+        loop.close()
+
+
+def test_without_a_loop_a_begun_call_has_a_result(price, host):
+    begun = price.begin("A")
+    assert repr(begun) == "<call 1 of price, for its answer write .result()>"
+    assert begun.result() == begun.result() == {"symbol": "A"}
+    assert [op for op, _ in host.frames] == ["b", "a"]
+
+
+def test_the_module_is_there_for_its_run_only():
+    tools.prepare([SPEC])
+    assert sys.modules["tools"] is sys.modules["host"].tools
+    tools.prepare(None)
+    assert "tools" not in sys.modules
+    assert "host.tools" not in sys.modules
+
+
+def test_a_module_that_the_code_put_there_stays(monkeypatch):
+    tools.prepare([SPEC])
+    monkeypatch.setitem(sys.modules, "tools", sys)
+    tools.prepare(None)
+    assert sys.modules["tools"] is sys
+
+
+def test_input_asks_the_host_while_it_answers(host, capsys):
+    usual = builtins.input
+    tools.prepare_input(True)
+    try:
+        assert input("who? ") == "WHO? "
+        with pytest.raises(EOFError):
+            input()
+    finally:
+        tools.prepare_input(False)
+    assert builtins.input is usual
+    assert capsys.readouterr().out == "who? "

@@ -1,0 +1,147 @@
+//! What the outcome says of a call.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::api::outcome::event::EventKind;
+use crate::api::outcome::{ToolCall, ToolCallError, ToolErrorKind};
+use crate::limits::{MAX_RECORDED_ARGUMENTS, MAX_TOOL_NAME};
+
+/// A call, as far as it has come.
+#[derive(Clone)]
+pub(super) struct Record {
+    call: ToolCall,
+    since: Instant,
+    is_listed: bool,
+    /// Bytes of the arguments as they are repeated.
+    kept: usize,
+}
+
+impl Record {
+    /// A call of which nothing is known yet.
+    pub(super) fn new(id: u64, since: Instant) -> Self {
+        let call = ToolCall {
+            id,
+            name: String::new(),
+            arguments: Value::Null,
+            ok: false,
+            error: None,
+            duration_ms: 0.0,
+            argument_bytes: 0,
+            answer_bytes: 0,
+        };
+        Self {
+            call,
+            since,
+            is_listed: true,
+            kept: 0,
+        }
+    }
+
+    /// Not a tool's, so that the outcome does not list it.
+    pub(super) fn unlisted(mut self) -> Self {
+        self.is_listed = false;
+        self
+    }
+
+    /// A call of `name`, whose frame has so many bytes.
+    pub(super) fn of(mut self, name: &str, arguments: &Value, frame: usize) -> Self {
+        let end = name.floor_char_boundary(MAX_TOOL_NAME);
+        name[..end].clone_into(&mut self.call.name);
+        let (kept, bytes) = repeat(arguments, frame);
+        self.kept = bytes.min(MAX_RECORDED_ARGUMENTS);
+        self.call.arguments = kept;
+        self.call.argument_bytes = bytes as u64;
+        self
+    }
+
+    /// The event of its beginning.
+    pub(super) fn begun(&self) -> EventKind {
+        EventKind::ToolCall {
+            id: self.call.id,
+            name: self.call.name.clone(),
+            arguments: self.call.arguments.clone(),
+        }
+    }
+
+    pub(super) fn answered(mut self, bytes: usize) -> Self {
+        self.call.ok = true;
+        self.call.answer_bytes = bytes as u64;
+        self.ended()
+    }
+
+    pub(super) fn failed(mut self, kind: ToolErrorKind, message: &str) -> Self {
+        let end = message.floor_char_boundary(MAX_RECORDED_ARGUMENTS);
+        let message = message[..end].to_owned();
+        self.call.error = Some(ToolCallError { kind, message });
+        self.ended()
+    }
+
+    fn ended(mut self) -> Self {
+        // To the microsecond.
+        self.call.duration_ms = self.since.elapsed().as_micros() as f64 / 1_000.0;
+        self
+    }
+
+    /// Drops the arguments where they are longer than that.
+    pub(super) fn keep_arguments_within(&mut self, bytes: usize) {
+        if self.kept > bytes {
+            self.call.arguments = Value::Null;
+            self.kept = 0;
+        }
+    }
+
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.call.id
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.call.name
+    }
+
+    /// The entry of the outcome; in one that must be repeatable, without times.
+    pub(super) fn finish(mut self, repeatable: bool) -> ToolCall {
+        if repeatable {
+            self.call.duration_ms = 0.0;
+        }
+        self.call
+    }
+}
+
+/// Arguments as the outcome repeats them, and how many bytes they have; `frame` is the most.
+fn repeat(arguments: &Value, frame: usize) -> (Value, usize) {
+    if frame <= MAX_RECORDED_ARGUMENTS {
+        return (arguments.clone(), arguments.to_string().len());
+    }
+    let text = arguments.to_string();
+    if text.len() <= MAX_RECORDED_ARGUMENTS {
+        return (arguments.clone(), text.len());
+    }
+    let end = text.floor_char_boundary(MAX_RECORDED_ARGUMENTS);
+    (Value::String(text[..end].to_owned()), text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn long_arguments_are_cut_and_counted() {
+        let long = json!({"a": "é".repeat(MAX_RECORDED_ARGUMENTS)});
+        let record = Record::new(1, Instant::now()).of("x", &long, 1 << 20);
+        let call = record.finish(false);
+        assert!(call.arguments.as_str().unwrap().len() <= MAX_RECORDED_ARGUMENTS);
+        assert_eq!(call.argument_bytes, 8 + 2 * MAX_RECORDED_ARGUMENTS as u64);
+    }
+}

@@ -126,6 +126,9 @@ codes! {
     SessionFormat = "session.format", Caller;
     SessionImage = "session.image", Caller;
     SessionMounts = "session.mounts", Caller;
+    SessionPath = "session.path", Caller;
+    SessionFull = "session.full", Caller;
+    SessionSource = "session.source", Caller;
     SessionRead = "session.read", Caller;
     SessionWrite = "session.write", Machine;
 }

@@ -15,6 +15,8 @@
 //! Any number of threads may call at the same time. On a thread of an asynchronous runtime every
 //! call that would block is [`Error::NotBlocking`].
 
+use std::io::Read;
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ use crate::error::Error;
 use crate::images::Images;
 use crate::reactor::Reactor;
 use crate::run::{CheckReport, Run};
-use crate::session::{HistoryEntry, RestoreOptions, SessionInfo, SessionOptions};
+use crate::session::{HistoryEntry, PathEntry, RestoreOptions, SessionInfo, SessionOptions};
 use crate::{runtime, session};
 
 /// A [`belljar::Runtime`](crate::Runtime) whose methods block. Cheap to clone; clones share
@@ -42,6 +44,13 @@ pub struct Runtime {
 pub struct Session {
     inner: session::Session,
     reactor: Arc<Reactor>,
+}
+
+/// [`belljar::SessionFiles`](crate::SessionFiles) whose methods block.
+#[derive(Clone)]
+pub struct SessionFiles {
+    inner: session::SessionFiles,
+    session: Session,
 }
 
 impl runtime::Runtime {
@@ -284,6 +293,15 @@ impl Session {
         self.wait(self.inner.files())
     }
 
+    /// The files of the session, to look at and to change without a run.
+    #[must_use]
+    pub fn workspace(&self) -> SessionFiles {
+        SessionFiles {
+            inner: self.inner.workspace(),
+            session: self.clone(),
+        }
+    }
+
     /// What a run of this session gets that asks for nothing else.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
@@ -314,5 +332,70 @@ impl Session {
             inner,
             reactor: Arc::clone(&self.reactor),
         }
+    }
+}
+
+impl SessionFiles {
+    /// What lies in a directory, sorted by path, down to so many names below it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::list`](crate::SessionFiles::list).
+    pub fn list(&self, dir: &str, depth: usize) -> Result<Vec<PathEntry>, Error> {
+        self.session.wait(self.inner.list(dir, depth))
+    }
+
+    /// What has that path.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::stat`](crate::SessionFiles::stat).
+    pub fn stat(&self, path: &str) -> Result<PathEntry, Error> {
+        self.session.wait(self.inner.stat(path))
+    }
+
+    /// Bytes of a regular file, as far as it has those of the range.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::read`](crate::SessionFiles::read).
+    pub fn read(&self, path: &str, range: impl RangeBounds<u64>) -> Result<Vec<u8>, Error> {
+        self.session.wait(self.inner.read(path, range))
+    }
+
+    /// Writes a file with all that `from` gives.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::write`](crate::SessionFiles::write).
+    pub fn write(&self, path: &str, from: impl Read + Send + 'static) -> Result<PathEntry, Error> {
+        self.session.wait(self.inner.write(path, from))
+    }
+
+    /// Makes a directory, and those that it lies in, if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::make_dir`](crate::SessionFiles::make_dir).
+    pub fn make_dir(&self, path: &str) -> Result<(), Error> {
+        self.session.wait(self.inner.make_dir(path))
+    }
+
+    /// Gives a file, a directory or a link another path.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::rename`](crate::SessionFiles::rename).
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.session.wait(self.inner.rename(from, to))
+    }
+
+    /// Removes a file, a link, or a directory with all that is in it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionFiles::remove`](crate::SessionFiles::remove).
+    pub fn remove(&self, path: &str) -> Result<(), Error> {
+        self.session.wait(self.inner.remove(path))
     }
 }

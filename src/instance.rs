@@ -34,7 +34,7 @@ pub(crate) use input::Input;
 pub(crate) use keep::Kept;
 pub(crate) use output::{Output, Sink};
 pub(crate) use recorder::{Audience, List, Recorder};
-pub(crate) use roots::WORKSPACE_PATH;
+pub(crate) use roots::{TEMPORARY_PATH, WORKSPACE_PATH};
 
 use self::state::State;
 use crate::blame::{self, Coded};

@@ -92,7 +92,8 @@ pub use module::{ArtifactError, CodeError};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::{
-    FileAction, HistoryBounds, HistoryEntry, RestoreOptions, Session, SessionBounds, SessionError,
-    SessionInfo, SessionLimits, SessionOptions, SessionStatus, Sessions,
+    FileAction, HistoryBounds, HistoryEntry, PathEntry, PathKind, RestoreOptions, Session,
+    SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
+    SessionStatus, Sessions,
 };
-pub use workspace::WorkspaceError;
+pub use workspace::{PathProblem, WorkspaceError};

@@ -8,6 +8,7 @@ mod checkpoint;
 mod context;
 mod core;
 pub(crate) mod error;
+mod files;
 mod history;
 mod info;
 mod options;
@@ -32,6 +33,7 @@ use crate::run::next_run;
 
 pub(crate) use checkpoint::parse_checkpoint;
 pub use error::{FileAction, SessionError};
+pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};

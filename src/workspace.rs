@@ -4,6 +4,7 @@
 
 mod contents;
 mod copies;
+mod edit;
 mod folder;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use cap_std::fs::{Dir, Metadata};
 
 pub(crate) use self::contents::{Contents, Identities, Node, Spool, StoredFile};
 pub(crate) use self::copies::Copies;
+pub(crate) use self::edit::Moved;
+pub use self::edit::PathProblem;
 use self::folder::Folder;
 use crate::api::request::{Content, InputFile};
 use crate::blame::{Code, Coded};

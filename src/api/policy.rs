@@ -184,7 +184,7 @@ fn check_files(request: &Request, reasons: &mut Vec<Reason>) {
 }
 
 /// A path in the workspace: relative, `/`-separated, and staying inside.
-fn check_relative(path: &str) -> Result<(), &'static str> {
+pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("is empty");
     }

@@ -12,7 +12,7 @@ use crate::memory::{PageStore, Pages};
 use crate::module::PAGE;
 
 /// An interpreter at rest, apart from its image and the files in its directories.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// What differs from the image.
     pub pages: Arc<Pages>,

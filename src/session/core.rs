@@ -355,6 +355,13 @@ impl Core {
         self.discard(awake).await
     }
 
+    /// Makes `state` the latest, outside a run; the interpreter is made from it when it is needed.
+    pub(super) async fn replace(&mut self, context: &Context, state: State) -> Result<(), Error> {
+        self.past(context).await?.state = Arc::new(state);
+        let awake = self.awake.take();
+        self.discard(awake).await
+    }
+
     /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
     async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
         let discarded = (self.lost_workspace.take(), awake);

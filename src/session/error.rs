@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::blame::{Code, Coded};
 use crate::hint::Hint;
+use crate::workspace::PathProblem;
 
 /// A session or a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +103,26 @@ pub enum SessionError {
         /// Where the session sees directories of the host.
         expected: Vec<String>,
     },
+    /// Something cannot be done with a path of its workspace.
+    #[error("cannot {action} {path:?} in session {id}: {problem}")]
+    Path {
+        /// The session.
+        id: String,
+        /// What was attempted.
+        action: &'static str,
+        /// On which path.
+        path: String,
+        /// Why it cannot be done.
+        problem: PathProblem,
+    },
+    /// What was to be written to a file of the session cannot be read.
+    #[error("cannot read what is to be written to {path:?}")]
+    Source {
+        /// The path of the file.
+        path: String,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// The operating system refused something.
     #[error("cannot {action} the checkpoint {path}", path = path.display())]
     Io {
@@ -150,6 +171,16 @@ impl Coded for SessionError {
             Self::Format { .. } => Code::SessionFormat,
             Self::Image { .. } => Code::SessionImage,
             Self::Mounts { .. } => Code::SessionMounts,
+            Self::Path {
+                problem: PathProblem::NotFound,
+                ..
+            } => Code::NoSuchFile,
+            Self::Path {
+                problem: PathProblem::TooManyBytes | PathProblem::TooManyFiles,
+                ..
+            } => Code::SessionFull,
+            Self::Path { .. } => Code::SessionPath,
+            Self::Source { .. } => Code::SessionSource,
             Self::Io { action, .. } => match action {
                 FileAction::Open | FileAction::Read => Code::SessionRead,
                 FileAction::Write => Code::SessionWrite,
@@ -182,7 +213,13 @@ impl Hint for SessionError {
             Self::IdTaken { .. } => {
                 "close the session that has it, or let the new one have its own"
             }
-            Self::Id { .. } | Self::Io { .. } => return None,
+            Self::Path {
+                problem: PathProblem::TooManyBytes | PathProblem::TooManyFiles,
+                ..
+            } => "remove what is not needed, or give the session larger limits when it is made",
+            Self::Id { .. } | Self::Io { .. } | Self::Path { .. } | Self::Source { .. } => {
+                return None;
+            }
         };
         Some(hint.into())
     }

@@ -17,7 +17,7 @@ use crate::api::outcome::FileEntry;
 use crate::memory::Process;
 
 /// The directories, by the first part of a path in here.
-const WORKSPACE: &str = "workspace";
+pub(super) const WORKSPACE: &str = "workspace";
 const TEMPORARY: &str = "tmp";
 
 /// Files up to this size are kept in memory, in bytes.
@@ -44,11 +44,11 @@ pub(crate) enum Node {
 pub(crate) struct StoredFile {
     pub modified: SystemTime,
     pub size: u64,
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 #[derive(Clone, Debug)]
-enum Bytes {
+pub(super) enum Bytes {
     Memory(Arc<[u8]>),
     Disk(Arc<SpoolFile>),
 }
@@ -63,7 +63,13 @@ pub(crate) struct Spool {
 
 /// A file of a spool; removed when nobody needs it any more.
 #[derive(Debug)]
-struct SpoolFile(PathBuf, Process);
+pub(super) struct SpoolFile(PathBuf, Process);
+
+impl SpoolFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for SpoolFile {
     fn drop(&mut self) {
@@ -110,6 +116,58 @@ impl Spool {
             size,
             bytes,
         })
+    }
+
+    /// Keeps all that `from` gives; `None` when that is more than `max` bytes. A failure of `from` is
+    /// told apart from one to keep it.
+    pub(crate) fn receive(
+        &self,
+        from: &mut dyn Read,
+        max: u64,
+    ) -> Result<io::Result<Option<StoredFile>>, io::Error> {
+        let modified = SystemTime::now();
+        let mut start = Vec::new();
+        let most = MAX_IN_MEMORY.min(max);
+        from.take(most + 1).read_to_end(&mut start)?;
+        let mut size = start.len() as u64;
+        if size <= most {
+            let bytes = Bytes::Memory(start.into());
+            return Ok(Ok(Some(StoredFile {
+                modified,
+                size,
+                bytes,
+            })));
+        }
+        let file = SpoolFile(self.path(), Process::current());
+        let mut to = match File::create_new(&file.0) {
+            Ok(to) => to,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut part = start;
+        while size <= max {
+            if let Err(error) = to.write_all(&part) {
+                return Ok(Err(error));
+            }
+            part.resize(MAX_IN_MEMORY as usize, 0);
+            let read = match from.read(&mut part) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    part.clear();
+                    continue;
+                }
+                read => read?,
+            };
+            if read == 0 {
+                let bytes = Bytes::Disk(Arc::new(file));
+                return Ok(Ok(Some(StoredFile {
+                    modified,
+                    size,
+                    bytes,
+                })));
+            }
+            part.truncate(read);
+            size += read as u64;
+        }
+        Ok(Ok(None))
     }
 
     /// Keeps a copy of a file; a file system that can share their blocks does.

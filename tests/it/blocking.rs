@@ -19,6 +19,14 @@ fn a_session_does_all_that_it_does_for_asynchronous_callers() {
     };
     assert_eq!(print("x = 20\nopen('a.txt', 'w').write('Ada')"), "3\n");
     assert_eq!(session.read("a.txt").unwrap(), b"Ada");
+    let files = session.workspace();
+    assert_eq!(files.write("d/b.txt", &b"Grace"[..]).unwrap().size, 5);
+    files.make_dir("e").unwrap();
+    files.rename("d/b.txt", "e/b.txt").unwrap();
+    files.remove("d").unwrap();
+    assert_eq!(files.list("", 2).unwrap().len(), 3);
+    assert_eq!(files.stat("e/b.txt").unwrap().size, 5);
+    assert_eq!(files.read("e/b.txt", 1..3).unwrap(), b"ra");
     let fork = session.fork().unwrap();
     assert_eq!(print("x + 1"), "21\n");
     assert_eq!(fork.run(Request::new("x + 2")).unwrap().stdout, "22\n");

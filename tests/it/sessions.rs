@@ -4,6 +4,7 @@ mod analysis;
 mod checkpoints;
 mod damage;
 mod example;
+mod files;
 mod limits;
 mod recovery;
 mod registry;

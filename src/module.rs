@@ -13,5 +13,7 @@ pub use artifact::ArtifactError;
 pub(crate) use artifact::{Artifact, PINS};
 pub use code::CodeError;
 pub(crate) use code::{Code, code_file, split_artifact};
-pub(crate) use passes::{FUEL, REFUEL, check_module, meter_module, versions as pass_versions};
+pub(crate) use passes::{
+    FUEL, MAX_QUIET, OVERRUN, REFUEL, check_module, meter_module, versions as pass_versions,
+};
 pub(crate) use split::{PAGE, STACK_POINTER};

@@ -26,12 +26,15 @@ fn metered(functions: &str) -> String {
 
 const LOOK: &str = "global.get $fuel i64.const 3 i64.sub global.set $fuel global.get $fuel
     i64.const 0 i64.lt_s if call $slow end";
-/// A quiet loop that counts in `$n`, up to its body.
-const QUIET: &str = "global.get $fuel local.set $n
-    loop local.get $n i64.const 0 i64.lt_s
-    if local.get $n global.set $fuel call $slow global.get $fuel local.set $n end
-    loop local.get $n i64.const 0 i64.lt_s br_if 1 local.get $n i64.const 2 i64.sub local.set $n";
-const BACK: &str = "local.get $n global.set $fuel";
+/// The block that ends in a trap, and a quiet loop that counts its turns in `$n`, up to its body.
+const QUIET: &str = "block i32.const 0 local.set $n
+    loop local.get $n i32.const 1 i32.add local.tee $n i32.const 1000000 i32.gt_u br_if 1";
+/// Takes the turns of a quiet loop.
+const TAKE: &str = "global.get $fuel local.get $n i64.extend_i32_u i64.const 3 i64.mul i64.sub
+    global.set $fuel";
+/// The end of the block.
+const TRAP: &str = "return end global.get $fuel i64.const 0x4000000000000000 i64.sub
+    global.set $fuel unreachable";
 /// The smaller of `$k` and 4 MiB.
 const PIECE: &str = "local.get $k i32.const 4194304 local.get $k i32.const 4194304 i32.lt_u select";
 
@@ -48,11 +51,14 @@ fn what_looks_at_its_fuel_is_taken() {
     for functions in [
         String::new(),
         format!(r#"(func (export "f") {LOOK} loop {LOOK} call $slow2 br 0 end) (func $slow2)"#),
-        format!("(func (local $n i64) {QUIET} br 0 end end {BACK})"),
-        format!("(func (local $n i64) {QUIET} {BACK} br 2 end end {BACK})"),
-        format!("(func (local $n i64) {QUIET} {BACK} return end end {BACK})"),
-        format!("(func (local $n i64) {QUIET} {BACK} i32.const 0 br_if 0 end end {BACK})")
-            .replace(&format!("{BACK} i32.const 0 br_if 0"), "i32.const 0 br_if 0"),
+        format!("(func (local $n i32) {QUIET} br 0 end {TAKE} {TRAP})"),
+        format!("(func (local $n i32) {QUIET} {TAKE} br 2 end {TAKE} {TRAP})"),
+        format!("(func (local $n i32) {QUIET} {TAKE} return end {TAKE} {TRAP})"),
+        format!("(func (local $n i32) {QUIET} i32.const 0 br_if 0 end {TAKE} {TRAP})"),
+        format!(
+            "(func (local $n i32) {LOOK} {QUIET} i32.const 0 if {TAKE} br 2 end br 0 end {TAKE}
+             {TRAP})"
+        ),
         format!("(func $f {LOOK} call $f)"),
         format!(
             "(func (param $k i32) loop {LOOK} i32.const 0 i32.const 9 {PIECE} memory.fill
@@ -109,32 +115,66 @@ fn what_does_not_look_at_its_fuel_is_refused() {
         ),
         ("(func call $slow)", "asks for fuel out of turn"),
         ("(func call $refuel drop)", "asks for fuel out of turn"),
-        ("(func (local $n i64) QUIET br 0 end end)", "does not hand back"),
-        ("(func (local $n i64) QUIET br 2 end end BACK)", "leaves a quiet loop with its count"),
-        ("(func (local $n i64) QUIET br 1 end end BACK)", "goes round a quiet loop"),
-        ("(func (local $n i64) QUIET return end end BACK)", "leaves a quiet loop with its count"),
+        ("(func (local $n i32) QUIET br 0 end TRAP)", "does not take the turns"),
+        ("(func (local $n i32) QUIET br 2 end TAKE TRAP)", "leaves a quiet loop with its turns"),
+        ("(func (local $n i32) QUIET return end TAKE TRAP)", "leaves a quiet loop with its turns"),
         (
-            "(func (local $n i64) QUIET i32.const 0 br_table 0 2 end end BACK)",
-            "leaves a quiet loop with its count",
+            "(func (local $n i32) QUIET TAKE i32.const 0 br_if 2 end TAKE TRAP)",
+            "may leave a quiet loop, or not",
         ),
-        ("(func (local $n i64) QUIET call $f end end BACK) (func $f)", "calls from a quiet loop"),
         (
-            "(func (local $n i64) QUIET i32.const 1 memory.grow drop end end BACK)",
+            "(func (local $n i32) QUIET TAKE i32.const 0 br_table 0 2 end TAKE TRAP)",
+            "may leave a quiet loop, or not",
+        ),
+        ("(func (local $n i32) QUIET call $f end TAKE TRAP) (func $f)", "calls from a quiet loop"),
+        (
+            "(func (local $n i32) QUIET i32.const 1 memory.grow drop end TAKE TRAP)",
             "calls from a quiet loop",
         ),
-        ("(func (local $n i64) QUIET loop br 0 end end end BACK)", "has a loop in a quiet one"),
+        ("(func (local $n i32) QUIET loop br 0 end end TAKE TRAP)", "has a loop in a quiet one"),
         (
-            "(func (local $n i64) QUIET i64.const 9 local.set $n end end BACK)",
+            "(func (local $n i32) QUIET i32.const 9 local.set $n end TAKE TRAP)",
             "writes to a local that counts",
         ),
         (
-            "(func (local $n i64) QUIET end end BACK i64.const 9 local.tee $n drop)",
+            "(func (local $n i32) QUIET end TAKE i32.const 9 local.tee $n drop TRAP)",
             "writes to a local that counts",
         ),
-        ("(func (local $n i64) QUIET end end BACK BACK)", "writes to the counter"),
+        ("(func (local $n i32) QUIET end TAKE TAKE TRAP)", "writes to the counter"),
         (
-            "(func (local $n i64) (local $m i64) QUIET end end local.get $m global.set $fuel)",
-            "does not hand back",
+            "(func (local $n i32) (local $m i32) QUIET end global.get $fuel local.get $m
+             i64.extend_i32_u i64.const 3 i64.mul i64.sub global.set $fuel TRAP)",
+            "does not take the turns",
+        ),
+        // What it takes is more than nothing.
+        ("(func (local $n i32) QUIET end LESS TRAP)", "does not take the turns"),
+        // So many turns, of that size, take too long.
+        ("(func (local $n i32) MORE nop nop end TAKE TRAP)", "may go on for too long"),
+        ("(func (local $n i32) EVER end TAKE TRAP)", "has a loop that does not look"),
+        // It does not trap, or not at once.
+        ("(func (local $n i32) QUIET end TAKE return end)", "has a quiet loop that does not trap"),
+        (
+            "(func (local $n i32) block i32.const 0 br_if 0 end QUIET end TAKE TRAP)",
+            "goes on where it should trap",
+        ),
+        (
+            "(func (local $n i32) QUIET end TAKE return end block TRAP)",
+            "goes on where it should trap",
+        ),
+        (
+            "(func (local $n i32) QUIET end TAKE return end nop TRAP2)",
+            "goes on where it should trap",
+        ),
+        (
+            "(func (local $n i32) block block i32.const 0 local.set $n loop
+             local.get $n i32.const 1 i32.add local.tee $n i32.const 1000 i32.gt_u br_if 1
+             end TAKE end TRAP)",
+            "has a quiet loop that does not trap",
+        ),
+        (
+            "(func (local $n i32) block loop local.get $n i32.const 1 i32.add local.tee $n
+             i32.const 1000 i32.gt_u br_if 1 end TAKE TRAP)",
+            "begins to count anywhere",
         ),
         (
             "(func (param $k i32) i32.const 0 i32.const 9 PIECE memory.fill)",
@@ -165,8 +205,12 @@ fn what_does_not_look_at_its_fuel_is_refused() {
         ("(elem (i32.const 0) $refuel)", "what gives fuel can be called through a table"),
     ];
     for (functions, expected) in cases {
-        let text = functions.replace("LOOK", LOOK).replace("QUIET", QUIET);
-        let text = text.replace("BACK", BACK).replace("PIECE", PIECE);
+        let text = functions.replace("MORE", &QUIET.replace("1000000", "2000000000"));
+        let text = text.replace("EVER", &QUIET.replace("1000000", "-1"));
+        let text = text.replace("LESS", &TAKE.replace("const 3", "const 0"));
+        let text = text.replace("TRAP2", &TRAP["return end ".len()..]).replace("TRAP", TRAP);
+        let text = text.replace("LOOK", LOOK).replace("QUIET", QUIET);
+        let text = text.replace("TAKE", TAKE).replace("PIECE", PIECE);
         let error = judge(&metered(&text)).expect_err(functions);
         assert!(expected.split('|').any(|part| error.contains(part)), "{functions}: {error}");
     }
@@ -241,7 +285,6 @@ fn metered_text(text: &str) -> Vec<u8> {
 #[test]
 fn every_endless_program_comes_to_the_host() {
     let text = r#"(module (memory 1) (type $none (func)) (table 1 funcref) (elem (i32.const 0) $through) (tag $t)
-        (func (export "quiet") loop br 0 end)
         (func (export "inner") (local i32)
             loop loop local.get 0 i32.const 1 i32.add local.tee 0 i32.const 7 i32.and br_if 0 end
             br 0 end)
@@ -252,23 +295,25 @@ fn every_endless_program_comes_to_the_host() {
         (func $odd (param i32) (result i32)
             (if (result i32) (i32.lt_u (local.get 0) (i32.const 5000))
                 (then (call $even (i32.add (local.get 0) (i32.const 1))))
-                (else (loop (br 0)) (i32.const 0))))
+                (else (loop (call $nothing) (br 0)) (i32.const 0))))
         (func $through (export "through") (local i32)
             global.get 0 i32.const 1 i32.add global.set 0
             global.get 0 i32.const 5000 i32.lt_u
             if i32.const 0 call_indirect (type $none) end
-            loop br 0 end)
+            loop call $nothing br 0 end)
         (global (mut i32) (i32.const 0))
         (func (export "thrown")
             loop $again (try_table (catch $t $again) (throw $t)) end)
         (func (export "copies")
             loop i32.const 0 i32.const 1 i32.const 64 memory.copy br 0 end)
         (func (export "table") (param i32)
-            loop block local.get 0 br_table 0 1 end local.get 0 br_if 0 br 0 end))"#;
+            loop block local.get 0 br_table 0 1 2 end local.get 0 br_if 0 br 0 end)
+        (func (export "quiet") loop br 0 end)
+        (func (export "quiet table") (param i32) (result i32)
+            loop block local.get 0 br_table 0 1 end local.get 0 br_if 0 br 0 end i32.const 1))"#;
     let (engine, module) = (engine(), metered_text(text));
     for (name, arguments) in [
-        ("quiet", &[][..]),
-        ("inner", &[]),
+        ("inner", &[][..]),
         ("calling", &[]),
         ("recursive", &[Val::I32(0)]),
         ("through", &[]),
@@ -283,6 +328,15 @@ fn every_endless_program_comes_to_the_host() {
         let left = running.fuel();
         assert!((-70..0).contains(&left), "{name}: {left}");
     }
+    // A loop that calls nothing goes on for a while, and traps.
+    for (name, arguments) in [("quiet", &[][..]), ("quiet table", &[Val::I32(1)])] {
+        let mut running = start(&engine, &module, 100_000, 20).unwrap();
+        let ended = running.call(name, arguments);
+        assert_eq!(ended.unwrap_err(), Some(Trap::UnreachableCodeReached), "{name}");
+        assert_eq!(running.refills.load(Ordering::Relaxed), 1, "{name}");
+        let taken = 100_000 - running.fuel();
+        assert_eq!(taken, 1 + (1 << 62), "{name}");
+    }
 }
 
 /// What is counted, to the unit: whoever changes it changes what every limit means.
@@ -294,6 +348,14 @@ fn costs_are_what_the_documentation_says() {
         (func (export "left") (param i32)
             block loop local.get 0 i32.eqz br_if 1
             local.get 0 i32.const 1 i32.sub local.set 0 br 0 end end)
+        (func (export "conditionally") (param i32) (result i32)
+            block (result i32) loop local.get 0 i32.const 1 i32.sub local.set 0
+            i32.const 7 local.get 0 i32.eqz br_if 1 drop br 0 end i32.const 8 end)
+        (func (export "returned") (param i32) (result i32)
+            loop local.get 0 i32.const 1 i32.sub local.tee 0 i32.eqz
+            if i32.const 7 return end br 0 end i32.const 8)
+        (func (export "told") (param i32)
+            block loop local.get 0 i32.const 1 i32.sub local.tee 0 br_table 1 0 end end)
         (func (export "nested") (param i32) (local i32)
             loop i32.const 10 local.set 1
             loop local.get 1 i32.const 1 i32.sub local.tee 1 br_if 0 end
@@ -309,6 +371,9 @@ fn costs_are_what_the_documentation_says() {
     for (name, argument, expected) in [
         ("quiet", 1_000, 1 + 1_000 * 5),
         ("left", 1_000, 1 + 1_001 * 8),
+        ("conditionally", 1_000, 1 + 1_000 * 9),
+        ("returned", 1_000, 1 + 1_000 * 8),
+        ("told", 1_000, 1 + 1_000 * 5),
         ("nested", 100, 1 + 100 * (7 + 10 * 5)),
         ("calling", 1_000, 1 + 1_000 * 6),
         ("copy", 32, 4),

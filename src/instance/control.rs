@@ -30,8 +30,8 @@ pub(crate) struct Control {
     /// When the guest was last let run, in nanoseconds since `made`.
     let_run: AtomicU64,
     made: Made,
-    /// Whether the guest waits in a host function, rather than for its next slice of fuel.
-    waiting: AtomicBool,
+    /// Slices of fuel that guests have used up.
+    slices: AtomicU64,
 }
 
 /// An instant that counts from its making.
@@ -102,17 +102,14 @@ impl Control {
         if self.woken.swap(false, Ordering::AcqRel) {
             return None;
         }
-        self.waiting.store(true, Ordering::Release);
-        let found = tokio::select! {
+        tokio::select! {
             biased;
             found = what => Some(found),
             () = interrupted => {
                 self.woken.store(false, Ordering::Release);
                 None
             }
-        };
-        self.waiting.store(false, Ordering::Release);
-        found
+        }
     }
 
     /// Waits for something else than the guest asked for, or until it is interrupted, which a guest
@@ -122,13 +119,11 @@ impl Control {
         if self.woken.load(Ordering::Acquire) {
             return;
         }
-        self.waiting.store(true, Ordering::Release);
         tokio::select! {
             biased;
             () = something => {}
             () = interrupted => {}
         }
-        self.waiting.store(false, Ordering::Release);
     }
 
     /// Notes that the guest runs from now on.
@@ -142,18 +137,21 @@ impl Control {
         if ran < SLICE.as_nanos() as u64 {
             return;
         }
-        self.waiting.store(true, Ordering::Release);
         give_way().await;
-        self.waiting.store(false, Ordering::Release);
+    }
+
+    /// Notes that the guest has used up so many slices of fuel.
+    pub(super) fn used_up(&self, slices: u64) {
+        self.slices.fetch_add(slices, Ordering::Relaxed);
+    }
+
+    /// Slices of fuel that guests have used up since this was made.
+    pub(super) fn slices(&self) -> u64 {
+        self.slices.load(Ordering::Relaxed)
     }
 
     fn since_made(&self) -> u64 {
         self.made.0.elapsed().as_nanos() as u64
-    }
-
-    /// Whether the guest, which has just been suspended, waits in a host function.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Acquire)
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) enum Ended {
     Failed(wasmtime::Error),
     /// The guest did not come to an end after it was interrupted, and was stopped.
     Stopped,
+    /// One of its loops ran for very long without a look at its fuel, and was stopped.
+    Overran,
 }
 
 impl Instance {
@@ -87,7 +89,12 @@ impl Instance {
         let recorder = self.state().recorder.clone();
         let mut stops = Stops::new(budget, interval, (&control, &calls), self.interrupt.take());
         stops.recorder = Some(recorder);
-        let ended = self.call(turn, &mut stops).await;
+        let mut ended = self.call(turn, &mut stops).await;
+        let (fuel, overran) = self.counter.used(&mut self.store);
+        if overran && matches!(ended, Ended::Trapped(_)) {
+            ended = Ended::Overran;
+            stops.look_back(fuel);
+        }
         let stopped = stops.reason;
         self.interrupt = stops.interrupt;
         if let (Some(_), Some(interrupt)) = (stopped, &self.interrupt) {
@@ -97,7 +104,7 @@ impl Instance {
         Ok(Driven {
             ended,
             stopped,
-            fuel: self.counter.used(&mut self.store),
+            fuel,
         })
     }
 
@@ -160,7 +167,7 @@ struct Stops<'a> {
     recorder: Option<Arc<Recorder>>,
     /// Slices after which the fuel is spent, and after which the grace for that is over too.
     slices: Option<(u64, u64)>,
-    used: u64,
+    used_before: u64,
     reason: Option<StopReason>,
     /// When an interrupted guest is stopped for good.
     last: Instant,
@@ -184,7 +191,7 @@ impl<'a> Stops<'a> {
             interrupt,
             recorder: None,
             slices,
-            used: 0,
+            used_before: control.slices(),
             reason: None,
             last: budget.deadline,
         }
@@ -204,9 +211,6 @@ impl<'a> Stops<'a> {
                 let (polled, gave_way) = relay.poll(context, |inner| call.as_mut().poll(inner));
                 if let Poll::Ready(value) = polled {
                     return Poll::Ready(Some(value));
-                }
-                if !self.control.is_waiting() {
-                    self.used += 1;
                 }
                 if self.is_over() {
                     return Poll::Ready(None);
@@ -241,11 +245,29 @@ impl<'a> Stops<'a> {
         }
     }
 
+    /// Slices used up.
+    fn used(&self) -> u64 {
+        self.control.slices().saturating_sub(self.used_before)
+    }
+
+    /// Finds why a guest would have been interrupted that did not look any more.
+    fn look_back(&mut self, fuel: u64) {
+        self.reason = self.reason.or_else(|| {
+            if self.budget.fuel.is_some_and(|limit| fuel >= limit) {
+                Some(StopReason::Fuel)
+            } else if Instant::now() >= self.budget.deadline {
+                Some(StopReason::Timeout)
+            } else {
+                self.control.asked()
+            }
+        });
+    }
+
     /// Whether the time after an interrupt is over.
     fn is_over(&self) -> bool {
         match self.reason {
             None => false,
-            Some(StopReason::Fuel) if self.slices.is_some_and(|(_, last)| self.used >= last) => {
+            Some(StopReason::Fuel) if self.slices.is_some_and(|(_, last)| self.used() >= last) => {
                 true
             }
             Some(_) => Instant::now() >= self.last,
@@ -254,7 +276,7 @@ impl<'a> Stops<'a> {
 
     /// Whether the guest has to be interrupted, and why.
     fn is_spent(&mut self, asked: &mut Pin<&mut Notified<'a>>, context: &mut Context<'_>) -> bool {
-        if self.slices.is_some_and(|(soft, _)| self.used >= soft) {
+        if self.slices.is_some_and(|(soft, _)| self.used() >= soft) {
             self.reason = Some(StopReason::Fuel);
         } else if Instant::now() >= self.budget.deadline {
             self.reason = Some(StopReason::Timeout);

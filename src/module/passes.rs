@@ -14,7 +14,7 @@ use wasmparser::BinaryReaderError;
 
 use check::CheckError;
 pub use integers::IntegersError;
-pub(crate) use meter::{FUEL, REFUEL};
+pub(crate) use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 
 /// A change of the module.
 struct Pass {

@@ -65,6 +65,9 @@ pub(crate) fn judge(
         Ended::Failed(error) => Some(crash("HostCall", &format!("{error:#}"))),
         // Only a guest that was told to stop is stopped.
         Ended::Stopped => Some(crash("Stopped", "the interpreter was stopped")),
+        Ended::Overran => {
+            Some(crash("LongLoop", "a loop of compiled code ran for too long without a pause"))
+        }
     }
 }
 

@@ -502,10 +502,12 @@ fn restart_reason(execution: &Execution) -> Option<String> {
             let crash = detail.filter(|detail| detail.kind == ErrorKind::Crash)?;
             Some(format!("{}: {}", crash.type_, crash.message))
         }
-        Ended::Trapped(_) | Ended::Exited(_) | Ended::Failed(_) => Some(detail.map_or_else(
-            || "the interpreter was ended".into(),
-            |detail| format!("{}: {}", detail.type_, detail.message),
-        )),
+        Ended::Trapped(_) | Ended::Exited(_) | Ended::Failed(_) | Ended::Overran => {
+            Some(detail.map_or_else(
+                || "the interpreter was ended".into(),
+                |detail| format!("{}: {}", detail.type_, detail.message),
+            ))
+        }
     }
 }
 

@@ -18,7 +18,13 @@ pub(crate) const FUEL: &str = "belljar.fuel";
 /// The module and the name of the function that gives more: it takes nothing and returns how much.
 pub(crate) const REFUEL: (&str, &str) = ("belljar", "refuel");
 
-pub(super) const VERSION: u32 = 3;
+/// What a loop takes at once that makes too many turns without a look: by this the host knows it.
+pub(crate) const OVERRUN: i64 = 1 << 62;
+/// Operators that a loop may run without a look. A pass over all of the memory, byte by byte, seldom
+/// has so many; they take a few seconds.
+pub(crate) const MAX_QUIET: u64 = 1 << 34;
+
+pub(super) const VERSION: u32 = 4;
 
 /// Makes `module` count its work.
 pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, PassError> {

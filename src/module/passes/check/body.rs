@@ -7,6 +7,19 @@ use super::CheckError;
 /// The most bytes that one instruction may copy or fill.
 const MAX_PIECE: i32 = 4 << 20;
 
+/// The most operators that a quiet loop may run before it traps.
+const MAX_QUIET: u64 = 1 << 34;
+/// Operators of the header of such a loop, of what takes its turns, of what traps for it, and of a
+/// look.
+const HEADER: usize = 7;
+const TAKE: usize = 7;
+const OVERRUN_LENGTH: usize = 5;
+const LOOK: usize = 10;
+/// The most that one turn may cost.
+const MAX_COST: i64 = 1 << 10;
+/// What is taken where such a loop traps.
+const OVERRUN: i64 = 1 << 62;
+
 /// What the counting goes by.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
@@ -50,12 +63,22 @@ pub(super) fn asks_for_fuel(body: &FunctionBody<'_>, named: Named) -> Result<boo
 enum Frame {
     /// A block, or the function.
     Block,
+    /// The block behind which the function traps, and takes more than there is.
+    Overrun,
     /// A loop that looks by itself; whether memory has been copied or filled in it.
     Loud { bulk: bool },
-    /// The loop around a quiet one.
-    Around,
-    /// A loop that counts in this local.
-    Quiet(u32),
+    /// A loop that counts its turns in a local.
+    Quiet(Quiet),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quiet {
+    /// The local.
+    turns: u32,
+    /// After how many it traps.
+    most: u32,
+    /// Where its body begins.
+    from: usize,
 }
 
 impl Body {
@@ -72,7 +95,7 @@ impl Body {
             shapes: Shapes { named, slow },
             operators: &operators,
             allowed: vec![false; operators.len()],
-            counters: Vec::new(),
+            turns: Vec::new(),
             frames: vec![Frame::Block],
             found: Self {
                 size: operators.len() as u64,
@@ -94,8 +117,8 @@ struct Shapes {
 }
 
 impl Shapes {
-    /// Takes from the counter, looks, and asks for more where there is none: how long it is.
-    fn loud(self, operators: &[O<'_>]) -> Option<usize> {
+    /// Takes from the counter, looks, and asks for more where there is none.
+    fn loud(self, operators: &[O<'_>]) -> bool {
         let fuel = self.named.fuel;
         matches!(operators, [
             O::GlobalGet { global_index: a },
@@ -110,63 +133,58 @@ impl Shapes {
             O::End,
             ..
         ] if [*a, *b, *c] == [fuel; 3] && *cost > 0 && *function_index == self.slow)
-        .then_some(10)
     }
 
-    /// Behind the header of the loop around a quiet one: looks at the local, asks for more, and
-    /// begins the quiet loop, which leaves when there is none, and takes from the local. Returns the
-    /// local and the header of the quiet loop.
-    fn quiet(self, operators: &[O<'_>]) -> Option<(u32, usize)> {
-        let fuel = self.named.fuel;
+    /// Behind the header of a quiet loop: counts a turn, and leaves after very many. Returns the
+    /// local in which it counts, how many there may be, and the label to which it leaves.
+    fn quiet(operators: &[O<'_>]) -> Option<(u32, u32, u32)> {
         match operators {
             [
-                O::LocalGet { local_index: local },
-                O::I64Const { value: 0 },
-                O::I64LtS,
-                O::If {
-                    blockty: wasmparser::BlockType::Empty,
-                },
-                O::LocalGet { local_index: given },
-                O::GlobalSet { global_index: put },
-                O::Call { function_index },
-                O::GlobalGet { global_index: got },
-                O::LocalSet { local_index: taken },
-                O::End,
-                O::Loop { .. },
-                O::LocalGet { local_index: seen },
-                O::I64Const { value: 0 },
-                O::I64LtS,
-                O::BrIf { relative_depth: 1 },
                 O::LocalGet { local_index: from },
-                O::I64Const { value: cost },
-                O::I64Sub,
-                O::LocalSet { local_index: to },
+                O::I32Const { value: 1 },
+                O::I32Add,
+                O::LocalTee { local_index: to },
+                O::I32Const { value: most },
+                O::I32GtU,
+                O::BrIf { relative_depth },
                 ..,
-            ] if [*given, *taken, *seen, *from, *to] == [*local; 5]
-                && [*put, *got] == [fuel; 2]
-                && *cost > 0
-                && *function_index == self.slow =>
-            {
-                Some((*local, 10))
-            }
+            ] if from == to && *most != -1 => Some((*from, most.cast_unsigned(), *relative_depth)),
             _ => None,
         }
     }
 
-    /// Sets a local to the counter.
-    fn take_over(self, operators: &[O<'_>], counter: u32) -> bool {
+    /// Sets the local in which turns are counted to none.
+    fn begin(operators: &[O<'_>], turns: u32) -> bool {
         matches!(operators, [
-            O::GlobalGet { global_index },
+            O::I32Const { value: 0 },
             O::LocalSet { local_index },
-        ] if *global_index == self.named.fuel && *local_index == counter)
+        ] if *local_index == turns)
     }
 
-    /// Sets the counter to a local.
-    fn hand_back(self, operators: &[O<'_>], counter: u32) -> bool {
+    /// Takes from the counter for every turn of a quiet loop.
+    fn take_turns(self, operators: &[O<'_>], turns: u32) -> bool {
         matches!(operators, [
+            O::GlobalGet { global_index: a },
             O::LocalGet { local_index },
-            O::GlobalSet { global_index },
-        ] if *global_index == self.named.fuel && *local_index == counter)
+            O::I64ExtendI32U,
+            O::I64Const { value: cost },
+            O::I64Mul,
+            O::I64Sub,
+            O::GlobalSet { global_index: b },
+            ..
+        ] if [*a, *b] == [self.named.fuel; 2] && *local_index == turns && (1..=MAX_COST).contains(cost))
+    }
+
+    /// Takes more than there is, and traps.
+    fn overrun(self, operators: &[O<'_>]) -> bool {
+        matches!(operators, [
+            O::GlobalGet { global_index: a },
+            O::I64Const { value: OVERRUN },
+            O::I64Sub,
+            O::GlobalSet { global_index: b },
+            O::Unreachable,
+            ..
+        ] if [*a, *b] == [self.named.fuel; 2])
     }
 
     /// Takes from the counter what cannot be negative: a 32-bit number without sign.
@@ -198,8 +216,8 @@ struct Walk<'a> {
     operators: &'a [O<'a>],
     /// Operators that belong to a shape.
     allowed: Vec<bool>,
-    /// Locals that count.
-    counters: Vec<u32>,
+    /// Locals that count turns.
+    turns: Vec<u32>,
     frames: Vec<Frame>,
     found: Body,
 }
@@ -208,8 +226,8 @@ type Verdict = Result<(), &'static str>;
 
 impl Walk<'_> {
     fn all(&mut self) -> Verdict {
-        if let Some(length) = self.shapes.loud(self.operators) {
-            self.allow(0, length);
+        if self.shapes.loud(self.operators) {
+            self.allow(0, LOOK);
             self.found.looks = true;
         }
         for at in 0..self.operators.len() {
@@ -226,7 +244,7 @@ impl Walk<'_> {
                     return Err("writes to the counter");
                 }
                 O::LocalSet { local_index } | O::LocalTee { local_index }
-                    if self.counters.contains(local_index) =>
+                    if self.turns.contains(local_index) =>
                 {
                     return Err("writes to a local that counts");
                 }
@@ -249,6 +267,7 @@ impl Walk<'_> {
         let operators = self.operators;
         match &operators[at] {
             O::Loop { .. } => return self.begin_loop(at),
+            O::Block { .. } if self.is_whole(at) => self.frames.push(Frame::Overrun),
             O::Block { .. } | O::If { .. } => self.frames.push(Frame::Block),
             O::TryTable { .. } => {
                 self.is_loud()?;
@@ -299,74 +318,101 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Whether the block that begins here is the first of a function which ends with a trap; that it
+    /// ends where that begins is looked at there.
+    fn is_whole(&self, at: usize) -> bool {
+        let before = if self.found.looks { LOOK } else { 0 };
+        let length = self.operators.len();
+        let trap = length.checked_sub(OVERRUN_LENGTH + 1).map(|from| &self.operators[from..]);
+        at == before && trap.is_some_and(|trap| self.shapes.overrun(trap))
+    }
+
     fn begin_loop(&mut self, at: usize) -> Verdict {
         let behind = &self.operators[at + 1..];
-        // The quiet loop was looked at together with the one around it.
-        if self.frames.last() == Some(&Frame::Around) {
-            let Some((counter, _)) = self.shapes.quiet(&self.operators[at - 10..]) else {
-                return Err("has a loop where none may be");
-            };
-            self.frames.push(Frame::Quiet(counter));
-            return Ok(());
-        }
-        if self.frames.iter().any(|frame| matches!(frame, Frame::Quiet(_) | Frame::Around)) {
+        if self.quiet_around().is_some() {
             return Err("has a loop in a quiet one");
         }
-        if let Some(length) = self.shapes.loud(behind) {
-            self.allow(at + 1, length);
+        if self.shapes.loud(behind) {
+            self.allow(at + 1, LOOK);
             self.frames.push(Frame::Loud { bulk: false });
             return Ok(());
         }
-        let Some((counter, length)) = self.shapes.quiet(behind) else {
+        let Some((turns, most, leaving)) = Shapes::quiet(behind) else {
             return Err("has a loop that does not look at the fuel");
         };
-        if at < 2 || !self.shapes.take_over(&self.operators[at - 2..at], counter) {
+        if at < 2 || !Shapes::begin(&self.operators[at - 2..at], turns) {
             return Err("has a quiet loop that begins to count anywhere");
         }
-        self.counters.push(counter);
+        let target = (self.frames.len() as u32).checked_sub(leaving);
+        if target.and_then(|index| self.frames.get(index as usize)) != Some(&Frame::Overrun) {
+            return Err("has a quiet loop that does not trap");
+        }
+        self.turns.push(turns);
         self.allow(at - 2, 2);
-        // All up to the loop, and what follows its header.
-        self.allow(at + 1, length + 9);
-        self.frames.push(Frame::Around);
+        self.allow(at + 1, HEADER);
+        self.frames.push(Frame::Quiet(Quiet {
+            turns,
+            most,
+            from: at + 1,
+        }));
         Ok(())
     }
 
-    /// Behind a quiet loop the one around it ends, and the count is handed back.
     fn end(&mut self, at: usize) -> Verdict {
-        let closed = self.frames.pop();
-        if let Some(Frame::Quiet(counter)) = closed {
-            let behind = &self.operators[at + 1..];
-            if !matches!(behind, [O::End, ..])
-                || behind.len() < 3
-                || !self.shapes.hand_back(&behind[1..3], counter)
-            {
-                return Err("does not hand back the count of a quiet loop");
+        let behind = at + 1;
+        match self.frames.pop() {
+            Some(Frame::Quiet(quiet)) => self.end_quiet(behind, quiet),
+            Some(Frame::Overrun) if self.shapes.overrun(&self.operators[behind..]) => {
+                self.allow(behind, OVERRUN_LENGTH);
+                Ok(())
             }
-            self.allow(at + 2, 2);
+            Some(Frame::Overrun) => Err("goes on where it should trap"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Behind a quiet loop its turns are taken; and they are so few that it is over soon.
+    fn end_quiet(&mut self, behind: usize, quiet: Quiet) -> Verdict {
+        if !self.shapes.take_turns(&self.operators[behind..], quiet.turns) {
+            return Err("does not take the turns of a quiet loop");
+        }
+        self.allow(behind, TAKE);
+        // What takes the turns on a way out runs once, not in every turn.
+        let body = &self.allowed[quiet.from..behind];
+        let size = (HEADER + body.iter().filter(|&&allowed| !allowed).count()) as u64;
+        if u64::from(quiet.most) * size > MAX_QUIET {
+            return Err("has a quiet loop that may go on for too long");
         }
         Ok(())
     }
 
-    /// A branch out of a quiet loop hands back its count first.
-    fn may_leave(&mut self, at: usize, depths: &[u32]) -> Verdict {
-        let quiet = self.frames.iter().enumerate().find_map(|(index, frame)| match frame {
-            Frame::Quiet(counter) => Some((index, *counter)),
+    fn quiet_around(&self) -> Option<(usize, Quiet)> {
+        self.frames.iter().enumerate().find_map(|(index, frame)| match frame {
+            Frame::Quiet(quiet) => Some((index, *quiet)),
             _ => None,
-        });
-        let Some((index, counter)) = quiet else {
+        })
+    }
+
+    /// A branch out of a quiet loop takes its turns first.
+    fn may_leave(&mut self, at: usize, depths: &[u32]) -> Verdict {
+        let Some((index, quiet)) = self.quiet_around() else {
             return Ok(());
         };
         let inside = self.frames.len() - 1 - index;
-        if depths.iter().any(|&depth| depth as usize == inside + 1) {
-            return Err("goes round a quiet loop by itself");
-        }
         if depths.iter().all(|&depth| depth as usize <= inside) {
             return Ok(());
         }
-        if at < 2 || !self.shapes.hand_back(&self.operators[at - 2..at], counter) {
-            return Err("leaves a quiet loop with its count");
+        // One that is not taken would have them taken again.
+        if matches!(self.operators[at], O::BrIf { .. } | O::BrTable { .. }) {
+            return Err("may leave a quiet loop, or not");
         }
-        self.allow(at - 2, 2);
+        let Some(before) = at.checked_sub(TAKE) else {
+            return Err("leaves a quiet loop with its turns");
+        };
+        if !self.shapes.take_turns(&self.operators[before..at], quiet.turns) {
+            return Err("leaves a quiet loop with its turns");
+        }
+        self.allow(before, TAKE);
         Ok(())
     }
 

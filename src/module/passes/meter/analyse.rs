@@ -1,7 +1,8 @@
 //! What the meter has to know of every function before it rewrites one.
 
 use wasmparser::{
-    ConstExpr, ElementItems, ExternalKind, FunctionBody, Operator, Parser, Payload, TypeRef,
+    BlockType, ConstExpr, ElementItems, ExternalKind, FunctionBody, Operator, Parser, Payload,
+    TypeRef,
 };
 
 use super::{PassError, unsupported};
@@ -41,7 +42,9 @@ pub(super) struct Function {
 pub(super) struct Loop {
     /// The cost of one turn, without the loops inside.
     pub cost: u64,
-    /// Whether it is innermost and nothing in it leaves the function but by `return` or a trap.
+    /// Operators of one turn as they are written again, without what counts.
+    pub size: u64,
+    /// Whether it is innermost, calls nothing, and is left where its turns can be taken.
     pub quiet: bool,
 }
 
@@ -166,36 +169,53 @@ impl Function {
         body: &FunctionBody<'_>,
         in_table: &mut Vec<u32>,
     ) -> Result<(), PassError> {
-        // Of each frame, whether it is a loop; and the loops around the operator.
-        let mut frames = vec![false];
+        let mut frames = vec![Frame {
+            is_loop: false,
+            takes_values: true,
+        }];
+        // The loops around the operator.
         let mut around: Vec<usize> = Vec::new();
         for operator in body.get_operators_reader()? {
             let operator = operator?;
             self.size += 1;
             let cost = u64::from(!is_free(&operator));
-            match around.last() {
-                Some(&inner) => self.loops[inner].cost += cost,
+            match around.last().map(|&inner| &mut self.loops[inner]) {
+                Some(inner) => {
+                    inner.cost += cost;
+                    // A branch that leaves the loop becomes one that is jumped over.
+                    inner.size += if matches!(operator, Operator::BrIf { .. }) {
+                        3
+                    } else {
+                        1
+                    };
+                }
                 None => self.cost += cost,
             }
             match operator {
-                Operator::Loop { .. } => {
+                Operator::Loop { blockty } => {
                     if let Some(&outer) = around.last() {
                         self.loops[outer].quiet = false;
                     }
                     around.push(self.loops.len());
                     self.loops.push(Loop {
                         cost: 0,
+                        size: 0,
                         quiet: true,
                     });
-                    frames.push(true);
+                    frames.push(Frame {
+                        is_loop: true,
+                        takes_values: matches!(blockty, BlockType::FuncType(_)),
+                    });
                 }
-                Operator::Block { .. } | Operator::If { .. } => frames.push(false),
-                Operator::TryTable { .. } => {
-                    frames.push(false);
+                Operator::Block { blockty } | Operator::If { blockty } => {
+                    frames.push(Frame::block(blockty));
+                }
+                Operator::TryTable { ref try_table } => {
+                    frames.push(Frame::block(try_table.ty));
                     self.is_loud(&around);
                 }
                 Operator::End => {
-                    let is_loop = frames.pop() == Some(true);
+                    let is_loop = frames.pop().is_some_and(|frame| frame.is_loop);
                     is_loop.then(|| around.pop());
                 }
                 Operator::Call { function_index } => {
@@ -211,6 +231,19 @@ impl Function {
                 | Operator::MemoryGrow { .. }
                 | Operator::Throw { .. }
                 | Operator::ThrowRef => self.is_loud(&around),
+                // What leaves a quiet loop does so where its turns can be taken.
+                Operator::BrIf { relative_depth }
+                    if left(&frames, relative_depth).is_some_and(|target| target.takes_values) =>
+                {
+                    self.is_loud(&around);
+                }
+                Operator::BrTable { ref targets } => {
+                    for depth in targets.targets().chain([Ok(targets.default())]) {
+                        if left(&frames, depth?).is_some() {
+                            self.is_loud(&around);
+                        }
+                    }
+                }
                 Operator::RefFunc { function_index } => in_table.push(function_index),
                 _ if takes_what_it_is_given(&operator) => {
                     return Err(unsupported("it has an instruction that may take any time"));
@@ -226,6 +259,30 @@ impl Function {
             self.loops[inner].quiet = false;
         }
     }
+}
+
+/// A block, a loop, or the function.
+#[derive(Clone, Copy)]
+struct Frame {
+    is_loop: bool,
+    /// Whether a branch to its label may take values with it.
+    takes_values: bool,
+}
+
+impl Frame {
+    fn block(ty: BlockType) -> Self {
+        Self {
+            is_loop: false,
+            takes_values: ty != BlockType::Empty,
+        }
+    }
+}
+
+/// The target of a branch that leaves the innermost loop.
+fn left(frames: &[Frame], depth: u32) -> Option<Frame> {
+    let inside = frames.iter().rev().position(|frame| frame.is_loop)?;
+    let target = frames.len().checked_sub(depth as usize + 1)?;
+    (depth as usize > inside).then(|| frames[target])
 }
 
 /// Instructions that do nothing by themselves.

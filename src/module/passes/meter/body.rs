@@ -2,6 +2,8 @@
 
 use wasm_encoder::{BlockType, Function, Instruction as I, ValType};
 
+use super::OVERRUN;
+
 /// The indices of what the meter adds to a module.
 #[derive(Clone, Copy)]
 pub(super) struct Added {
@@ -51,5 +53,19 @@ impl Body {
         self.all(&[I::GlobalGet(fuel), I::I64Const(0), I::I64LtS]);
         self.unlikely(&I::If(BlockType::Empty));
         self.all(&[I::Call(slow), I::End]);
+    }
+
+    /// Takes `cost` for each turn that a quiet loop has made.
+    pub(super) fn take_turns(&mut self, turns: u32, cost: i64) {
+        let fuel = self.added.fuel;
+        self.all(&[I::GlobalGet(fuel), I::LocalGet(turns), I::I64ExtendI32U, I::I64Const(cost)]);
+        self.all(&[I::I64Mul, I::I64Sub, I::GlobalSet(fuel)]);
+    }
+
+    /// Takes more than anybody has, and traps.
+    pub(super) fn overrun(&mut self) {
+        let fuel = self.added.fuel;
+        self.all(&[I::GlobalGet(fuel), I::I64Const(OVERRUN), I::I64Sub, I::GlobalSet(fuel)]);
+        self.one(&I::Unreachable);
     }
 }

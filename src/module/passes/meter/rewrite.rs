@@ -13,7 +13,7 @@ use wasmparser::{FunctionBody, Operator, Parser, Payload};
 use super::analyse::{self, Analysed};
 use super::body::{Added, Body};
 use super::helpers;
-use super::{FUEL, PassError, REFUEL, unsupported};
+use super::{FUEL, MAX_QUIET, PassError, REFUEL, unsupported};
 
 /// What an entry or one turn of a loop may cost. An iteration that goes through a thousand
 /// instructions seldom runs them all: the interpreter's own loop, for one.
@@ -182,10 +182,10 @@ struct Rewriting<'a> {
     renumber: Renumber,
     added: Added,
     facts: &'a analyse::Function,
-    /// Of each frame, whether it is a quiet loop.
-    frames: Vec<bool>,
-    /// The local in which quiet loops count.
-    counter: u32,
+    /// Of each frame, the cost of a turn if it is a quiet loop.
+    frames: Vec<Option<i64>>,
+    /// The local in which quiet loops count their turns, where there is one.
+    turns: Option<u32>,
 }
 
 impl<'a> Rewriting<'a> {
@@ -194,25 +194,29 @@ impl<'a> Rewriting<'a> {
             renumber,
             added,
             facts,
-            frames: vec![false],
-            counter: 0,
+            frames: vec![None],
+            turns: None,
         }
     }
 
     fn body(mut self, source: &FunctionBody<'_>, cut: bool) -> Result<Body, PassError> {
         let mut locals = Vec::new();
-        self.counter = self.facts.parameters;
+        let mut next = self.facts.parameters;
         for local in source.get_locals_reader()? {
             let (count, ty) = local?;
-            self.counter = self.counter.checked_add(count).ok_or(BROKEN)?;
+            next = next.checked_add(count).ok_or(BROKEN)?;
             locals.push((count, self.renumber.val_type(ty).map_err(refused)?));
         }
         if self.facts.loops.iter().any(|found| found.quiet) {
-            locals.push((1, ValType::I64));
+            locals.push((1, ValType::I32));
+            self.turns = Some(next);
         }
         let mut out = Body::new(self.added, locals);
         if cut {
             out.look(cost(self.facts.cost));
+        }
+        if self.turns.is_some() {
+            out.one(&I::Block(BlockType::Empty));
         }
         let mut loops = self.facts.loops.iter();
         for operator in source.get_operators_reader()? {
@@ -225,35 +229,44 @@ impl<'a> Rewriting<'a> {
                     continue;
                 }
                 Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
-                    self.frames.push(false);
+                    self.frames.push(None);
                 }
                 Operator::End => {
                     self.end(&mut out)?;
                     continue;
                 }
-                Operator::Br { relative_depth } if self.leaves(*relative_depth)? => {
-                    self.put_back(&mut out);
-                    out.one(&I::Br(relative_depth + 1));
+                Operator::Br { relative_depth } => {
+                    if let Some(cost) = self.left(*relative_depth)? {
+                        self.take_turns(&mut out, cost);
+                    }
+                    out.one(&I::Br(self.target(*relative_depth)?));
                     continue;
                 }
-                Operator::BrIf { relative_depth } if self.leaves(*relative_depth)? => {
-                    self.put_back(&mut out);
-                    out.one(&I::BrIf(relative_depth + 1));
+                Operator::BrIf { relative_depth } => {
+                    let target = self.target(*relative_depth)?;
+                    match self.left(*relative_depth)? {
+                        // Turns are taken where the branch is: another one goes on counting.
+                        Some(cost) => {
+                            out.one(&I::If(BlockType::Empty));
+                            self.take_turns(&mut out, cost);
+                            out.all(&[I::Br(target + 1), I::End]);
+                        }
+                        None => out.one(&I::BrIf(target)),
+                    }
                     continue;
                 }
-                Operator::BrTable { targets } if self.in_quiet_loop() => {
-                    let others = targets.targets().map(|t| self.target(t?));
+                Operator::BrTable { targets } => {
+                    let others = targets.targets().map(|depth| self.target(depth?));
                     let others: Vec<u32> = others.collect::<Result<_, PassError>>()?;
                     let default = self.target(targets.default())?;
-                    let all = targets.targets().chain([Ok(targets.default())]);
-                    let leaving = all.map(|t| self.leaves(t?)).collect::<Result<Vec<_>, _>>()?;
-                    if leaving.contains(&true) {
-                        self.put_back(&mut out);
-                    }
                     out.one(&I::BrTable(others.into(), default));
                     continue;
                 }
-                Operator::Return if self.in_quiet_loop() => self.put_back(&mut out),
+                Operator::Return => {
+                    if let Some(cost) = self.quiet_around() {
+                        self.take_turns(&mut out, cost);
+                    }
+                }
                 Operator::MemoryCopy {
                     dst_mem: 0,
                     src_mem: 0,
@@ -276,57 +289,71 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// A loop that calls, or has a loop inside, counts in the global. A quiet one counts in a local,
-    /// and leaves to a loop around it when its fuel is used up: a call inside would cost it the
-    /// registers.
+    /// A loop that calls, or has a loop inside, looks at every turn. A quiet one counts its turns in a
+    /// local, which are taken where it is left, and traps after very many: to call the host from there
+    /// would cost it the registers, even if it never happens.
     fn begin_loop(&mut self, out: &mut Body, found: &analyse::Loop, ty: BlockType) {
-        let Added { fuel, slow, .. } = self.added;
-        let counter = self.counter;
-        self.frames.push(found.quiet);
-        if !found.quiet {
+        let cost = cost(found.cost);
+        let Some(turns) = self.turns.filter(|_| found.quiet) else {
+            self.frames.push(None);
             out.one(&I::Loop(ty));
-            out.look(cost(found.cost));
+            out.look(cost);
             return;
-        }
-        out.all(&[I::GlobalGet(fuel), I::LocalSet(counter), I::Loop(ty)]);
-        out.all(&[I::LocalGet(counter), I::I64Const(0), I::I64LtS]);
-        out.unlikely(&I::If(BlockType::Empty));
-        self.put_back(out);
-        out.all(&[I::Call(slow), I::GlobalGet(fuel), I::LocalSet(counter), I::End]);
-        out.all(&[I::Loop(ty), I::LocalGet(counter), I::I64Const(0), I::I64LtS]);
-        out.unlikely(&I::BrIf(1));
-        out.all(&[I::LocalGet(counter), I::I64Const(cost(found.cost))]);
-        out.all(&[I::I64Sub, I::LocalSet(counter)]);
+        };
+        let outermost = self.frames.len() as u32;
+        self.frames.push(Some(cost));
+        out.all(&[I::I32Const(0), I::LocalSet(turns), I::Loop(ty)]);
+        out.all(&[I::LocalGet(turns), I::I32Const(1), I::I32Add, I::LocalTee(turns)]);
+        out.all(&[I::I32Const(max_turns(found.size)), I::I32GtU]);
+        out.unlikely(&I::BrIf(outermost));
     }
 
     fn end(&mut self, out: &mut Body) -> Result<(), PassError> {
+        let closed = self.frames.pop().ok_or(BROKEN)?;
+        if self.frames.is_empty() && self.turns.is_some() {
+            // The results are on the stack; the block that ends here is left by quiet loops.
+            out.all(&[I::Return, I::End]);
+            out.overrun();
+        }
         out.one(&I::End);
-        if self.frames.pop().ok_or(BROKEN)? {
-            out.one(&I::End);
-            self.put_back(out);
+        if let Some(cost) = closed {
+            self.take_turns(out, cost);
         }
         Ok(())
     }
 
-    fn put_back(&self, out: &mut Body) {
-        out.all(&[I::LocalGet(self.counter), I::GlobalSet(self.added.fuel)]);
+    fn take_turns(&self, out: &mut Body, cost: i64) {
+        if let Some(turns) = self.turns {
+            out.take_turns(turns, cost);
+        }
     }
 
-    /// Quiet loops are innermost: at most one is around.
-    fn in_quiet_loop(&self) -> bool {
-        self.frames.contains(&true)
+    /// The cost of a turn of the quiet loop around. They are innermost: there is at most one.
+    fn quiet_around(&self) -> Option<i64> {
+        self.frames.iter().find_map(|quiet| *quiet)
     }
 
-    /// Whether a branch leaves the quiet loop that it stands in.
-    fn leaves(&self, depth: u32) -> Result<bool, PassError> {
+    /// The cost of a turn of the quiet loop that a branch leaves, if it leaves one.
+    fn left(&self, depth: u32) -> Result<Option<i64>, PassError> {
         let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
-        Ok(self.frames[target + 1..].contains(&true))
+        Ok(self.frames[target + 1..].iter().find_map(|quiet| *quiet))
     }
 
+    /// The depth of a label: that of the function lies one further out where there is a block more.
     fn target(&self, depth: u32) -> Result<u32, PassError> {
-        Ok(depth + u32::from(self.leaves(depth)?))
+        let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
+        Ok(depth + u32::from(target == 0 && self.turns.is_some()))
     }
 }
+
+/// Turns that a quiet loop may make of so many operators each.
+fn max_turns(size: u64) -> i32 {
+    let turns = MAX_QUIET / (size + TURN);
+    u32::try_from(turns).unwrap_or(u32::MAX - 1).cast_signed()
+}
+
+/// Operators with which a turn begins.
+const TURN: u64 = 7;
 
 const fn cost(counted: u64) -> i64 {
     let most = if counted > MAX_COST {

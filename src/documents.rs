@@ -84,6 +84,14 @@ fn what_is_asked_and_what_comes_back() {
             count(MAX_VALUE_ITEMS)
         ),
         format!("| one frame to the host | {frame} |"),
+        format!(
+            "(`capture.typed_bytes`, at most {}) | {} of arrays and `bytes`, {} of anything else, {} \
+             values, depth {MAX_TYPED_DEPTH} |",
+            bytes(MAX_TYPED_BYTES),
+            bytes(usual.typed_bytes),
+            bytes(MAX_TYPED_HEAD as u64),
+            count(MAX_TYPED_ITEMS as u64)
+        ),
         format!("| frames in one run | {frames} |"),
         format!("| plots named in one run | {} |", count(MAX_PLOTS)),
         format!("| {MAX_DATAFRAMES}, and {} of text together |", bytes(MAX_DATAFRAME_BYTES)),
@@ -95,6 +103,21 @@ fn what_is_asked_and_what_comes_back() {
         format!("{waiting} | the guest waits, for at most {patience} s"),
         format!("| a figure given inline | {inline}, all of a run {together} |"),
     ]);
+    for sentence in [
+        format!("more than {MAX_TYPED_DEPTH} containers deep"),
+        format!(
+            "more than {} values, or more than {} of",
+            count(MAX_TYPED_ITEMS as u64),
+            bytes(MAX_TYPED_HEAD as u64)
+        ),
+        format!(
+            "no more than {} values and {MAX_TYPED_LEVELS} levels",
+            count(MAX_TYPED_NODES as u64)
+        ),
+        format!("and {} buffers", count(MAX_TYPED_BUFFERS as u64)),
+    ] {
+        says("docs/values.md", &sentence);
+    }
     says("docs/security.md", &format!("at most {frame} each and {frames} in a run"));
     says(
         "docs/security.md",

@@ -5,10 +5,13 @@
 //! frame. `docs/security.md` says what a forged frame can and cannot do.
 
 mod display;
+mod typed;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+
+use self::typed::{Exchange, Taken, TypedOrder};
 
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{DataFrameEntry, Table, Violation};
@@ -21,8 +24,8 @@ use crate::limits::{
     MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_DISPLAY_BYTES, MAX_DISPLAY_VALUES, MAX_PLOTS,
     MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
 };
-
 use crate::tools::{Calls, Reply};
+use crate::value::Value;
 
 /// The protocol's version; the runner refuses another.
 const VERSION: u32 = 1;
@@ -56,6 +59,14 @@ pub(crate) struct RunOrder {
     packages: Vec<String>,
     session: bool,
     check: bool,
+    /// Bounds of the result, where it is to be typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    typed: Option<TypedOrder>,
+    /// There are variables, for which the runner asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    given: bool,
+    #[serde(skip)]
+    variables: Option<Arc<[u8]>>,
     /// Somebody takes what is displayed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     displays: bool,
@@ -150,6 +161,9 @@ impl RunOrder {
             packages: Vec::new(),
             session,
             check: false,
+            typed: TypedOrder::of(plan),
+            given: plan.variables.is_some(),
+            variables: plan.variables.clone(),
             displays: request.takes_events(),
             tools: request.tools.iter().map(ToolOrder::of).collect(),
             input: request.answerer.is_some(),
@@ -238,6 +252,7 @@ pub(crate) struct Transcript {
     pub dataframes_cut: bool,
     pub value: Option<serde_json::Value>,
     pub value_cut: bool,
+    pub typed: Option<Value>,
     pub warnings: Vec<String>,
     pub ended: bool,
     /// The status came before anybody told the guest to stop.
@@ -266,6 +281,7 @@ pub(crate) struct RunHost {
 struct Shared {
     order: Vec<u8>,
     value_bytes: usize,
+    exchange: Exchange,
     transcript: Transcript,
 }
 
@@ -283,11 +299,13 @@ impl RunHost {
     /// Sets what the next run is to do.
     pub(crate) fn order(&self, order: &RunOrder) -> serde_json::Result<()> {
         let value_bytes = order.value.max_bytes as usize;
+        let exchange = Exchange::new(order.variables.clone(), order.typed);
         let order = serde_json::to_vec(order)?;
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         *shared = Shared {
             order,
             value_bytes,
+            exchange,
             transcript: Transcript::default(),
         };
         Ok(())
@@ -301,7 +319,7 @@ impl RunHost {
 }
 
 impl Host for RunHost {
-    fn answer(&mut self, frame: &[u8], _memory: &[u8]) -> Answer {
+    fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer {
         let Some((opcode, payload)) = frame.split_first() else {
             return Answer::Refused;
         };
@@ -315,6 +333,9 @@ impl Host for RunHost {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if *opcode == b'r' {
             return Answer::Bytes(shared.order.clone());
+        }
+        if matches!(opcode, b'G' | b'V') {
+            return shared.exchange(*opcode, payload, memory);
         }
         if *opcode == b's' {
             self.recorder.report_error(false);
@@ -343,6 +364,31 @@ impl Host for RunHost {
                 Answer::Refused
             }
         }
+    }
+}
+
+impl Shared {
+    /// Hands the run's variables over, or takes a typed value.
+    fn exchange(&mut self, opcode: u8, payload: &[u8], memory: &[u8]) -> Answer {
+        if opcode == b'G'
+            && let Some(given) = self.exchange.give()
+        {
+            return Answer::Bytes(given);
+        }
+        let taken = match opcode {
+            b'V' if !self.transcript.ended => self.exchange.take(payload, memory),
+            _ => Taken::Foreign,
+        };
+        match taken {
+            Taken::Value(value, cut) => {
+                self.transcript.typed = Some(value);
+                self.transcript.value_cut = cut;
+                return Answer::Bytes(Vec::new());
+            }
+            Taken::Unreadable => self.transcript.value_cut = true,
+            Taken::Foreign => self.transcript.forged = true,
+        }
+        Answer::Refused
     }
 }
 

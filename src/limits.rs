@@ -84,7 +84,13 @@ pub(crate) const MAX_TYPED_DEPTH: u32 = 32;
 /// How many levels of JSON that may take: a dictionary in the tagged form has three.
 pub(crate) const MAX_TYPED_LEVELS: u32 = 120;
 /// The most values that a typed value may consist of; an array counts as one.
-pub(crate) const MAX_TYPED_ITEMS: usize = 1_000_000;
+pub(crate) const MAX_TYPED_ITEMS: usize = 250_000;
+/// The most values of JSON that these may take: a `timedelta` has six.
+pub(crate) const MAX_TYPED_NODES: usize = 6 * MAX_TYPED_ITEMS;
+/// The most bytes of its text, without what is in buffers.
+pub(crate) const MAX_TYPED_HEAD: usize = 8 << 20;
+/// The most bytes of all of its buffers that may be asked for.
+pub(crate) const MAX_TYPED_BYTES: u32 = 1 << 30;
 /// The most buffers of a typed value.
 pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 

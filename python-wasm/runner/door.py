@@ -66,6 +66,19 @@ def send(op, payload):
     _call(op + encode(payload))
 
 
+def send_bytes(op, payload):
+    """Hand one frame to the host that is no JSON."""
+    _call(op + payload)
+
+
+def receive(op):
+    """The bytes that the host has for this run; it has them, so what can lack is memory."""
+    try:
+        return _call(op)
+    except OSError:
+        raise MemoryError from None
+
+
 def ask(question):
     """The host's answer to a question that is not a frame of the run."""
     return decode(_call(question))

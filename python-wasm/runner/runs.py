@@ -4,6 +4,7 @@ import sys
 import types
 
 from _belljar import (
+    building,
     checks,
     displays,
     ending,
@@ -22,9 +23,10 @@ from _belljar import (
     sources,
     streams,
     tools,
+    typed,
     values,
 )
-from _belljar.door import fetch, send
+from _belljar.door import fetch, receive, send, send_bytes
 
 _PACKAGE = sys.modules["_belljar"]
 _STATE = interrupt.STATE
@@ -66,7 +68,7 @@ def _run(request):
     name = request["result_var"] or "result"
     program, status = _compile(request)
     if program is not None:
-        status = _execute(program, request)
+        status = _give(request) or _execute(program, request)
     _deliver(status)
     ending.hand_over()
     with originals.restored():
@@ -77,7 +79,10 @@ def _run(request):
             guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
         if not session or request["result_var"] or _is_set_by(program, name):
             what = f"The value of `{name}` cannot be read"
-            guard.attempt(what, _send_value, name, request["value"])
+            if request.get("typed"):
+                guard.attempt(what, _send_typed, name, request["typed"])
+            else:
+                guard.attempt(what, _send_value, name, request["value"])
     # From here on it is the code's own again: exit handlers and destructors.
     send(b"x", {})
     if session:
@@ -134,6 +139,18 @@ def _compile(request):
 def _text(request):
     code = request["code"].removeprefix("\ufeff")
     return sources.dedent(code) if request["dedent"] else code
+
+
+def _give(request):
+    """Set the variables that the caller gives; the status if that fails."""
+    if not request.get("given"):
+        return None
+    try:
+        with originals.restored():
+            namespaces.GLOBALS.update(building.decode(receive(b"G")))
+    except BaseException as error:
+        return ending.of_exception(error, request["cwd"])
+    return None
 
 
 def _execute(program, request):
@@ -202,3 +219,12 @@ def _send_value(name, options):
     )
     plain, truncated = values.convert(value, limits)
     send(b"v", {"value": plain, "truncated": truncated})
+
+
+def _send_typed(name, bounds):
+    if name not in namespaces.GLOBALS:
+        return
+    limits = typed.Limits(**bounds)
+    # Kept until the host has it: it reads from what is encoded.
+    encoded = typed.encode(namespaces.GLOBALS[name], limits)
+    send_bytes(b"V", (b"\1" if encoded.truncated else b"\0") + encoded.payload)

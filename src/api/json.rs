@@ -19,6 +19,7 @@ use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
     Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request, Threads,
 };
+use crate::value::Value as PythonValue;
 
 /// A run asked for in JSON. Only `code` must be there; a key that is not listed here is refused
 /// by its name.
@@ -35,6 +36,9 @@ pub struct RunRequest {
     /// what the code names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Variables that the code finds, by name; their values in the typed form of `docs/values.md`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, PythonValue>,
     /// Files placed in the workspace before the code runs, by their path in it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, FileSource>,
@@ -155,6 +159,7 @@ impl RunRequest {
         Ok(Request {
             code: self.code,
             image,
+            variables: self.set,
             files,
             mounts: Vec::new(),
             stdin: self.stdin.unwrap_or_default().into_bytes(),
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn every_key_arrives() {
         let request = request(
-            r#"{"id": [1], "code": "c", "image": "core", "stdin": "in", "env": {"A": "b"},
+            r#"{"id": [1], "code": "c", "set": {"x": {"$": "bytes", "data": "AAE="}}, "image": "core", "stdin": "in", "env": {"A": "b"},
                 "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "/x"}},
                 "args": ["-n"], "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7,
                 "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last",
@@ -317,6 +322,7 @@ mod tests {
         )
         .unwrap();
         let expected = Request::new("c")
+            .set("x", vec![0u8, 1])
             .image("core")
             .stdin("in")
             .env("A", "b")

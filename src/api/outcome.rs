@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use self::event::Event;
+use crate::value::Value;
 
 /// The version of the outcome's and the request's shape; raised when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,6 +41,14 @@ pub struct Outcome {
     pub truncated: Vec<Truncated>,
     /// What the run used.
     pub usage: Usage,
+    /// The value asked for, typed, in the form of `docs/values.md`; only where the request asked for
+    /// it. `result` is null then.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
+    pub typed: Option<Value>,
     /// What happened, in order; only where the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
@@ -49,6 +58,11 @@ pub struct Outcome {
     /// What a session adds; nothing for a run of its own.
     #[serde(flatten)]
     pub session: Option<SessionReport>,
+}
+
+/// A null that is there is a value too.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// What the outcome of a run in a session says besides.

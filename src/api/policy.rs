@@ -2,6 +2,8 @@
 //!
 //! The defaults and ceilings of what a request can set are here; fixed bounds are in `limits.rs`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,8 +13,9 @@ use crate::api::request::{Limits, Policy, Request, Rules};
 use crate::api::setters::setters;
 use crate::limits::{
     FIGURE_DPI, MAX_CODE, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS, MAX_TOOL_BYTES, MAX_TOOL_CALLS,
-    MAX_TOOLS,
+    MAX_TOOLS, MAX_TYPED_BYTES,
 };
+use crate::value::{Value, wire};
 
 /// Limits with every number decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,11 +85,13 @@ pub(crate) struct Plan {
     pub timeout_text: String,
     /// What the code may contain; `None` for everything.
     pub rules: Option<Rules>,
+    /// The request's variables, as they are handed over.
+    pub variables: Option<Arc<[u8]>>,
 }
 
 /// Checks `request` against `ceilings`, filling in `defaults`.
 pub(crate) fn resolve(
-    request: Request,
+    mut request: Request,
     defaults: &Bounds,
     ceilings: &Bounds,
 ) -> Result<Plan, Refusal> {
@@ -109,6 +114,11 @@ pub(crate) fn resolve(
         reasons.push(Reason::new(Field::FigureDpi, ReasonKind::OutOfRange, message));
     }
     check_tools(&request, &mut reasons);
+    if request.capture.typed_bytes > MAX_TYPED_BYTES {
+        let message = format!("{}, at most {MAX_TYPED_BYTES}", request.capture.typed_bytes);
+        reasons.push(Reason::new(Field::TypedBytes, ReasonKind::OutOfRange, message));
+    }
+    let variables = write_variables(std::mem::take(&mut request.variables), &mut reasons);
     Refusal::unless_empty(reasons)?;
     let mut rules = match &request.policy {
         Policy::Open => None,
@@ -122,6 +132,7 @@ pub(crate) fn resolve(
     Ok(Plan {
         timeout_text: seconds_text(bounds.timeout),
         rules,
+        variables,
         bounds,
         request,
     })
@@ -173,6 +184,52 @@ fn out_of_range(field: Field, value: &str, least: &str, ceiling: &str) -> Reason
     let message = format!("{value}, must be from {least} to {ceiling}");
     Reason::new(field, ReasonKind::OutOfRange, message)
 }
+
+/// Writes variables as they are handed over. Whether a guest can hold them is seen there.
+pub(crate) fn write_variables(
+    variables: BTreeMap<String, Value>,
+    reasons: &mut Vec<Reason>,
+) -> Option<Arc<[u8]>> {
+    if variables.is_empty() {
+        return None;
+    }
+    let invalid = |name: &str, what: &dyn std::fmt::Display| {
+        Reason::new(Field::Variables, ReasonKind::Invalid, format!("{name:?}: {what}"))
+    };
+    let before = reasons.len();
+    for (name, value) in &variables {
+        if !is_variable(name) {
+            reasons.push(invalid(name, &"not a name that a variable can have"));
+        } else if let Err(error) = value.check() {
+            reasons.push(invalid(name, &error));
+        }
+    }
+    if reasons.len() > before {
+        return None;
+    }
+    let pairs = variables.into_iter().map(|(name, value)| (Value::Str(name), value));
+    match wire::write_dict(pairs.collect()) {
+        Ok(bytes) => Some(bytes.into()),
+        Err(error) => {
+            let message = error.to_string();
+            reasons.push(Reason::new(Field::Variables, ReasonKind::TooLong, message));
+            None
+        }
+    }
+}
+
+/// Whether code can name a variable so: an identifier, no keyword, and none that Python itself uses.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let letter = |c: char| c == '_' || c.is_ascii_alphabetic();
+    name.starts_with(letter)
+        && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+        && !(name.starts_with("__") && name.ends_with("__"))
+        && !KEYWORDS.split_ascii_whitespace().any(|keyword| keyword == name)
+}
+
+const KEYWORDS: &str = "False None True and as assert async await break class continue def del elif \
+    else except finally for from global if import in is lambda nonlocal not or pass raise return try \
+    while with yield";
 
 fn check_files(request: &Request, reasons: &mut Vec<Reason>) {
     for file in &request.files {

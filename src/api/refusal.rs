@@ -33,6 +33,8 @@ pub enum Field {
     Code,
     /// The image to start from.
     Image,
+    /// The variables that the code finds.
+    Variables,
     /// The files placed in the workspace.
     Files,
     /// The host directories that the code can read.
@@ -61,6 +63,8 @@ pub enum Field {
     Tools,
     /// The limits on these.
     ToolLimits,
+    /// The bytes of a typed result.
+    TypedBytes,
 }
 
 /// What is wrong with a field.
@@ -89,6 +93,7 @@ impl Field {
         match self {
             Self::Code => "code",
             Self::Image => "image",
+            Self::Variables => "variables",
             Self::Files => "files",
             Self::Mounts => "mounts",
             Self::Env => "env",
@@ -103,6 +108,7 @@ impl Field {
             Self::FigureDpi => "capture.figure_dpi",
             Self::Tools => "tools",
             Self::ToolLimits => "tool_limits",
+            Self::TypedBytes => "capture.typed_bytes",
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::api::interrupt::Interrupt;
 use crate::api::setters::setters;
 use crate::api::tool::{Answerer, Tool, ToolLimits};
 use crate::api::watch::{OutputWatcher, Watcher};
+use crate::value::Value;
 
 /// One run: code, what it may see, and how far it may go.
 ///
@@ -32,6 +33,8 @@ pub struct Request {
     pub code: String,
     /// The image to start from.
     pub image: ImageChoice,
+    /// Variables that the code finds, by name.
+    pub variables: BTreeMap<String, Value>,
     /// Files placed in the workspace before the code runs.
     pub files: Vec<InputFile>,
     /// Host directories that the code can read.
@@ -305,6 +308,10 @@ pub struct Capture {
     pub media_types: bool,
     /// The most bytes of the result as JSON.
     pub result_bytes: u32,
+    /// Whether the result is typed, in the outcome's `typed`, rather than plain JSON.
+    pub typed: bool,
+    /// The most bytes of a typed result's arrays and `bytes`, up to 1 GiB.
+    pub typed_bytes: u32,
     /// Whether what happens is listed in order. Then what the code displays is in that list, and
     /// not printed.
     pub events: bool,
@@ -324,6 +331,8 @@ impl Default for Capture {
             file_hashes: false,
             media_types: false,
             result_bytes: 1 << 20,
+            typed: false,
+            typed_bytes: 64 << 20,
             events: false,
         }
     }
@@ -352,6 +361,10 @@ setters!(Capture {
     media_types: bool;
     /// Bounds the bytes of the result as JSON.
     result_bytes: u32;
+    /// Sets whether the result is typed.
+    typed: bool;
+    /// Bounds the bytes of a typed result's arrays and `bytes`.
+    typed_bytes: u32;
     /// Sets whether what happens is listed in order.
     events: bool;
 });
@@ -390,6 +403,23 @@ impl Request {
             "auto" => ImageChoice::Auto,
             _ => ImageChoice::Named(name),
         };
+        self
+    }
+
+    /// Sets a variable that the code finds.
+    ///
+    /// ```
+    /// use belljar::Request;
+    /// use belljar::value::{Array, Value};
+    ///
+    /// let request = Request::new("print(sum(prices), name)")
+    ///     .set("prices", Array::of_floats(&[1.5, 2.5]))
+    ///     .set("name", Value::Tuple(vec!["a".into(), 1.into()]));
+    /// # let _ = request;
+    /// ```
+    #[must_use]
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.variables.insert(name.into(), value.into());
         self
     }
 

@@ -17,6 +17,7 @@ use crate::instance::{List, Recorder, WORKSPACE_PATH};
 use crate::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::run::verdict::Failure;
+use crate::value::Value;
 use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
 
 /// All that is known of a run that has ended.
@@ -97,6 +98,7 @@ impl Outcome {
         }
         Self {
             result: transcript.value.unwrap_or_default(),
+            typed: plan.request.capture.typed.then(|| transcript.typed.unwrap_or_default()),
             stdout: stdout.text,
             stderr: stderr_text,
             files: artifacts.files,
@@ -146,6 +148,7 @@ impl Outcome {
             code: plan.request.code,
             truncated: Vec::new(),
             usage: Usage::default(),
+            typed: plan.request.capture.typed.then(Value::default),
             events: None,
             tool_calls: Vec::new(),
             session,

@@ -1,11 +1,13 @@
 //! Reads values from the tagged form of `docs/values.md`, which may come from a hostile guest: how
 //! deep it goes, how many values it makes and how many bytes it takes is bounded while it is read.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -14,7 +16,7 @@ use super::{
     Array, BigInt, Column, Data, DataFrame, Date, DateTime, Dtype, Index, Omission, Opaque, Order,
     Series, Storage, Text, Time, Timedelta, Value, ValueError, Zone,
 };
-use crate::limits::{MAX_TYPED_ITEMS, MAX_TYPED_LEVELS};
+use crate::limits::{MAX_TYPED_LEVELS, MAX_TYPED_NODES};
 
 /// Where the bytes are that are not in the text.
 pub(super) enum Source<'b> {
@@ -37,11 +39,28 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
+impl JsonSchema for Value {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Value".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A Python value in the tagged form of docs/values.md: what JSON has a \
+                form for stands for itself, everything else is an object with the key `$`."
+        })
+    }
+}
+
 impl<'b> Reader<'b> {
     pub(super) fn new(source: Source<'b>) -> Self {
         Self {
             source,
-            left: Cell::new(MAX_TYPED_ITEMS),
+            left: Cell::new(MAX_TYPED_NODES),
         }
     }
 
@@ -84,7 +103,7 @@ impl Seed<'_, '_> {
         let left = self.reader.left.get();
         self.reader.left.set(left.saturating_sub(1));
         if left == 0 {
-            return Err(E::custom(format!("more than {MAX_TYPED_ITEMS} values")));
+            return Err(E::custom(format!("more than {MAX_TYPED_NODES} values")));
         }
         Ok(())
     }

@@ -250,7 +250,7 @@ fn buffers_are_where_they_are_said_to_be() {
 fn what_is_deep_or_long_is_refused_while_it_is_read() {
     let deep = format!("[[],{}{}]", "[".repeat(200), "]".repeat(200));
     assert!(wire::read(&framed(&deep, b""), &[], 0).is_err());
-    let long = format!("[[],[{}0]]", "0,".repeat(crate::limits::MAX_TYPED_ITEMS));
+    let long = format!("[[],[{}0]]", "0,".repeat(crate::limits::MAX_TYPED_NODES));
     assert!(wire::read(&framed(&long, b""), &[], 0).is_err());
 }
 

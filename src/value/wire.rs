@@ -30,6 +30,19 @@ use crate::limits::MAX_TYPED_BUFFERS;
 /// When it is none that a guest can take.
 pub(crate) fn write(value: &Value) -> Result<Vec<u8>, ValueError> {
     value.check()?;
+    write_checked(value)
+}
+
+/// The same for a dictionary of values that are checked.
+///
+/// # Errors
+///
+/// When it takes 4 GiB.
+pub(crate) fn write_dict(pairs: Vec<(Value, Value)>) -> Result<Vec<u8>, ValueError> {
+    write_checked(&Value::Dict(pairs))
+}
+
+fn write_checked(value: &Value) -> Result<Vec<u8>, ValueError> {
     let bytes = Bytes::Beside(RefCell::default());
     let failed = |error: serde_json::Error| ValueError(error.to_string());
     let text = serde_json::to_vec(&Node(value, &bytes)).map_err(failed)?;

@@ -29,3 +29,4 @@ mod stops;
 mod support;
 mod threads;
 mod tools;
+mod values;

@@ -16,6 +16,7 @@ fn key(field: Field) -> Option<&'static str> {
         Field::Output => "output_bytes",
         Field::Workspace => "workspace_mb",
         Field::MaxFiles => "max_files",
+        Field::Variables => "set",
         _ => return None,
     })
 }

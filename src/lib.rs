@@ -59,6 +59,7 @@ mod runtime;
 mod session;
 mod shared;
 mod tools;
+mod turns;
 pub mod value;
 mod workspace;
 

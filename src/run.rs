@@ -5,6 +5,7 @@ pub(crate) mod report;
 pub(crate) mod verdict;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -71,6 +72,7 @@ pub struct CheckReport {
 
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Run, Error> {
+    let mut start = engine.starts.begin().await;
     let workspace = engine.workspaces.create(&plan.request.files)?;
     if plan.request.code.trim().is_empty() {
         let outcome = Outcome::not_begun(plan, verdict::no_code(), None);
@@ -80,8 +82,12 @@ pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Ru
     let deterministic = plan.request.deterministic.as_ref();
     let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
     let mut interpreter = fresh(engine, image, &plan, &workspace)?;
-    let observed = interpreter.run(Task::of(&plan, order, started)).await?;
+    let control = Arc::clone(interpreter.control());
+    let task = interpreter.run(Task::of(&plan, order, started));
+    let observed = start.watch(|| control.is_waiting(), task).await?;
     drop(interpreter);
+    // Its memory is clean again, or waits to be cleaned, for the next that begins.
+    drop(start);
     let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
     if !execution.observed.touched {
         workspace.declare_unused();

@@ -22,7 +22,8 @@ use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
 use crate::run::{self, CheckReport, Run, next_run};
 use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
-use crate::shared::{Engine, Turns};
+use crate::shared::Engine;
+use crate::turns::{Starts, Turns};
 use crate::workspace::Workspaces;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
@@ -217,6 +218,7 @@ impl RuntimeBuilder {
             defaults: self.defaults,
             ceilings: self.ceilings,
             turns: Turns::new(self.concurrency, self.queue),
+            starts: Starts::new(),
         });
         tracing::debug!(elapsed = ?started.elapsed(), "the engine has started");
         Ok(Runtime {

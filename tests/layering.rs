@@ -37,6 +37,7 @@ const RANKS: &[&[&str]] = &[
     // All that can go wrong, in one type.
     &["error"],
     // What runs share, and what one needs.
+    &["turns"],
     &["shared", "run::verdict"],
     &["run::report"],
     &["run", "licenses", "doctor"],

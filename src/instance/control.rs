@@ -32,6 +32,8 @@ pub(crate) struct Control {
     made: Made,
     /// Slices of fuel that guests have used up.
     slices: AtomicU64,
+    /// Whether the guest, suspended, waits for something else than its next slice.
+    waiting: AtomicBool,
 }
 
 /// An instant that counts from its making.
@@ -148,6 +150,17 @@ impl Control {
     /// Slices of fuel that guests have used up since this was made.
     pub(super) fn slices(&self) -> u64 {
         self.slices.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the guest, which has just been suspended, waits for something, rather than for
+    /// its next slice.
+    pub(super) fn suspended(&self, waits: bool) {
+        self.waiting.store(waits, Ordering::Relaxed);
+    }
+
+    /// Whether the guest, which is suspended, waits for something.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     fn since_made(&self) -> u64 {

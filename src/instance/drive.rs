@@ -224,6 +224,7 @@ impl<'a> Stops<'a> {
                 }
                 // A timer that has run out is looked at again at once; otherwise it wakes us.
                 if timer.as_mut().poll(context).is_pending() {
+                    control.suspended(!gave_way);
                     if gave_way {
                         // Comes back after the timers and the other tasks.
                         let _ = pin!(tokio::task::yield_now()).poll(context);

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Context;
@@ -71,28 +72,49 @@ const MAX_TOGETHER: usize = 64;
 const MAX_BYTES_TOGETHER: usize = 64 << 10;
 
 /// Lines that are taken one by one, from any task.
-pub(super) struct Lines(Mutex<Waiting>);
+///
+/// A task that finds a line ready never waits for another task: whoever is woken with a fair lock
+/// in its hand may have to wait for a processor first, and all the others would wait with it.
+pub(super) struct Lines {
+    ready: std::sync::Mutex<Ready>,
+    receiver: Mutex<Receiver<Vec<Line>>>,
+}
 
-struct Waiting {
-    receiver: Receiver<Vec<Line>>,
-    /// Handed over, and not taken yet.
+/// Lines that were handed over, and not taken yet.
+#[derive(Default)]
+struct Ready {
     lines: std::vec::IntoIter<Line>,
     taken: u64,
+}
+
+impl Ready {
+    fn take(&mut self) -> Option<(u64, Line)> {
+        let line = self.lines.next()?;
+        let sequence = self.taken;
+        self.taken += 1;
+        Some((sequence, line))
+    }
 }
 
 impl Lines {
     /// The next line, and how many were taken before it; `None` at the end of the input.
     pub(super) async fn next(&self) -> Option<(u64, Line)> {
-        let mut waiting = self.0.lock().await;
-        let line = loop {
-            if let Some(line) = waiting.lines.next() {
-                break line;
+        if let Some(taken) = self.ready().take() {
+            return Some(taken);
+        }
+        let mut receiver = self.receiver.lock().await;
+        loop {
+            // Another may have fetched some in the meantime.
+            if let Some(taken) = self.ready().take() {
+                return Some(taken);
             }
-            waiting.lines = waiting.receiver.recv().await?.into_iter();
-        };
-        let sequence = waiting.taken;
-        waiting.taken += 1;
-        Some((sequence, line))
+            let lines = receiver.recv().await?;
+            self.ready().lines = lines.into_iter();
+        }
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,11 +125,10 @@ pub(super) fn read_ahead(input: Input) -> anyhow::Result<Lines> {
         .name("input".to_owned())
         .spawn(move || read(BufReader::with_capacity(1 << 16, input.reader), &sender))
         .context("cannot start a thread")?;
-    Ok(Lines(Mutex::new(Waiting {
-        receiver,
-        lines: Vec::new().into_iter(),
-        taken: 0,
-    })))
+    Ok(Lines {
+        ready: std::sync::Mutex::default(),
+        receiver: Mutex::new(receiver),
+    })
 }
 
 /// Sends every line until the input or the interest in it ends.

@@ -215,6 +215,8 @@ fn numbers_of_the_runner() {
         bytes(number("python-wasm/runner/bundles.py", "FORM_BYTES")),
         count(number("python-wasm/runner/bundles.py", "TEXT_CHARACTERS")),
     );
+    let history = count(number("python-wasm/runner/shell.py", "_HISTORY"));
+    says("docs/events.md", &format!("its code; {history} of them are kept"));
     says("docs/events.md", &format!("| displays in one run | {displays} |"));
     says("docs/events.md", &format!("| one form of a value | {form}; text {text} characters |"));
     let repr = number("python-wasm/runner/values.py", "_REPR_LIMIT");

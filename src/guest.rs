@@ -16,7 +16,7 @@ use self::typed::{Exchange, Taken, TypedOrder};
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{DataFrameEntry, Table, Violation};
 use crate::api::policy::Plan;
-use crate::api::request::{Echo, FigureFormat, Rules, Threads};
+use crate::api::request::{Dialect, Echo, FigureFormat, Rules, Threads};
 use crate::api::tool::Tool;
 use crate::hex;
 use crate::instance::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
@@ -70,6 +70,8 @@ pub(crate) struct RunOrder {
     /// Somebody takes what is displayed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     displays: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialect: Option<Dialect>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolOrder>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -167,6 +169,7 @@ impl RunOrder {
             displays: request.takes_events(),
             tools: request.tools.iter().map(ToolOrder::of).collect(),
             input: request.answerer.is_some(),
+            dialect: Some(request.dialect).filter(|dialect| *dialect != Dialect::Python),
         }
     }
 

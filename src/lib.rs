@@ -73,8 +73,8 @@ pub use api::outcome::{
 pub use api::policy::Bounds;
 pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
 pub use api::request::{
-    Capture, Content, Deterministic, Echo, FigureFormat, ImageChoice, InputFile, Limits, Mount,
-    Policy, Request, Rules, Threads,
+    Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile, Limits,
+    Mount, Policy, Request, Rules, Threads,
 };
 pub use api::tool::{Answerer, Tool, ToolError, ToolLimits};
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};

@@ -7,6 +7,7 @@ import sys
 import weakref
 
 from _belljar import (
+    cells,
     displays,
     guard,
     hints,
@@ -15,6 +16,7 @@ from _belljar import (
     namespaces,
     originals,
     policy,
+    shell,
     streams,
     tracebacks,
 )
@@ -141,6 +143,8 @@ def _report(error, kind, cwd):
     report = tracebacks.Report(error)
     with originals.restored():
         guard.quietly(report.read, error)
+        if shell.count() is not None:
+            report.text = guard.quietly(cells.render, error, shell.count()) or report.text
     if kind != "interrupted" and getattr(sys, "excepthook", None) is not _usual_hook:
         _STATE.unhandled = (error, report)
     else:

@@ -12,14 +12,17 @@ _DEPTH = 6
 _BYTES = 1 << 20
 
 
-def harvest(namespace, options):
-    """Send every pandas object in it, in namespace order; each costs only itself."""
+def harvest(namespace, options, passes_over):
+    """Send every pandas object in it, in namespace order; each costs only itself.
+
+    `passes_over` says of a name whether it is left out.
+    """
     if "pandas" not in _modules:
         return
     for name, value in list(namespace.items()):
         if not type_module(type(value)).startswith("pandas"):
             continue
-        if type(name) is str and not name.startswith("__"):
+        if type(name) is str and not name.startswith("__") and not passes_over(name):
             guard.attempt(
                 f"The pandas object `{name}` cannot be shown", _send, name, value, options
             )

@@ -6,6 +6,7 @@ import types
 from _belljar import (
     building,
     checks,
+    dialect,
     displays,
     ending,
     entropy,
@@ -20,6 +21,7 @@ from _belljar import (
     notebook,
     originals,
     policy,
+    shell,
     sources,
     streams,
     tools,
@@ -66,9 +68,9 @@ def _run(request):
     tools.prepare_input(request.get("input", False))
     figures.begin(request["figures"], request["cwd"], session)
     name = request["result_var"] or "result"
-    program, status = _compile(request)
+    program, around, status = _compile(request)
     if program is not None:
-        status = _give(request) or _execute(program, request)
+        status = _give(request) or _execute(program, around, request)
     _deliver(status)
     ending.hand_over()
     with originals.restored():
@@ -76,7 +78,7 @@ def _run(request):
         displays.harvest()
         if request["frames"]["capture"]:
             what = "The pandas objects cannot be found"
-            guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"])
+            guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"], shell.owns)
         if not session or request["result_var"] or _is_set_by(program, name):
             what = f"The value of `{name}` cannot be read"
             if request.get("typed"):
@@ -113,27 +115,46 @@ def _is_set_by(program, name):
 
 
 def _compile(request):
-    """The code object and None, or None and the status that says why there is none."""
+    """The code object, what is done around it, and None; or None, None and the status that says
+    why there is no code object.
+    """
     rules = request["policy"]
-    limited = None
+    limited = around = None
     try:
         try:
             _STATE.phase = interrupt.USER
             code, tree = _text(request), None
+            # What a policy looks at is Python.
+            shell.begin(request.get("dialect") == "ipython" and rules is None, code)
+            text = code
+            if shell.count() is not None:
+                text, around = _rewritten(code)
             if rules is not None:
                 tree = sources.parse(code)
                 violations, _ = policy.inspect(tree, rules)
                 if violations:
-                    return None, ending.refused(violations)
+                    return None, None, ending.refused(violations)
                 limited = policy.namespace(rules)
-            program = sources.translate(code, request["echo"], tree)
+            program = sources.translate(text, request["echo"], tree)
         finally:
             _STATE.phase = interrupt.IDLE
     except BaseException as error:
-        return None, ending.of_syntax_error(error, request["cwd"])
-    sources.remember(program, code)
+        return None, None, ending.of_syntax_error(error, request["cwd"])
+    sources.remember(program, code, shell.count())
     namespaces.prepare(request, limited)
-    return program, None
+    return program, around, None
+
+
+def _rewritten(code):
+    """Code of IPython's dialect in Python, and what a cell magic does around it."""
+    cell = dialect.split_cell(code)
+    if cell is None:
+        return dialect.rewrite(code), None
+    name, line, body = cell
+    around = shell.around(name, line)
+    if around is not None:
+        return dialect.rewrite(body), around
+    return f"get_ipython().run_cell_magic({name!r}, {line!r}, {body!r})", None
 
 
 def _text(request):
@@ -153,21 +174,21 @@ def _give(request):
     return None
 
 
-def _execute(program, request):
+def _execute(program, around, request):
     originals.watch(program)
     echo = request["echo"]
     if echo != "none":
-        sys.displayhook = _HOOKS[echo]
+        hook = _HOOKS[echo]
+        sys.displayhook = hook if shell.count() is None else shell.remembering(hook)
     try:
         try:
             _STATE.phase = interrupt.USER
             interrupt.check()
             try:
-                if program.co_flags & _COROUTINE:
-                    main = types.FunctionType(program, namespaces.GLOBALS)
-                    loops.drive(main(), request["session"])
+                if around is not None:
+                    around(lambda: _run_program(program, request["session"]))
                 else:
-                    exec(program, namespaces.GLOBALS)
+                    _run_program(program, request["session"])
             finally:
                 if in_place.STATE.waiting or in_place.STATE.aside:
                     in_place.finish()
@@ -195,6 +216,14 @@ def _execute(program, request):
     if echo != "none":
         sys.displayhook = _displayhook
     return status
+
+
+def _run_program(program, session):
+    if program.co_flags & _COROUTINE:
+        main = types.FunctionType(program, namespaces.GLOBALS)
+        loops.drive(main(), session)
+    else:
+        exec(program, namespaces.GLOBALS)
 
 
 def _print_text(value):

@@ -12,7 +12,8 @@ _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _TREE = ast.PyCF_ONLY_AST | _AWAIT
 _KEPT = 200
 
-# (root code object, its source) of each run of this interpreter, oldest first.
+# (root code object, its source, its number as a cell) of each run of this interpreter, oldest
+# first.
 _programs = []
 _register = getattr(linecache, "_register_code", None)
 
@@ -101,11 +102,11 @@ class _Hide(ast.NodeTransformer):
     visit_Assign = visit_AugAssign = visit_AnnAssign = visit_Return = visit_Delete = _keep
 
 
-def remember(code, source):
+def remember(code, source, number=None):
     """Make the source findable, for tracebacks of ours and for `inspect` in user code."""
     if len(_programs) >= _KEPT:
         del _programs[0]
-    _programs.append((code, source))
+    _programs.append((code, source, number))
     if _register is not None:
         _register(code, source, FILENAME)
     else:
@@ -124,9 +125,17 @@ def latest():
 
 def source_of(code):
     """The source that a code object was compiled from, or None when it is not the user's."""
-    for root, source in reversed(_programs):
+    for root, source, _ in reversed(_programs):
         if _contains(root, code):
             return source
+    return None
+
+
+def number_of(code):
+    """The number of the cell that a code object is from, or None."""
+    for root, _, number in reversed(_programs):
+        if _contains(root, code):
+            return number
     return None
 
 

@@ -28,6 +28,7 @@ _FRAMES = -1000  # the innermost ones, the same number that the interpreter itse
 traceback_of = BaseException.__traceback__.__get__
 _cause_of = BaseException.__cause__.__get__
 _context_of = BaseException.__context__.__get__
+_suppresses = BaseException.__suppress_context__.__get__
 _lineno_of = SyntaxError.lineno.__get__
 
 
@@ -130,6 +131,25 @@ def _format(error):
         raise
     except BaseException:
         return _plain(error, message_of(error))
+
+
+def before(error):
+    """The exception's cause, and what was being handled if that is to be shown."""
+    cause = _cause_of(error)
+    context = None if _suppresses(error) else _context_of(error)
+    return cause, context
+
+
+def last_lines(error):
+    """What is said of the exception itself: its type and message, its notes, and hints."""
+    try:
+        entry = _traceback.TracebackException(type(error), error, None, compact=True)
+        _clean(entry)
+        return "".join(entry.format_exception_only())
+    except Interrupted:
+        raise
+    except BaseException:
+        return f"{type_name(type(error))}: {message_of(error)}\n"
 
 
 def outermost(error):

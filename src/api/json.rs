@@ -17,7 +17,8 @@ use serde_json::Value;
 use crate::api::outcome::titled;
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
-    Capture, Content, Deterministic, Echo, ImageChoice, InputFile, Limits, Policy, Request, Threads,
+    Capture, Content, Deterministic, Dialect, Echo, ImageChoice, InputFile, Limits, Policy,
+    Request, Threads,
 };
 use crate::value::Value as PythonValue;
 
@@ -75,6 +76,9 @@ pub struct RunRequest {
     /// Which top-level expression statements are printed. Default `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Echo>,
+    /// The language that the code is in. Default `python`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
     /// The variable whose value is the result. Default `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_var: Option<String>,
@@ -168,6 +172,7 @@ impl RunRequest {
             limits,
             policy: self.policy.unwrap_or_default(),
             echo: self.echo,
+            dialect: self.dialect.unwrap_or_default(),
             result_var: self.result_var,
             threads: self.threads.unwrap_or_default(),
             deterministic: self.deterministic,
@@ -317,7 +322,7 @@ mod tests {
             r#"{"id": [1], "code": "c", "set": {"x": {"$": "bytes", "data": "AAE="}}, "image": "core", "stdin": "in", "env": {"A": "b"},
                 "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "/x"}},
                 "args": ["-n"], "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7,
-                "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last",
+                "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last", "dialect": "ipython",
                 "result_var": "r", "threads": "refuse", "deterministic": {"seed": 4}, "capture": {"figures": false}}"#,
         )
         .unwrap();
@@ -340,6 +345,7 @@ mod tests {
             })
             .policy(Policy::Strict)
             .echo(Echo::Last)
+            .dialect(Dialect::Ipython)
             .result_var("r")
             .threads(Threads::Refuse)
             .deterministic(Deterministic {

@@ -51,6 +51,8 @@ pub struct Request {
     pub policy: Policy,
     /// Which expression statements are printed; `None` is the default of where it runs.
     pub echo: Option<Echo>,
+    /// The language that the code is in.
+    pub dialect: Dialect,
     /// The variable whose value is the result, instead of `result`.
     pub result_var: Option<String>,
     /// What becomes of threads and processes that the code starts.
@@ -235,6 +237,19 @@ pub enum Threads {
     InPlace,
     /// To start one is an error.
     Refuse,
+}
+
+/// The language that code is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Python.
+    #[default]
+    Python,
+    /// Python with what notebooks take beside it: `%time`, `!pip install x`, `x?`, `_` and `Out`. An
+    /// error's traceback has IPython's shape. Under a policy other than open it is Python.
+    Ipython,
 }
 
 /// Makes a run repeatable: the same request gives the same bytes and the same fuel. The times of
@@ -567,6 +582,13 @@ impl Request {
     #[must_use]
     pub fn echo(mut self, echo: Echo) -> Self {
         self.echo = Some(echo);
+        self
+    }
+
+    /// Says which language the code is in.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
         self
     }
 

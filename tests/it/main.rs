@@ -9,6 +9,7 @@ mod caches;
 mod case;
 mod contract;
 mod determinism;
+mod dialect;
 mod displays;
 mod escape;
 mod events;

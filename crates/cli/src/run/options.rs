@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use belljar::{Capture, Echo, Request, Threads};
+use belljar::{Capture, Dialect, Echo, Request, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::args::{PolicyChoice, SourceArgs};
@@ -68,6 +68,10 @@ struct Behaviour {
     /// display the last is an event [default: none; in a session all]
     #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
     echo: Option<EchoChoice>,
+    /// The language of the code: python, or ipython with what notebooks take beside it, such as
+    /// %time, !pip install x and x? [default: python]
+    #[arg(long, value_enum, value_name = "DIALECT", hide_possible_values = true)]
+    dialect: Option<DialectChoice>,
     /// The variable whose value is the result [default: result]
     #[arg(long, value_name = "NAME")]
     result_var: Option<String>,
@@ -108,6 +112,12 @@ enum EchoChoice {
     Display,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DialectChoice {
+    Python,
+    Ipython,
+}
+
 impl RunArgs {
     /// Reads what is to be read, and makes the request.
     pub(super) fn into_request(self) -> Result<Request, Usage> {
@@ -132,6 +142,10 @@ impl RunArgs {
             EchoChoice::Last => Echo::Last,
             EchoChoice::Display => Echo::Display,
         });
+        request.dialect = match self.behaviour.dialect {
+            Some(DialectChoice::Ipython) => Dialect::Ipython,
+            None | Some(DialectChoice::Python) => Dialect::Python,
+        };
         request.result_var = self.behaviour.result_var;
         if self.behaviour.no_threads {
             request.threads = Threads::Refuse;

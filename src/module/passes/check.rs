@@ -4,12 +4,13 @@
 //! they come about. It runs on what the compiler is given, every time; what it cannot prove it
 //! refuses. What it proves:
 //!
-//! * **Every loop looks.** A header of a loop is followed by one of two sequences that take at least
-//!   one unit and go to the host when the fuel is below zero.
+//! * **Every loop looks, or ends.** A header of a loop is followed by a sequence that takes at least one
+//!   unit and goes to the host when the fuel is below zero; or by one that counts turns and traps when
+//!   they make more operators than the loop may run.
 //! * **Every round of calls looks.** Without the functions that begin with such a sequence, no calls
 //!   go round, tables included; and a call comes back after a bounded number of operators.
-//! * **Fuel only shrinks**, but where the host gives more: nothing else writes to its counter, and a
-//!   loop that counts in a local hands the count back on every way out.
+//! * **Fuel only shrinks**, but where the host gives more: nothing else writes to its counter, and the
+//!   turns that a loop counts in a local are taken on every way out.
 //! * **Nothing takes as long as it is told to.** Memory is copied and filled in pieces, each behind a
 //!   look of its own; instructions that work on tables or call in other ways are not there.
 

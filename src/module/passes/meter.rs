@@ -1,9 +1,10 @@
 //! The meter: a module that counts its own work, and comes to the host when its fuel is used up.
 //!
 //! One mutable 64-bit global is the fuel that is left. The entries of some functions and the
-//! headers of all loops take from it; where it is below zero they call the host, which lets others
-//! run, stops the guest, or gives it more. `docs/metering.md` says what a unit is, and why a check
-//! is always reached; `check` verifies it on what this makes.
+//! headers of loops take from it; where it is below zero they call the host, which lets others run,
+//! stops the guest, or gives it more. Innermost loops without calls take from it where they are left,
+//! and trap after very many turns. `docs/metering.md` says what a unit is, and why a check is always
+//! reached; `check` verifies it on what this makes.
 
 mod analyse;
 mod body;

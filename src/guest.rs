@@ -47,7 +47,10 @@ pub(crate) struct RunOrder {
     result_var: Option<String>,
     env: std::collections::BTreeMap<String, String>,
     argv: Vec<String>,
-    cwd: &'static str,
+    run_env: std::collections::BTreeMap<String, String>,
+    cwd: String,
+    /// The workspace, by each of its paths.
+    workspace: Vec<String>,
     entropy: String,
     threads: Threads,
     deterministic: Option<Seed>,
@@ -131,6 +134,8 @@ impl RunOrder {
         let default_echo = if session { Echo::All } else { Echo::None };
         let mut argv = vec![String::from("<string>")];
         argv.extend(request.args.iter().cloned());
+        let mut workspace = vec![WORKSPACE_PATH.to_owned()];
+        workspace.extend(request.aliases.iter().cloned());
         Self {
             version: VERSION,
             code: request.code.clone(),
@@ -138,7 +143,9 @@ impl RunOrder {
             result_var: request.result_var.clone(),
             env: request.env.clone(),
             argv,
-            cwd: WORKSPACE_PATH,
+            run_env: request.run_env.clone(),
+            cwd: request.cwd.clone().unwrap_or_else(|| WORKSPACE_PATH.to_owned()),
+            workspace,
             entropy: hex::encode(&entropy),
             threads: request.threads,
             deterministic: request.deterministic.as_ref().map(|d| Seed { seed: d.seed }),

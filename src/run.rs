@@ -140,6 +140,7 @@ fn fresh(
         image,
         workspace,
         mounts: &plan.request.mounts,
+        aliases: &plan.request.aliases,
         package_dir: engine.images.package_dir(image),
         memory: plan.bounds.memory,
         quota: (plan.bounds.workspace, plan.bounds.files),

@@ -291,6 +291,7 @@ fn requests_fit_where_they_are_read() {
     let good = [
         json!({"code": "1"}),
         json!({"id": 7, "code": "1", "image": "data", "stdin": "in", "env": {"A": "b"},
+               "run_env": {"C": "d"}, "aliases": ["/mnt/data"], "cwd": "/mnt/data",
                "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "x"}}, "args": ["-n"],
                "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7, "workspace_mb": 1,
                "max_files": 3, "policy": "strict", "echo": "last", "dialect": "ipython", "result_var": "r", "threads": "refuse",
@@ -313,6 +314,9 @@ fn requests_fit_where_they_are_read() {
         json!({"code": "", "memory_mb": -1}),
         json!({"code": "", "memory_mb": 1.5}),
         json!({"code": "", "env": {"A": 1}}),
+        json!({"code": "", "run_env": {"A": 1}}),
+        json!({"code": "", "aliases": "/mnt/data"}),
+        json!({"code": "", "cwd": 1}),
         json!({"code": "", "policy": "shut"}),
         json!({"code": "", "policy": {"custom": {"import": []}}}),
         json!({"code": "", "echo": "some"}),

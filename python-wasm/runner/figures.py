@@ -28,12 +28,12 @@ class _State:
 
     __slots__ = (
         "capturing",
-        "cwd",
         "displayed",
         "left",
         "next",
         "options",
         "refused",
+        "roots",
         "saves",
         "shown",
     )
@@ -42,7 +42,7 @@ class _State:
         self.options = None  # unless somebody has figures saved or displayed
         self.saves = False
         self.displayed = {}  # by identity: the figure, what was drawn of it, whether that is saved
-        self.cwd = ""
+        self.roots = [""]  # the workspace, by each of its paths
         self.next = 1
         self.left = 0
         self.refused = 0
@@ -53,11 +53,11 @@ class _State:
 STATE = _State()
 
 
-def begin(options, cwd, session):
+def begin(options, roots, session):
     STATE.saves = options["capture"]
     STATE.options = options if STATE.saves or displays.STATE.on else None
     STATE.displayed.clear()
-    STATE.cwd = cwd
+    STATE.roots = roots
     STATE.left = options["max"]
     if not session:
         STATE.next = 1  # in an interpreter that is not sealed, others have counted already
@@ -242,7 +242,7 @@ def write(parts):
 
     Returns the paths in the workspace.
     """
-    folder = f"{STATE.cwd.rstrip('/')}/{_FOLDER}"
+    folder = f"{STATE.roots[0].rstrip('/')}/{_FOLDER}"
     paths.make_directory(folder)
     while True:
         stem = f"plot_{STATE.next}"
@@ -283,6 +283,8 @@ def saved(target, kind):
     if not paths.extension(path):
         path = f"{path.rstrip('.')}.{kind}"
     path = paths.absolute(path)
-    root = f"{STATE.cwd.rstrip('/')}/"
-    if path.startswith(root):
-        send(b"p", {"path": path.removeprefix(root), "shown": False})
+    for root in STATE.roots:
+        inside = path.removeprefix(f"{root.rstrip('/')}/")
+        if inside != path:
+            send(b"p", {"path": inside, "shown": False})
+            return

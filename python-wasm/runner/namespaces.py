@@ -15,9 +15,10 @@ _KEPT = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__
 
 
 class _State:
-    __slots__ = ("path", "workspace")
+    __slots__ = ("lent", "path", "workspace")
 
     def __init__(self):
+        self.lent = {}  # what the variables of this run were before
         self.path = None
         self.workspace = None
 
@@ -48,9 +49,11 @@ def prepare(request, limited_builtins):
     GLOBALS["__builtins__"] = builtins if limited_builtins is None else limited_builtins
     if request["env"]:
         guard.quietly(os.environ.update, request["env"])
+    if request["run_env"]:
+        guard.quietly(_lend, request["run_env"])
     cwd = request["cwd"]
-    _chdir(cwd)
-    _STATE.workspace = f"{cwd.rstrip('/')}/"
+    _enter(cwd)
+    _STATE.workspace = tuple(f"{path.rstrip('/')}/" for path in request["workspace"])
     sys.argv = request["argv"]
     if _STATE.path is None:
         _STATE.path = list(sys.path)
@@ -60,6 +63,30 @@ def prepare(request, limited_builtins):
         sys.path[:] = wanted
     else:
         sys.path += [path for path in wanted if path not in sys.path]
+
+
+def _enter(cwd):
+    try:
+        _chdir(cwd)
+    except FileNotFoundError:
+        os.makedirs(cwd, exist_ok=True)
+        _chdir(cwd)
+
+
+def _lend(variables):
+    """Set environment variables for this run."""
+    _STATE.lent = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+
+
+def take_back():
+    """Make what was set for a run what it was before."""
+    lent, _STATE.lent = _STATE.lent, {}
+    for name, value in lent.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 class WorkspaceFinder(FileFinder):

@@ -66,7 +66,7 @@ def _run(request):
     in_place.begin(request["threads"] != "refuse")
     tools.prepare(request.get("tools"))
     tools.prepare_input(request.get("input", False))
-    figures.begin(request["figures"], request["cwd"], session)
+    figures.begin(request["figures"], request["workspace"], session)
     name = request["result_var"] or "result"
     program, around, status = _compile(request)
     if program is not None:
@@ -88,6 +88,7 @@ def _run(request):
     # From here on it is the code's own again: exit handlers and destructors.
     send(b"x", {})
     if session:
+        guard.quietly(namespaces.take_back)
         ending.flush()
     else:
         ending.finish_process()
@@ -141,7 +142,10 @@ def _compile(request):
     except BaseException as error:
         return None, None, ending.of_syntax_error(error, request["cwd"])
     sources.remember(program, code, shell.count())
-    namespaces.prepare(request, limited)
+    try:
+        namespaces.prepare(request, limited)
+    except OSError as error:
+        return None, None, ending.of_exception(error, request["cwd"])
     return program, around, None
 
 

@@ -49,6 +49,16 @@ pub struct RunRequest {
     /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Environment variables of this run only: in a session they are undone after it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_env: BTreeMap<String, String>,
+    /// Absolute paths under which the code finds its workspace besides `/workspace`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The current directory: the workspace under one of its paths, or a directory in it, which is
+    /// made if missing. Default `/workspace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
@@ -168,6 +178,9 @@ impl RunRequest {
             mounts: Vec::new(),
             stdin: self.stdin.unwrap_or_default().into_bytes(),
             env: self.env,
+            run_env: self.run_env,
+            aliases: self.aliases,
+            cwd: self.cwd,
             args: self.args,
             limits,
             policy: self.policy.unwrap_or_default(),
@@ -320,6 +333,7 @@ mod tests {
     fn every_key_arrives() {
         let request = request(
             r#"{"id": [1], "code": "c", "set": {"x": {"$": "bytes", "data": "AAE="}}, "image": "core", "stdin": "in", "env": {"A": "b"},
+                "run_env": {"C": "d"}, "aliases": ["/mnt/data"], "cwd": "/mnt/data",
                 "files": {"t": "text", "b": {"base64": "AAE="}, "h": {"path": "/x"}},
                 "args": ["-n"], "timeout": 0.5, "memory_mb": 64, "fuel": 9, "output_bytes": 7,
                 "workspace_mb": 1, "max_files": 3, "policy": "strict", "echo": "last", "dialect": "ipython",
@@ -331,6 +345,9 @@ mod tests {
             .image("core")
             .stdin("in")
             .env("A", "b")
+            .run_env("C", "d")
+            .alias("/mnt/data")
+            .cwd("/mnt/data")
             .file("b", [0, 1])
             .host_file("h", "/x")
             .file("t", "text")

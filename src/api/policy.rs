@@ -106,6 +106,7 @@ pub(crate) fn resolve(
     let bounds = resolve_limits(&request.limits, defaults, ceilings, &mut reasons);
     check_files(&request, &mut reasons);
     check_mounts(&request, &mut reasons);
+    check_places(&request, &mut reasons);
     check_environment(&request, &mut reasons);
     if let Some(dpi) = request.capture.figure_dpi
         && !FIGURE_DPI.contains(&dpi)
@@ -283,8 +284,48 @@ fn check_mounts(request: &Request, reasons: &mut Vec<Reason>) {
     }
 }
 
+/// The most paths of one workspace.
+const MAX_ALIASES: usize = 16;
+
+fn check_places(request: &Request, reasons: &mut Vec<Reason>) {
+    for (index, alias) in request.aliases.iter().enumerate() {
+        let inside = alias.strip_prefix('/').unwrap_or("");
+        let is_same = |other: &str| other.trim_end_matches('/') == alias;
+        let problem = if index >= MAX_ALIASES {
+            Some((ReasonKind::OutOfRange, "is one more than 16"))
+        } else if check_relative(inside).is_err() {
+            Some((ReasonKind::Invalid, "is not an absolute path"))
+        } else if TAKEN.contains(&inside.split('/').next().unwrap_or("")) {
+            Some((ReasonKind::Taken, "belongs to the sandbox"))
+        } else if request.aliases[..index].iter().any(|other| is_same(other))
+            || request.mounts.iter().any(|mount| is_same(&mount.guest))
+        {
+            Some((ReasonKind::Taken, "is given twice"))
+        } else {
+            None
+        };
+        if let Some((kind, why)) = problem {
+            reasons.push(Reason::new(Field::Aliases, kind, format!("{alias:?} {why}")));
+        }
+    }
+    let Some(cwd) = &request.cwd else {
+        return;
+    };
+    let is_in = |root: &str| {
+        let rest = cwd.strip_prefix(root);
+        rest.is_some_and(|rest| {
+            rest.is_empty()
+                || rest.strip_prefix('/').is_some_and(|inner| check_relative(inner).is_ok())
+        })
+    };
+    if !is_in("/workspace") && !request.aliases.iter().any(|alias| is_in(alias)) {
+        let message = format!("{cwd:?} is not the workspace, nor below it, by any of its paths");
+        reasons.push(Reason::new(Field::Cwd, ReasonKind::Invalid, message));
+    }
+}
+
 fn check_environment(request: &Request, reasons: &mut Vec<Reason>) {
-    for (name, value) in &request.env {
+    for (name, value) in request.env.iter().chain(&request.run_env) {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             let message = format!("{name:?} is not a variable that can be set");
             reasons.push(Reason::new(Field::Env, ReasonKind::Invalid, message));

@@ -39,6 +39,10 @@ pub enum Field {
     Files,
     /// The host directories that the code can read.
     Mounts,
+    /// Other paths of the workspace.
+    Aliases,
+    /// The current directory.
+    Cwd,
     /// The environment variables.
     Env,
     /// The arguments.
@@ -96,6 +100,8 @@ impl Field {
             Self::Variables => "variables",
             Self::Files => "files",
             Self::Mounts => "mounts",
+            Self::Aliases => "aliases",
+            Self::Cwd => "cwd",
             Self::Env => "env",
             Self::Args => "args",
             Self::Timeout => "limits.timeout",

@@ -43,6 +43,13 @@ pub struct Request {
     pub stdin: Vec<u8>,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
+    /// Environment variables of this run only: in a session they are undone after it.
+    pub run_env: BTreeMap<String, String>,
+    /// Absolute paths under which the code finds its workspace besides `/workspace`.
+    pub aliases: Vec<String>,
+    /// The current directory: the workspace under one of its paths, or below it, where it is made if
+    /// missing. `None` is `/workspace`.
+    pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.
     pub args: Vec<String>,
     /// How far the run may go.
@@ -470,6 +477,27 @@ impl Request {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets an environment variable for this run only.
+    #[must_use]
+    pub fn run_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.run_env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Has the code find its workspace under another absolute path as well, such as `/mnt/data`.
+    #[must_use]
+    pub fn alias(mut self, path: impl Into<String>) -> Self {
+        self.aliases.push(path.into());
+        self
+    }
+
+    /// Sets the current directory: the workspace under one of its paths, or a directory in it.
+    #[must_use]
+    pub fn cwd(mut self, path: impl Into<String>) -> Self {
+        self.cwd = Some(path.into());
         self
     }
 

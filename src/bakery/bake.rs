@@ -120,6 +120,7 @@ impl<'a> Oven<'a> {
         let options = Options {
             image: order.base,
             workspace: &workspace,
+            aliases: &[],
             mounts: &[],
             package_dir: package_dir.cloned(),
             memory: 2 << 30,

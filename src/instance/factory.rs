@@ -46,6 +46,8 @@ pub(crate) struct Options<'a> {
     pub workspace: &'a Workspace,
     /// Directories of the host that the guest can read.
     pub mounts: &'a [Mount],
+    /// Other paths of the workspace.
+    pub aliases: &'a [String],
     /// The directory with the image's packages.
     pub package_dir: Option<PathBuf>,
     /// Bytes of memory above the image.
@@ -146,7 +148,7 @@ impl Factory {
             wasi,
             limiter: Limiter::new(options.image.memory.len(), options.memory),
             quota: Quota::new(roots, bytes, files, there),
-            mounts: MountPoint::of(options.read_only().map(|(_, guest)| guest)),
+            mounts: MountPoint::of(options.read_only().map(|(_, guest)| guest), options.aliases),
             host: setup.host,
             frames: 0,
             answer: None,

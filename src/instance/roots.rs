@@ -30,16 +30,16 @@ pub(super) static OWN: LazyLock<[String; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// A mounted directory, which the guest finds below its root.
+/// A mounted directory, or another path of the workspace, which the guest finds below its root.
 pub(super) struct MountPoint {
     path: String,
     pub fd: i32,
 }
 
 impl MountPoint {
-    /// Those with the given names, in the order in which they are opened. The longest name comes
-    /// first, for one mount may lie below another.
-    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Self> {
+    /// Those with the given names, in the order in which they are opened, and other paths of the
+    /// workspace. The longest name comes first, for one may lie below another.
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>, aliases: &[String]) -> Vec<Self> {
         let mut all: Vec<Self> = (FIRST_MOUNT_FD..)
             .zip(names)
             .map(|(fd, name)| Self {
@@ -47,8 +47,17 @@ impl MountPoint {
                 fd,
             })
             .collect();
+        all.extend(aliases.iter().map(|alias| Self {
+            path: alias.clone(),
+            fd: WORKSPACE_FD,
+        }));
         all.sort_by_key(|mount| Reverse(mount.path.len()));
         all
+    }
+
+    /// Whether it is a directory of the host.
+    pub(super) fn is_mounted(&self) -> bool {
+        self.fd != WORKSPACE_FD
     }
 
     /// What of a path below the guest's root lies in here.

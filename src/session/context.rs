@@ -69,6 +69,10 @@ impl Context {
             request.policy = self.fixed.policy.clone();
         }
         self.fixed.tools.complete(&mut request);
+        request.aliases.clone_from(&self.fixed.places.aliases);
+        if request.cwd.is_none() {
+            request.cwd.clone_from(&self.fixed.places.cwd);
+        }
         let mut plan = resolve(request, &self.fixed.bounds, &self.engine.ceilings)?;
         plan.request.deterministic.clone_from(&self.fixed.deterministic);
         Ok(plan)

@@ -245,6 +245,7 @@ impl Core {
             image: &context.image,
             workspace: &workspace,
             mounts: &context.fixed.mounts,
+            aliases: &context.fixed.places.aliases,
             package_dir: context.engine.images.package_dir(&context.image),
             memory: bounds.memory,
             quota: (

@@ -16,7 +16,7 @@ use super::state::State;
 use super::{Session, SessionError};
 use crate::api::policy::check_relative;
 use crate::error::Error;
-use crate::instance::{Descriptor, TEMPORARY_PATH};
+use crate::instance::{Descriptor, TEMPORARY_PATH, WORKSPACE_PATH};
 use crate::shared::on_blocking_thread;
 use crate::workspace::{Contents, Moved, Node, PathProblem, StoredFile};
 
@@ -260,7 +260,8 @@ impl Core {
         }
         let mut kept = before.kept.clone();
         if let Some(moved) = &moved {
-            follow(&mut kept.descriptors, moved, &before.contents, &contents)?;
+            let aliases = &context.fixed.places.aliases;
+            follow(&mut kept.descriptors, aliases, moved, (&before.contents, &contents))?;
         }
         let state = State {
             kept,
@@ -283,14 +284,18 @@ fn room(context: &Context, state: &State) -> (u64, u64) {
 /// another name that it has, or without one.
 fn follow(
     open: &mut [Descriptor],
+    aliases: &[String],
     moved: &Moved,
-    before: &Contents,
-    now: &Contents,
+    (before, now): (&Contents, &Contents),
 ) -> Result<(), Error> {
     // Kept once, however often it is open.
     let mut nameless: HashMap<usize, Arc<[u8]>> = HashMap::new();
     for file in open.iter_mut().filter(|file| file.nameless.is_none()) {
-        let Some(key) = before.resolve(&file.path) else {
+        let inside = aliases.iter().find_map(|alias| {
+            let rest = file.path.strip_prefix(alias.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{WORKSPACE_PATH}{rest}"))
+        });
+        let Some(key) = before.resolve(inside.as_deref().unwrap_or(&file.path)) else {
             continue;
         };
         if let Some(key) = moved.find(&key) {

@@ -234,6 +234,20 @@ impl SessionOptions {
         self
     }
 
+    /// Has the code find its workspace under another absolute path as well, such as `/mnt/data`.
+    #[must_use]
+    pub fn alias(mut self, path: impl Into<String>) -> Self {
+        self.start = self.start.alias(path);
+        self
+    }
+
+    /// Sets the directory in which runs start that ask for no other.
+    #[must_use]
+    pub fn cwd(mut self, path: impl Into<String>) -> Self {
+        self.start = self.start.cwd(path);
+        self
+    }
+
     /// Makes the session repeatable.
     #[must_use]
     pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
@@ -284,6 +298,7 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     let fields = [
         (Field::Image, other_image),
         (Field::Mounts, !request.mounts.is_empty()),
+        (Field::Aliases, !request.aliases.is_empty()),
         (Field::Deterministic, request.deterministic.is_some()),
         (Field::Memory, limits.memory.is_some()),
         (Field::Workspace, limits.workspace.is_some()),
@@ -294,10 +309,27 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     asked.map(|(field, _)| Reason::new(field, ReasonKind::FixedForSession, message)).collect()
 }
 
+/// The paths of a session's workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Places {
+    /// Besides `/workspace`.
+    pub aliases: Vec<String>,
+    /// Where a run starts that does not say it.
+    pub cwd: Option<String>,
+}
+
+impl Places {
+    pub(super) fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Fixed settings of a session.
 #[derive(Clone, Debug)]
 pub(super) struct FixedSettings {
     pub mounts: Vec<Mount>,
+    pub places: Places,
     /// Of a run that asks for nothing else; those of memory, workspace and files for all.
     pub bounds: Bounds,
     pub policy: Policy,

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
-use super::options::{FixedSettings, InitialRun, SessionBounds, SessionOptions, SessionTools};
+use super::options::{
+    FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools,
+};
 use super::restore::{Origin, RestoreOptions};
 use super::storage::Storage;
 use super::{Inner, Session, SessionError, checkpoint};
@@ -127,6 +129,8 @@ impl Sessions {
             env,
             args,
             mounts,
+            aliases,
+            cwd,
             policy,
             deterministic,
             tools,
@@ -141,6 +145,7 @@ impl Sessions {
         };
         let fixed = FixedSettings {
             mounts,
+            places: Places { aliases, cwd },
             bounds: plan.bounds,
             policy,
             deterministic,

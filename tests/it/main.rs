@@ -21,6 +21,7 @@ mod images;
 mod integers;
 mod limits;
 mod metering;
+mod places;
 mod recursion;
 mod requests;
 mod reuse;

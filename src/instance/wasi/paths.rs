@@ -323,6 +323,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
                 state.quota.touch();
+                let (fd, path, length) = state.own(&memory, fd, path, length);
                 let removed = state.last_name(name(&memory, path, length), fd).await?;
                 let result =
                     p1::path_unlink_file(&mut state.wasi, &mut memory, fd, path, length).await?;
@@ -340,6 +341,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                 let (mut memory, state) = enter(&mut caller).await?;
                 state.quota.touch();
                 let length = without_slashes(&memory, path, length);
+                let (fd, path, length) = state.own(&memory, fd, path, length);
                 let removed = state.last_name(name(&memory, path, length), fd).await?;
                 let result =
                     p1::path_remove_directory(&mut state.wasi, &mut memory, fd, path, length)
@@ -416,6 +418,7 @@ fn add_times(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
                 state.quota.touch();
+                let (fd, path, length) = state.own(&memory, fd, path, length);
                 let result = p1::path_filestat_set_times(
                     &mut state.wasi,
                     &mut memory,
@@ -495,10 +498,13 @@ impl State {
         } else {
             &[]
         };
-        let found = mounts.iter().find_map(|mount| Some((mount.fd, mount.inside(&text)?)));
-        if let Some((fd, inner)) = found {
-            resolved.fd = fd;
-            resolved.is_mounted = true;
+        let found = mounts.iter().find_map(|mount| Some((mount, mount.inside(&text)?)));
+        if let Some((mount, inner)) = found {
+            resolved.fd = mount.fd;
+            resolved.is_mounted = mount.is_mounted();
+            if !resolved.is_mounted {
+                resolved.depth = self.depth(mount.fd, inner);
+            }
             if inner.is_empty() {
                 resolved.is_mount = true;
                 resolved.length = 1;
@@ -509,6 +515,15 @@ impl State {
             }
         }
         Some(resolved)
+    }
+
+    /// The path of something in the workspace from there, by whichever of its paths it is named; any
+    /// other as it is.
+    fn own(&self, memory: &GuestMemory<'_>, fd: i32, path: i32, length: i32) -> (i32, i32, i32) {
+        match self.resolve(memory, fd, path, length) {
+            Some(at) if !at.is_mounted && !at.is_mount => (at.fd, at.path, at.length),
+            _ => (fd, path, length),
+        }
     }
 
     /// Whether a path leads to a file or a directory, or nowhere: opening a named pipe or a device

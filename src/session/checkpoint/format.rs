@@ -15,7 +15,7 @@ use crate::api::request::{Deterministic, Policy};
 use crate::instance::Descriptor;
 use crate::limits::{MAX_CHECKPOINT_FILES, MAX_HISTORY};
 use crate::session::history::HistoryEntry;
-use crate::session::options::{HistoryBounds, SessionLimits};
+use crate::session::options::{HistoryBounds, Places, SessionLimits};
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Raised with every change that an older program would misread.
@@ -38,6 +38,9 @@ pub(super) struct Manifest {
     pub image: ImageReference,
     /// Where the session sees directories of the host. Which ones, whoever restores it says.
     pub mounts: Vec<String>,
+    /// Under which paths the session sees its workspace, where it is not only the usual one.
+    #[serde(default, skip_serializing_if = "Places::are_usual")]
+    pub places: Places,
     pub bounds: Bounds,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,

@@ -238,8 +238,11 @@ fn fixed(
         }
         .into());
     }
+    let places = manifest.places.clone();
     let request = Request {
         mounts,
+        aliases: places.aliases.clone(),
+        cwd: places.cwd.clone(),
         limits: Limits {
             timeout: Some(asked.timeout),
             memory: Some(asked.memory),
@@ -253,6 +256,7 @@ fn fixed(
     let plan = resolve(request, &Bounds::default(), ceilings)?;
     let fixed = FixedSettings {
         mounts: plan.request.mounts,
+        places,
         bounds: plan.bounds,
         policy: manifest.policy.clone(),
         deterministic: manifest.deterministic.clone(),

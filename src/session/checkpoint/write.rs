@@ -98,6 +98,7 @@ impl Frozen {
                 memory: self.image.identity.clone(),
             },
             mounts: fixed.mounts.iter().map(|mount| mount.guest.clone()).collect(),
+            places: fixed.places.clone(),
             bounds: fixed.bounds,
             policy: fixed.policy.clone(),
             deterministic: fixed.deterministic.clone(),

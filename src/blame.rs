@@ -126,6 +126,8 @@ codes! {
     SessionFormat = "session.format", Caller;
     SessionImage = "session.image", Caller;
     SessionMounts = "session.mounts", Caller;
+    SessionNoSnapshot = "session.no_snapshot", Caller;
+    SessionLabels = "session.labels", Caller;
     SessionPath = "session.path", Caller;
     SessionFull = "session.full", Caller;
     SessionSource = "session.source", Caller;

@@ -104,6 +104,15 @@ impl Runtime {
         self.wait(self.inner.session(options)).map(|session| self.handle(session))
     }
 
+    /// Starts a session from a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sessions::from_snapshot`](crate::Sessions::from_snapshot).
+    pub fn session_from(&self, snapshot: &str) -> Result<Session, Error> {
+        self.wait(self.inner.session_from(snapshot)).map(|session| self.handle(session))
+    }
+
     /// Starts a session from a checkpoint.
     ///
     /// # Errors
@@ -291,6 +300,15 @@ impl Session {
     /// As for [`Session::files`](crate::Session::files).
     pub fn files(&self) -> Result<Vec<FileEntry>, Error> {
         self.wait(self.inner.files())
+    }
+
+    /// Keeps the session's latest state under a name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::snapshot`](crate::Session::snapshot).
+    pub fn snapshot(&self, name: &str) -> Result<(), Error> {
+        self.wait(self.inner.snapshot(name))
     }
 
     /// The files of the session, to look at and to change without a run.

@@ -93,8 +93,8 @@ pub use module::{ArtifactError, CodeError};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::{
-    FileAction, HistoryBounds, HistoryEntry, PathEntry, PathKind, RestoreOptions, Session,
-    SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
+    FileAction, HistoryBounds, HistoryEntry, LeaseEnd, PathEntry, PathKind, RestoreOptions,
+    Session, SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
     SessionStatus, Sessions,
 };
 pub use workspace::{PathProblem, WorkspaceError};

@@ -128,6 +128,10 @@ pub(crate) const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest manifest of an image, in bytes: it is a page or two of JSON.
 pub(crate) const MAX_IMAGE_MANIFEST: usize = 1 << 20;
+/// Labels of a session.
+pub(crate) const MAX_LABELS: usize = 64;
+/// Bytes of their names and values together.
+pub(crate) const MAX_LABEL_BYTES: usize = 16 << 10;
 /// The longest history of a session, in runs.
 pub(crate) const MAX_HISTORY: usize = 10_000;
 /// The longest manifest of a checkpoint, in bytes.

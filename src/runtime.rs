@@ -296,6 +296,15 @@ impl Runtime {
         self.sessions.restore(checkpoint.into()).await
     }
 
+    /// Starts a session from a snapshot that was kept under that name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sessions::from_snapshot`].
+    pub async fn session_from(&self, snapshot: &str) -> Result<Session, Error> {
+        self.sessions.from_snapshot(snapshot).await
+    }
+
     /// All sessions of this runtime.
     #[must_use]
     pub fn sessions(&self) -> &Sessions {

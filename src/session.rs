@@ -11,10 +11,13 @@ pub(crate) mod error;
 mod files;
 mod history;
 mod info;
+mod labels;
+mod lease;
 mod options;
 mod past;
 mod registry;
 mod restore;
+mod snapshots;
 mod state;
 mod storage;
 
@@ -36,6 +39,7 @@ pub use error::{FileAction, SessionError};
 pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
+pub use lease::LeaseEnd;
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
 pub use registry::Sessions;
 pub use restore::RestoreOptions;
@@ -289,11 +293,20 @@ impl Session {
     async fn lock(&self) -> Result<tokio::sync::MutexGuard<'_, Core>, Error> {
         self.check_process()?;
         let core = self.inner.core.lock().await;
-        if self.inner.context.is_closed() {
-            let id = self.inner.context.id.clone();
-            return Err(SessionError::NotFound { id }.into());
+        if self.inner.context.lease_over() == Some(LeaseEnd::Close) {
+            self.close_held(core);
+        } else if !self.inner.context.is_closed() {
+            return Ok(core);
         }
-        Ok(core)
+        let id = self.inner.context.id.clone();
+        Err(SessionError::NotFound { id }.into())
+    }
+
+    /// Ends the session, by whoever has its changing parts.
+    fn close_held(&self, mut core: tokio::sync::MutexGuard<'_, Core>) {
+        self.inner.context.close();
+        self.sessions.remove(&self.inner);
+        core.close();
     }
 }
 

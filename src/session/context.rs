@@ -1,10 +1,12 @@
 //! Surroundings of a session, and its status, which others see without waiting for it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::info::{SessionInfo, SessionStatus};
+use super::lease::{Lease, LeaseEnd};
 use super::options::{FixedSettings, misplaced};
 use super::storage::Storage;
 use crate::api::policy::{Plan, resolve};
@@ -47,11 +49,15 @@ pub(super) struct SharedStatus {
     running: Mutex<Option<Arc<Control>>>,
     /// When the last run ended.
     used: Mutex<Instant>,
+    pub labels: Mutex<BTreeMap<String, String>>,
+    pub lease: Mutex<Option<Lease>>,
 }
 
 impl SharedStatus {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(labels: BTreeMap<String, String>, lease: Option<Lease>) -> Self {
         Self {
+            labels: labels.into(),
+            lease: lease.into(),
             in_memory: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -107,6 +113,10 @@ impl Context {
             status,
             client: self.client.clone(),
             image: self.image.manifest.name.clone(),
+            labels: self.labels(),
+            lease_seconds: self
+                .lease()
+                .map(|lease| lease.end.saturating_duration_since(Instant::now()).as_secs_f64()),
             idle_seconds: if running {
                 0.0
             } else {
@@ -167,6 +177,33 @@ impl Context {
 
     fn running(&self) -> MutexGuard<'_, Option<Arc<Control>>> {
         self.status.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Context {
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        self.status.labels.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_labels(&self, labels: BTreeMap<String, String>) {
+        *self.status.labels.lock().unwrap_or_else(PoisonError::into_inner) = labels;
+    }
+
+    pub(super) fn lease(&self) -> Option<Lease> {
+        *self.status.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn extend_lease(&self, duration: Duration) -> bool {
+        let mut lease = self.status.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended is not begun anew: the session may be closed already.
+        let running =
+            lease.as_mut().filter(|l| l.then == LeaseEnd::Suspend || l.end > Instant::now());
+        running.map(|lease| *lease = Lease::from_now(duration, lease.then)).is_some()
+    }
+
+    /// What is to become of the session, if its lease is over.
+    pub(super) fn lease_over(&self) -> Option<LeaseEnd> {
+        self.lease().filter(|lease| lease.end <= Instant::now()).map(|lease| lease.then)
     }
 }
 

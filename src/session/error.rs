@@ -30,6 +30,20 @@ pub enum SessionError {
         /// The id.
         id: String,
     },
+    /// There is no snapshot of that name.
+    #[error("there is no snapshot {name:?}")]
+    NoSnapshot {
+        /// The name.
+        name: String,
+    },
+    /// There are more labels than a session can have, or longer ones.
+    #[error("{labels} labels of {bytes} bytes together are more than a session can have")]
+    Labels {
+        /// How many there are.
+        labels: usize,
+        /// Bytes of all names and values.
+        bytes: usize,
+    },
     /// There are as many sessions as there may be.
     #[error("there are {max} sessions already, the most that this runtime holds")]
     TooMany {
@@ -164,6 +178,8 @@ impl Coded for SessionError {
             Self::Id { .. } => Code::SessionId,
             Self::IdTaken { .. } => Code::SessionIdTaken,
             Self::TooMany { .. } => Code::SessionTooMany,
+            Self::NoSnapshot { .. } => Code::SessionNoSnapshot,
+            Self::Labels { .. } => Code::SessionLabels,
             Self::InitCode { .. } => Code::SessionInitialRun,
             Self::NoState { .. } => Code::SessionNoState,
             Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
@@ -193,6 +209,8 @@ impl Hint for SessionError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotFound { .. } => "list the sessions there are with Sessions::list",
+            Self::NoSnapshot { .. } => "list the snapshots there are with Sessions::snapshots",
+            Self::Labels { .. } => "give it at most 64 labels, of 16 KiB together",
             Self::TooMany { .. } => "close some, or raise SessionBounds::max",
             Self::InitCode { .. } => "run the code by itself to see what it does",
             Self::NoState { .. } => "raise HistoryBounds to keep more",

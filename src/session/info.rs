@@ -1,5 +1,7 @@
 //! A session as others see it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// Activity of a session.
@@ -29,6 +31,10 @@ pub struct SessionInfo {
     pub client: Option<String>,
     /// Its image.
     pub image: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Seconds until its lease ends, if it has one.
+    pub lease_seconds: Option<f64>,
     /// Seconds since its last run ended.
     pub idle_seconds: f64,
 }

@@ -1,10 +1,12 @@
 //! Options of a session: its beginning, and how far it may go.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::lease::LeaseEnd;
 use crate::api::policy::Bounds;
 use crate::api::refusal::{Field, Reason, ReasonKind};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
@@ -37,6 +39,10 @@ pub struct SessionOptions {
     pub history: HistoryBounds,
     /// Whose default session it is, if it is one.
     pub client: Option<String>,
+    /// Whatever the caller wants to know it by.
+    pub labels: BTreeMap<String, String>,
+    /// How long somebody answers for it, unless that is extended, and what becomes of it then.
+    pub lease: Option<(Duration, LeaseEnd)>,
 }
 
 impl Default for SessionOptions {
@@ -46,6 +52,8 @@ impl Default for SessionOptions {
             limits: SessionLimits::default(),
             history: HistoryBounds::default(),
             client: None,
+            labels: BTreeMap::new(),
+            lease: None,
         }
     }
 }
@@ -280,6 +288,21 @@ impl SessionOptions {
     #[must_use]
     pub fn history(mut self, runs: usize, bytes: u64) -> Self {
         self.history = HistoryBounds { runs, bytes };
+        self
+    }
+
+    /// Gives it a label.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// Has it closed or suspended when `duration` has passed since it was made, unless the lease is
+    /// [extended](crate::Session::extend_lease).
+    #[must_use]
+    pub fn lease(mut self, duration: Duration, then: LeaseEnd) -> Self {
+        self.lease = Some((duration, then));
         self
     }
 

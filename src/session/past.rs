@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::history::History;
+use super::options::FixedSettings;
 use super::state::State;
+use crate::image::Image;
 
 /// The states of a session, all in memory.
 #[derive(Clone)]
@@ -13,4 +15,11 @@ pub(super) struct Past {
     /// After the last completed run.
     pub state: Arc<State>,
     pub history: History,
+}
+
+/// A state that has a name, and what sessions are like that start from it.
+pub(super) struct Snapshot {
+    pub image: Arc<Image>,
+    pub fixed: FixedSettings,
+    pub state: Arc<State>,
 }

@@ -1,7 +1,7 @@
 //! The sessions of a runtime: made, found, bounded, put on the disk while nobody needs them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
+use super::lease::{Lease, check_labels};
 use super::options::{
     FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools,
 };
+use super::past::Snapshot;
 use super::restore::{Origin, RestoreOptions};
 use super::storage::Storage;
 use super::{Inner, Session, SessionError, checkpoint};
@@ -26,22 +28,30 @@ use crate::shared::Engine;
 /// The sessions of a runtime.
 #[derive(Clone)]
 pub struct Sessions {
-    shared: Arc<Registry>,
+    pub(super) shared: Arc<Registry>,
 }
 
 pub(super) struct Registry {
-    engine: Arc<Engine>,
-    bounds: SessionBounds,
+    pub engine: Arc<Engine>,
+    pub bounds: SessionBounds,
     dir: PathBuf,
     all: Mutex<All>,
 }
 
 #[derive(Default)]
-struct All {
+pub(super) struct All {
     sessions: HashMap<String, Arc<Inner>>,
     /// Sessions that are being made.
     pending: usize,
     storage: Option<Arc<Storage>>,
+    pub snapshots: HashMap<String, Arc<Snapshot>>,
+}
+
+impl All {
+    /// Sessions, those that are being made, and snapshots.
+    pub(super) fn count(&self) -> usize {
+        self.sessions.len() + self.pending + self.snapshots.len()
+    }
 }
 
 impl Sessions {
@@ -119,7 +129,10 @@ impl Sessions {
             limits,
             history,
             client,
+            labels,
+            lease,
         } = options;
+        check_labels(&labels)?;
         let engine = &self.shared.engine;
         let source = std::mem::take(&mut start.code);
         let plan = resolve(start, &engine.defaults, &engine.ceilings)?;
@@ -158,7 +171,11 @@ impl Sessions {
             },
         };
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(new_id()?, image, fixed, client)?;
+        let mut context = self.context(new_id()?, image, fixed, client)?;
+        context.status = SharedStatus::new(
+            labels,
+            lease.map(|(duration, then)| Lease::from_now(duration, then)),
+        );
         let mut core = Core::new(&context, entropy);
         core.begin(&context, InitialRun { files, request }).await?;
         self.register(context, core, pending).await
@@ -211,12 +228,13 @@ impl Sessions {
         let past = core.past(parent).await?.clone();
         let fixed = parent.fixed.clone();
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(new_id()?, Arc::clone(&parent.image), fixed, None)?;
+        let mut context = self.context(new_id()?, Arc::clone(&parent.image), fixed, None)?;
+        context.status = SharedStatus::new(parent.labels(), parent.lease());
         let core = Core::of(past, core.execution, entropy, core.fuel);
         self.register(context, core, pending).await
     }
 
-    fn context(
+    pub(super) fn context(
         &self,
         id: String,
         image: Arc<Image>,
@@ -232,11 +250,11 @@ impl Sessions {
             storage: self.shared.storage()?,
             room: Arc::downgrade(&self.shared) as _,
             born: Instant::now(),
-            status: SharedStatus::new(),
+            status: SharedStatus::new(BTreeMap::new(), None),
         })
     }
 
-    async fn register(
+    pub(super) async fn register(
         &self,
         context: Context,
         core: Core,
@@ -284,7 +302,7 @@ impl Sessions {
 }
 
 /// A place for a session that is being made.
-struct Admission<'a>(&'a Registry);
+pub(super) struct Admission<'a>(&'a Registry);
 
 impl Drop for Admission<'_> {
     fn drop(&mut self) {
@@ -293,14 +311,14 @@ impl Drop for Admission<'_> {
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, All> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self) -> Result<Admission<'_>, Error> {
+    pub(super) fn admit(&self) -> Result<Admission<'_>, Error> {
         self.engine.check_process()?;
         let mut all = self.lock();
-        if all.sessions.len() + all.pending >= self.bounds.max {
+        if all.count() >= self.bounds.max {
             let max = self.bounds.max;
             return Err(SessionError::TooMany { max }.into());
         }
@@ -310,10 +328,7 @@ impl Registry {
 
     /// An id that somebody chose, if it is one and no session has it.
     fn free(&self, id: String) -> Result<String, Error> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
-            return Err(SessionError::Id { id }.into());
-        }
+        check_name(&id)?;
         if self.lock().sessions.contains_key(&id) {
             return Err(SessionError::IdTaken { id }.into());
         }
@@ -335,6 +350,24 @@ impl Registry {
             .spawn(move || suspend_idle(&shared, every))
             .map_err(Error::system("start a thread for sessions"))?;
         Ok(storage)
+    }
+
+    /// Closes and suspends those whose lease is over.
+    fn end_leases(&self) {
+        let all: Vec<Arc<Inner>> = self.lock().sessions.values().cloned().collect();
+        for inner in all.into_iter().filter(|inner| inner.end_lease()) {
+            inner.context.close();
+            let mut all = self.lock();
+            if all.sessions.get(&inner.context.id).is_some_and(|found| Arc::ptr_eq(found, &inner)) {
+                all.sessions.remove(&inner.context.id);
+            }
+            drop(all);
+            inner.context.interrupt();
+            // A run that is going on frees everything at its end.
+            if let Ok(mut core) = inner.core.try_lock() {
+                core.close();
+            }
+        }
     }
 
     fn in_memory(&self) -> Vec<Arc<Inner>> {
@@ -369,6 +402,7 @@ fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
+        shared.end_leases();
         let now = Instant::now();
         for inner in shared.in_memory() {
             if now.saturating_duration_since(inner.context.used()) >= after {
@@ -378,8 +412,17 @@ fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
     }
 }
 
+/// Whether a name is one that a session or a snapshot can have.
+pub(super) fn check_name(name: &str) -> Result<(), SessionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(SessionError::Id { id: name.into() });
+    }
+    Ok(())
+}
+
 /// An id that nobody can guess.
-fn new_id() -> Result<String, Error> {
+pub(super) fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;
     Ok(crate::hex::encode(&bytes))

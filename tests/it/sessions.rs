@@ -5,6 +5,7 @@ mod checkpoints;
 mod damage;
 mod example;
 mod files;
+mod leases;
 mod limits;
 mod recovery;
 mod registry;

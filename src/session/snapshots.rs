@@ -1,0 +1,87 @@
+//! Named snapshots: states that new sessions start from.
+
+use std::sync::Arc;
+
+use super::core::Core;
+use super::history::History;
+use super::past::{Past, Snapshot};
+use super::registry::{check_name, new_id};
+use super::{Session, SessionError, Sessions};
+use crate::error::Error;
+use crate::interpreter::entropy;
+use crate::run::random;
+
+impl Session {
+    /// Keeps the session's latest state under a name, for [`Sessions::from_snapshot`]. It takes the
+    /// place of one that has the name. Of memory and files it holds only what the session changes later.
+    ///
+    /// # Errors
+    ///
+    /// When the name is not 1 to 64 letters, digits, `-` and `_`, there are as many snapshots and
+    /// sessions as there may be, or the session was closed or cannot be read.
+    pub async fn snapshot(&self, name: &str) -> Result<(), Error> {
+        check_name(name)?;
+        let context = &self.inner.context;
+        let mut core = self.lock().await?;
+        let state = Arc::clone(&core.past(context).await?.state);
+        let snapshot = Snapshot {
+            image: Arc::clone(&context.image),
+            fixed: context.fixed.clone(),
+            state,
+        };
+        self.sessions.keep_snapshot(name, snapshot)
+    }
+}
+
+impl Sessions {
+    /// Starts a session from a snapshot: with its variables, files and limits, no history, and an id, a
+    /// lifetime and fuel of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSnapshot`] when there is none of that name, [`SessionError::TooMany`] when
+    /// there are too many sessions.
+    pub async fn from_snapshot(&self, name: &str) -> Result<Session, Error> {
+        let pending = self.shared.admit()?;
+        let found = self.shared.lock().snapshots.get(name).cloned();
+        let snapshot = found.ok_or_else(|| SessionError::NoSnapshot { name: name.into() })?;
+        let fixed = snapshot.fixed.clone();
+        let past = Past {
+            origin: Arc::clone(&snapshot.state),
+            state: Arc::clone(&snapshot.state),
+            history: History::new(fixed.history),
+        };
+        let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
+        let context = self.context(new_id()?, Arc::clone(&snapshot.image), fixed, None)?;
+        self.register(context, Core::of(past, 0, entropy, 0), pending).await
+    }
+
+    /// The names of all snapshots, sorted.
+    #[must_use]
+    pub fn snapshots(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.shared.lock().snapshots.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// Forgets a snapshot; sessions that started from it go on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSnapshot`] when there is none of that name.
+    pub fn drop_snapshot(&self, name: &str) -> Result<(), Error> {
+        self.shared.engine.check_process()?;
+        let dropped = self.shared.lock().snapshots.remove(name);
+        dropped.map(drop).ok_or_else(|| SessionError::NoSnapshot { name: name.into() }.into())
+    }
+
+    fn keep_snapshot(&self, name: &str, snapshot: Snapshot) -> Result<(), Error> {
+        let max = self.shared.bounds.max;
+        let mut all = self.shared.lock();
+        if !all.snapshots.contains_key(name) && all.count() >= max {
+            return Err(SessionError::TooMany { max }.into());
+        }
+        all.snapshots.insert(name.to_owned(), Arc::new(snapshot));
+        Ok(())
+    }
+}

@@ -1,4 +1,4 @@
-"""matplotlib's fonts in memory, instead of as open files.
+"""matplotlib's fonts in memory, instead of as open files, and their tables read once.
 
 A font stays open for as long as matplotlib keeps it, which is for good. An image cannot hold an
 open file, and every glyph is read from it. So a font's file is read once and stands in for
@@ -7,6 +7,7 @@ itself; what has been loaded while an image is baked is then ready in every run.
 
 import functools
 import io
+import weakref
 
 
 class _FontFile(io.BytesIO):
@@ -34,6 +35,23 @@ def patch(module):
             io.open = usual
 
     module._get_font = functools.lru_cache(**cached.cache_parameters())(load_into_memory)
+    _keep_tables(module.ft2font.FT2Font)
+
+
+def _keep_tables(font_class):
+    """Lets a font remember its tables: each text that is laid out asks for two of them anew."""
+    read = font_class.get_sfnt_table
+    kept = weakref.WeakKeyDictionary()
+
+    @functools.wraps(read)
+    def get_sfnt_table(self, name):
+        tables = kept.setdefault(self, {})
+        if name not in tables:
+            tables[name] = read(self, name)
+        table = tables[name]
+        return None if table is None else table.copy()
+
+    font_class.get_sfnt_table = get_sfnt_table
 
 
 def _open(path, mode="r", *args, **kwargs):

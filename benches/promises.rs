@@ -10,7 +10,7 @@ mod memory;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use belljar::{Request, Runtime};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -84,6 +84,42 @@ fn throughput(c: &mut Criterion) {
             });
         })
     });
+}
+
+/// From `print` in the guest to its reader, by the two clocks' agreement on the time of day. The guest
+/// goes on computing, and gives its thread away for nothing else.
+fn events(c: &mut Criterion) {
+    const CODE: &str = "
+import time
+while True:
+    time.sleep(0.001)
+    print(time.time_ns(), end='')
+    end = time.monotonic() + 0.003
+    while time.monotonic() < end:
+        pass
+";
+    let runtime = Runtime::builder().build().expect("a runtime");
+    runtime.images().prepare("core").expect("an image");
+    let tokio = Tokio::new().expect("threads");
+    let (watcher, mut events) = belljar::event_channel();
+    let request = Request::new(CODE).image("core").timeout(Duration::from_mins(10)).watch(watcher);
+    let running = tokio.spawn(async move { runtime.run(request).await });
+    promise(c, "an event from print to a reader that awaits it", ms(1.0), || {
+        // What came while nobody waited is no measure.
+        while events.try_next().is_some() {}
+        tokio.block_on(async {
+            loop {
+                let event = events.next().await.expect("an event");
+                if let belljar::EventKind::Stdout { text } = event.kind {
+                    let now = UNIX_EPOCH.elapsed().expect("a clock after 1970");
+                    if let Ok(written) = text.parse() {
+                        return now.saturating_sub(Duration::from_nanos(written));
+                    }
+                }
+            }
+        })
+    });
+    running.abort();
 }
 
 /// Memory of a thousand sandboxes that sleep at the same time.
@@ -177,6 +213,6 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 criterion_group! {
     name = promises;
     config = Criterion::default().sample_size(50).without_plots();
-    targets = sandboxes, throughput, idle_memory, baking
+    targets = sandboxes, throughput, events, idle_memory, baking
 }
 criterion_main!(promises);

@@ -110,6 +110,8 @@ struct FigureOrder {
     format: FigureFormat,
     dpi: Option<u32>,
     max: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    charts: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -156,6 +158,7 @@ impl RunOrder {
                 format: capture.figure_format,
                 dpi: capture.figure_dpi,
                 max: capture.figure_count,
+                charts: capture.charts,
             },
             frames: FrameOrder {
                 capture: capture.dataframes,

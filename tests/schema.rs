@@ -128,7 +128,7 @@ fn keys_are_there_in_the_order_of_the_contract() {
     ];
     assert_eq!(schema["required"], json!(order));
     // Where the request asks for them; and a session adds the others at the end.
-    let asked_for = ["events"];
+    let asked_for = ["typed", "events", "tool_calls"];
     let of_session = [
         "interpreter_id",
         "execution",

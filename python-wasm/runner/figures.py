@@ -14,7 +14,7 @@ from os import PathLike as _PathLike
 from os import fspath as _fspath
 from warnings import catch_warnings as _catch_warnings
 
-from _belljar import bundles, displays, guard, paths, streams
+from _belljar import bundles, charts, displays, guard, paths, streams
 from _belljar.door import decode, send
 from _belljar.inspecting import is_kind, text_of, type_name
 
@@ -180,8 +180,19 @@ def _figure_forms(figure, form, drawn):
             yield "image/svg+xml", drawn.decode()
         else:
             yield "image/png", bundles.base64(drawn)
+        chart = _chart_of(figure) if STATE.options.get("charts") else None
+        if chart is not None:
+            yield charts.FORM, chart
 
     return forms
+
+
+def _chart_of(figure):
+    try:
+        return charts.of(figure)
+    except Exception as error:
+        guard.note(f"The data of a chart cannot be read: {guard.describe(error)}")
+        return None
 
 
 def _tell(caught):

@@ -334,6 +334,8 @@ pub struct Capture {
     pub typed: bool,
     /// The most bytes of a typed result's arrays and `bytes`, up to 1 GiB.
     pub typed_bytes: u32,
+    /// Whether figures that are displayed carry what they show as data.
+    pub charts: bool,
     /// Whether what happens is listed in order. Then what the code displays is in that list, and
     /// not printed.
     pub events: bool,
@@ -355,6 +357,7 @@ impl Default for Capture {
             result_bytes: 1 << 20,
             typed: false,
             typed_bytes: 64 << 20,
+            charts: false,
             events: false,
         }
     }
@@ -387,6 +390,8 @@ setters!(Capture {
     typed: bool;
     /// Bounds the bytes of a typed result's arrays and `bytes`.
     typed_bytes: u32;
+    /// Sets whether figures that are displayed carry what they show as data.
+    charts: bool;
     /// Sets whether what happens is listed in order.
     events: bool;
 });

@@ -231,3 +231,21 @@ fn notebooks_find_the_names_that_they_import() {
     let missing = runtime().blocking().check("import IPython, nonesuch", &Policy::Open).unwrap();
     assert_eq!(missing.missing_imports, ["nonesuch"]);
 }
+
+#[test]
+fn figures_carry_what_they_show_where_that_is_asked_for() {
+    let code = "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])\nplt.show()\n\
+                plt.plot([1, 2], [3, 4], label='l')";
+    let capture = Capture::default().events(true).charts(true);
+    let outcome = run(listed(code).capture(capture)).outcome;
+    succeeded(&outcome);
+    let found = displays(&outcome);
+    let chart = |n: usize| &found[n].data["application/vnd.belljar.chart+json"];
+    assert_eq!(chart(0)["type"], "bar");
+    assert_eq!(chart(0)["elements"][1]["value"], 2.0);
+    assert_eq!(chart(1)["type"], "line");
+    assert_eq!(chart(1)["elements"][0]["points"], serde_json::json!([[1.0, 3.0], [2.0, 4.0]]));
+    assert!(
+        !displays(&run(listed(code)).outcome)[0].data.keys().any(|form| form.contains("chart"))
+    );
+}

@@ -99,6 +99,9 @@ struct Detail {
     /// Put what happened into the JSON, in order: text, displays, files, the end
     #[arg(long)]
     events: bool,
+    /// Put what displayed figures show into their events, as data
+    #[arg(long)]
+    charts: bool,
     /// Save captured figures as SVG instead of PNG
     #[arg(long)]
     svg: bool,
@@ -162,6 +165,7 @@ impl Detail {
             .figure_format(figure_format(self.svg))
             .inline_images(self.inline_images)
             .events(self.events)
+            .charts(self.charts)
             .file_hashes(self.hashes)
             .media_types(self.hashes);
         capture.table_rows = self.tables;

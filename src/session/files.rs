@@ -302,7 +302,7 @@ fn follow(
             file.path = format!("/{key}");
             continue;
         }
-        file.path = TEMPORARY_PATH.to_owned();
+        TEMPORARY_PATH.clone_into(&mut file.path);
         let Some(Node::File(stored)) = before.0.get(&key) else {
             continue;
         };

@@ -177,7 +177,8 @@ impl Sessions {
             lease.map(|(duration, then)| Lease::from_now(duration, then)),
         );
         let mut core = Core::new(&context, entropy);
-        core.begin(&context, InitialRun { files, request }).await?;
+        // The future of a run is large, and callers have that of this one on their stacks.
+        Box::pin(core.begin(&context, InitialRun { files, request })).await?;
         self.register(context, core, pending).await
     }
 

@@ -303,15 +303,12 @@ mod tests {
         for (path, text) in paths {
             let node = match text {
                 None => Node::Directory,
-                Some(text) => match text.strip_prefix("-> ") {
-                    Some(target) => Node::Link(target.into()),
-                    None => {
-                        let now = std::time::SystemTime::now();
-                        Node::File(
-                            spool.store(&mut text.as_bytes(), text.len() as u64, now).unwrap(),
-                        )
-                    }
-                },
+                Some(text) => {
+                    let bytes = text.as_bytes();
+                    let now = std::time::SystemTime::now();
+                    let file = spool.store(&mut &*bytes, bytes.len() as u64, now).unwrap();
+                    text.strip_prefix("-> ").map_or(Node::File(file), |to| Node::Link(to.into()))
+                }
             };
             contents.0.insert(key(path), node);
         }

@@ -121,6 +121,9 @@ codes! {
     SessionTooMany = "session.too_many", Machine;
     SessionInitialRun = "session.initial_code", Guest;
     SessionNoState = "session.no_state", Caller;
+    SessionWaiting = "session.waiting", Caller;
+    SessionNotWaiting = "session.not_waiting", Caller;
+    SessionNoCall = "session.no_call", Caller;
     SessionNotCheckpoint = "session.not_a_checkpoint", Caller;
     SessionOtherVersion = "session.other_version", Caller;
     SessionFormat = "session.format", Caller;

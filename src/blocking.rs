@@ -23,6 +23,7 @@ use std::sync::Arc;
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::{Policy, Request};
+use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::images::Images;
 use crate::reactor::Reactor;
@@ -187,6 +188,24 @@ impl Session {
     /// As for [`Session::run`](crate::Session::run).
     pub fn run(&self, request: Request) -> Result<Outcome, Error> {
         self.wait(self.inner.run(request))
+    }
+
+    /// Answers calls for which a run waits, and goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::answer`](crate::Session::answer).
+    pub fn answer(&self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
+        self.wait(self.inner.answer(answers))
+    }
+
+    /// The calls for which a run waits.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::waiting`](crate::Session::waiting).
+    pub fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
+        self.wait(self.inner.waiting())
     }
 
     /// Interrupts the run that goes on in another thread. Returns whether there was one.

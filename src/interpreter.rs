@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::interrupt::Interrupt;
-use crate::api::outcome::ToolCall;
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
 use crate::api::watch::Stream;
@@ -16,7 +15,7 @@ use crate::instance::{
     Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
-use crate::tools::{Calls, Toolset};
+use crate::tools::{Calls, Finished, Toolset};
 
 /// A live interpreter.
 pub(crate) struct Interpreter {
@@ -62,6 +61,7 @@ impl Task<'_> {
                 limits: plan.request.tool_limits,
                 answerer: plan.request.answerer.clone(),
                 repeatable: plan.request.deterministic.is_some(),
+                log: None,
             },
             interrupt: plan.request.interrupt.clone(),
             budget: Budget {
@@ -145,7 +145,7 @@ impl Interpreter {
         let clock = self.instance.repeatable_clock().zip(clock_before);
         Ok(Observed {
             transcript: self.host.transcript(),
-            tool_calls: self.calls.finish(),
+            tools: self.calls.finish(),
             memory_refused: self.instance.memory_refused(),
             memory_peak: self.instance.memory_peak(),
             touched: self.instance.state().quota.touched(),
@@ -209,7 +209,7 @@ async fn interruptible<T>(
 pub(crate) struct Observed {
     pub driven: Driven,
     pub transcript: Transcript,
-    pub tool_calls: Vec<ToolCall>,
+    pub tools: Finished,
     /// Whether the guest was refused memory.
     pub memory_refused: bool,
     pub memory_peak: u64,

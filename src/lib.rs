@@ -63,21 +63,20 @@ mod turns;
 pub mod value;
 mod workspace;
 
-pub use api::interrupt::Interrupt;
 pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};
 pub use api::outcome::event::{Display, Event, EventKind};
 pub use api::outcome::{
     DataFrameEntry, ErrorDetail, ErrorKind, FileEntry, Outcome, PlotEntry, SCHEMA_VERSION,
     SessionReport, Table, ToolCall, ToolCallError, ToolErrorKind, Truncated, Usage, Violation,
 };
-pub use api::policy::Bounds;
 pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
 pub use api::request::{
     Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile, Limits,
     Mount, Policy, Request, Rules, Threads,
 };
-pub use api::tool::{Answerer, Tool, ToolError, ToolLimits};
+pub use api::tool::{Answerer, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
+pub use api::{interrupt::Interrupt, policy::Bounds};
 pub use bakery::{BakeError, RecipeError};
 pub use blame::Blame;
 pub use cache::CacheError;

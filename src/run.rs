@@ -160,13 +160,16 @@ pub(crate) async fn finish(
         Ended::Trapped(_) => fatal::find(&mut observed.stderr.text),
         _ => None,
     };
-    let failure = verdict::judge(
-        &observed.driven,
-        &observed.transcript,
-        fatal,
-        observed.memory_refused,
-        &plan.timeout_text,
-    );
+    let failure = match &observed.tools.difference {
+        Some(difference) => Some(verdict::differs(difference)),
+        None => verdict::judge(
+            &observed.driven,
+            &observed.transcript,
+            fatal,
+            observed.memory_refused,
+            &plan.timeout_text,
+        ),
+    };
     let mut artifacts = Artifacts::default();
     if observed.touched {
         let named = observed.transcript.plots.clone();

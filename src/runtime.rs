@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use crate::api::policy::{Bounds, resolve};
+use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request};
 use crate::bakery::ImageStore;
 use crate::cache::Cache;
@@ -319,6 +320,14 @@ impl Runtime {
     async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
+        if let Some(tool) = plan.request.tools.iter().find(|tool| tool.is_deferred()) {
+            let message = format!("{} is deferred, which only a session can have", tool.name());
+            let reason = Reason::new(Field::Tools, ReasonKind::Invalid, message);
+            return Err(Refusal {
+                reasons: vec![reason],
+            }
+            .into());
+        }
         let Some(_turn) = engine.turns.take_unless(plan.request.interrupt.as_ref()).await? else {
             return run::interrupted(engine, plan);
         };

@@ -15,6 +15,7 @@ mod labels;
 mod lease;
 mod options;
 mod past;
+mod pending;
 mod registry;
 mod restore;
 mod snapshots;
@@ -31,6 +32,7 @@ use self::core::Core;
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::Request;
+use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::run::next_run;
 
@@ -99,6 +101,41 @@ impl Session {
         let image = context.image.manifest.name.as_str();
         let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
         self.run_alone(request).instrument(span).await
+    }
+
+    /// Answers calls of deferred tools for which a run of this session waits, and goes on with it: the
+    /// outcome is that of the whole run. Where calls are left that nobody has answered it waits again.
+    ///
+    /// The run is begun again from the state before it, with the same clock and random numbers, and its
+    /// calls that were answered before get the same answers.
+    ///
+    /// # Errors
+    ///
+    /// When no run waits, or not for one of these; otherwise as for [`run`](Self::run), and the run
+    /// waits as before.
+    pub async fn answer(&self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
+        let context = &self.inner.context;
+        let image = context.image.manifest.name.as_str();
+        let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
+        let answering = async {
+            let mut core = self.lock().await?;
+            let outcome = core.answer(context, answers).await;
+            if context.is_closed() {
+                core.close();
+            }
+            outcome
+        };
+        answering.instrument(span).await
+    }
+
+    /// The calls of deferred tools for which a run of this session waits, each with its number, name
+    /// and arguments.
+    ///
+    /// # Errors
+    ///
+    /// When the session was closed.
+    pub async fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
+        Ok(self.lock().await?.waiting())
     }
 
     /// Interrupts the run that is going on, as Ctrl-C would: its code gets a `KeyboardInterrupt`

@@ -5,6 +5,7 @@
 //! caller's functions above all, may need more of it than a guest's stack has.
 
 mod frames;
+mod log;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,10 +18,11 @@ use serde_json::Value;
 
 use self::frames::{CallFrame, InputFrame};
 pub(crate) use self::frames::{Reply, Wait};
+pub(crate) use self::log::{Logged, LoggedAnswer};
 use self::record::Record;
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolErrorKind};
-use crate::api::tool::{Answerer, Answering, Tool, ToolError, ToolLimits};
+use crate::api::tool::{Answerer, Answering, Tool, ToolError, ToolLimits, WaitingCall};
 use crate::limits::{MAX_OPEN_CALLS, MAX_RECORDED_TOGETHER};
 
 /// What the code of a run can call.
@@ -32,6 +34,21 @@ pub(crate) struct Toolset {
     /// Whoever waits for several answers gets them all at once, and waiting takes none of the
     /// guest's time, so that it sees the same every time.
     pub repeatable: bool,
+    /// What calls were answered when the same run was begun before, and that a log of them is kept.
+    /// Only such a run can have tools that are deferred.
+    pub log: Option<Vec<Logged>>,
+}
+
+/// What was called in a run that has ended.
+#[derive(Default)]
+pub(crate) struct Finished {
+    pub calls: Vec<ToolCall>,
+    /// All answers, where a log is kept.
+    pub log: Vec<Logged>,
+    /// Calls of tools that are deferred, which nobody has answered.
+    pub awaited: Vec<WaitingCall>,
+    /// How the calls differ from those in the log, if they do.
+    pub difference: Option<String>,
 }
 
 /// The calls of a run.
@@ -60,6 +77,11 @@ struct Inner {
     recorded: usize,
     /// The guest was told that its budget is spent.
     is_spent: bool,
+    /// The guest waits for an answer.
+    is_awaited: bool,
+    /// Answers by the numbers of their calls.
+    log: Option<BTreeMap<u64, Logged>>,
+    difference: Option<String>,
 }
 
 /// A call as the guest has put it down.
@@ -78,7 +100,12 @@ enum Asks {
 /// A call that is being answered.
 struct Open {
     record: Record,
-    answering: Answering,
+    /// `None` where it is deferred.
+    answering: Option<Answering>,
+    /// What it is in the log, where one is kept.
+    logged: Option<(String, Value)>,
+    /// How it differs from what the log has in its place.
+    difference: Option<String>,
 }
 
 /// How a call ended.
@@ -93,12 +120,13 @@ impl Calls {
             answerer: set.answerer.clone(),
             limits: set.limits,
             repeatable: set.repeatable,
+            log: set.log.as_ref().map(|log| log.iter().map(|l| (l.id, l.clone())).collect()),
             ..Inner::default()
         };
     }
 
     /// Ends a run: what is open is given up. Returns what was called.
-    pub(crate) fn finish(&self) -> Vec<ToolCall> {
+    pub(crate) fn finish(&self) -> Finished {
         let mut inner = std::mem::take(&mut *self.lock());
         let why = "the run ended before it was answered";
         for fresh in std::mem::take(&mut inner.fresh) {
@@ -110,12 +138,41 @@ impl Calls {
                 inner.note(record.failed(ToolErrorKind::Cancelled, why));
             }
         }
+        let mut awaited = Vec::new();
         for open in std::mem::take(&mut inner.open) {
-            inner.note(open.record.failed(ToolErrorKind::Cancelled, why));
+            if let (None, Some((name, arguments))) = (&open.answering, open.logged) {
+                let id = open.record.id();
+                awaited.push(WaitingCall {
+                    id,
+                    name,
+                    arguments,
+                });
+            }
+            let (kind, why) = match open.answering {
+                Some(_) => (ToolErrorKind::Cancelled, why),
+                None => (ToolErrorKind::Waiting, "nobody has answered it yet"),
+            };
+            inner.note(open.record.failed(kind, why));
         }
         inner.records.sort_by_key(Record::id);
         let repeatable = inner.repeatable;
-        inner.records.into_iter().map(|record| record.finish(repeatable)).collect()
+        Finished {
+            calls: inner.records.into_iter().map(|record| record.finish(repeatable)).collect(),
+            log: inner.log.unwrap_or_default().into_values().collect(),
+            awaited,
+            difference: inner.difference,
+        }
+    }
+
+    /// Whether the guest cannot go on before somebody answers a tool that is deferred, or must not
+    /// because its calls are not those in its log.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let inner = self.lock();
+        inner.difference.is_some()
+            || (inner.is_awaited
+                && inner.fresh.is_empty()
+                && !inner.open.is_empty()
+                && inner.open.iter().all(|call| call.answering.is_none()))
     }
 
     /// Whether a call waits for being looked at.
@@ -135,14 +192,24 @@ impl Calls {
         let mut open = std::mem::take(&mut inner.open);
         let (tools, answerer, limits) =
             (Arc::clone(&inner.tools), inner.answerer.clone(), inner.limits);
+        let fresh: Vec<_> = fresh.into_iter().map(|fresh| inner.with_logged(fresh)).collect();
+        let keeps_log = inner.log.is_some();
         // The caller's functions run without the lock.
         drop(inner);
         let mut settled = Vec::new();
-        for Fresh { id, since, asks } in fresh {
+        let mut difference = None;
+        for (Fresh { id, since, asks }, logged) in fresh {
             let record = Record::new(id, since);
             match asks {
                 Asks::Tool(frame) => {
-                    let started = start(&tools, &limits, record, &frame);
+                    let started = start(&tools, &limits, record, &frame, (keeps_log, logged));
+                    if let Ok(Open {
+                        difference: Some(found),
+                        ..
+                    }) = &started
+                    {
+                        difference.get_or_insert_with(|| found.clone());
+                    }
                     if takes_events {
                         let record = started.as_ref().map_or_else(|(r, _)| r, |call| &call.record);
                         events.push(record.begun());
@@ -153,23 +220,48 @@ impl Calls {
                     }
                 }
                 Asks::Input(frame) => match InputFrame::read(&frame).zip(answerer.as_ref()) {
-                    Some((InputFrame { prompt }, answerer)) => open.push(Open {
-                        record: record.unlisted(),
-                        answering: answerer.ask(prompt),
-                    }),
+                    Some((InputFrame { prompt }, answerer)) => {
+                        let mut call = Open {
+                            record: record.unlisted(),
+                            answering: Some(answerer.ask(prompt.clone())),
+                            logged: keeps_log.then(|| ("input()".into(), prompt.into())),
+                            difference: None,
+                        };
+                        if let Some(logged) = logged {
+                            call.take_from(&logged);
+                            difference = difference.or(call.difference.take());
+                        }
+                        open.push(call);
+                    }
                     None => settled.push((record.unlisted(), Ok(Value::Null))),
                 },
             }
         }
         let mut still = Vec::with_capacity(open.len());
+        let mut log = Vec::new();
         for mut call in open {
             match call.poll(context) {
                 Poll::Pending => still.push(call),
-                Poll::Ready(answer) => settled.push((call.record, answer)),
+                Poll::Ready(answer) => {
+                    if let Some((name, arguments)) = call.logged {
+                        let (id, answer) = (call.record.id(), LoggedAnswer::of(&answer));
+                        log.push(Logged {
+                            id,
+                            name,
+                            arguments,
+                            answer,
+                        });
+                    }
+                    settled.push((call.record, answer));
+                }
             }
         }
         let mut inner = self.lock();
         inner.open = still;
+        inner.difference = inner.difference.take().or(difference);
+        if let Some(kept) = &mut inner.log {
+            kept.extend(log.into_iter().map(|logged| (logged.id, logged)));
+        }
         for (record, answer) in settled {
             let record = inner.settle(record, answer);
             if takes_events && record.is_listed() {
@@ -224,17 +316,40 @@ pub(crate) fn answer_frames(lines: &[u8]) -> usize {
             Reply::Refused => 0,
         };
     }
-    answered + calls.finish().len()
+    answered + calls.finish().calls.len()
 }
 
 impl Open {
     /// Goes on with the call. A function that panics costs its own call.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Settled> {
-        let answering = self.answering.as_mut();
+        let Some(answering) = &mut self.answering else {
+            return Poll::Pending;
+        };
+        let answering = answering.as_mut();
         catch_unwind(AssertUnwindSafe(|| answering.poll(context))).unwrap_or_else(|_| {
             tracing::warn!(tool = self.record.name(), "a tool panicked");
             Poll::Ready(Err(ToolError::internal()))
         })
+    }
+
+    /// Takes the answer from the log, instead of asking for one.
+    fn take_from(&mut self, logged: &Logged) {
+        let Some((name, arguments)) = &self.logged else {
+            return;
+        };
+        if *name != logged.name || *arguments != logged.arguments {
+            let id = logged.id;
+            self.difference = Some(format!(
+                "call {id} was {}({}) when the run was begun, and is {name}({}) now",
+                logged.name,
+                record::shortened(&logged.arguments),
+                record::shortened(arguments),
+            ));
+            self.answering = None;
+            return;
+        }
+        let answer = logged.answer.clone();
+        self.answering = Some(Box::pin(async move { answer.settled() }));
     }
 }
 
@@ -244,12 +359,24 @@ fn start(
     limits: &ToolLimits,
     record: Record,
     frame: &[u8],
+    (keeps_log, logged): (bool, Option<Logged>),
 ) -> Result<Open, (Record, ToolError)> {
     let call = match CallFrame::read(frame) {
         Ok(call) => call,
         Err(error) => return Err((record, ToolError::of(ToolErrorKind::InvalidArguments, error))),
     };
     let record = record.of(&call.name, &call.arguments, frame.len());
+    if let Some(logged) = logged {
+        // The tool need not be there any more.
+        let mut call = Open {
+            record,
+            answering: None,
+            logged: Some((call.name, call.arguments)),
+            difference: None,
+        };
+        call.take_from(&logged);
+        return Ok(call);
+    }
     let Some(tool) = tools.get(&call.name) else {
         let message = format!("there is no tool {:?}", record.name());
         return Err((record, ToolError::of(ToolErrorKind::UnknownTool, message)));
@@ -258,16 +385,21 @@ fn start(
         return Err((record, ToolError::of(ToolErrorKind::InvalidArguments, problem)));
     }
     let timeout = tool.own_timeout().unwrap_or(limits.timeout);
-    let answering = tool.call(call.arguments);
-    Ok(Open {
-        record,
-        answering: Box::pin(async move {
+    let logged = keeps_log.then(|| (call.name, call.arguments.clone()));
+    let answering = tool.call(call.arguments).map(|answering| -> Answering {
+        Box::pin(async move {
             tokio::time::timeout(timeout, answering).await.unwrap_or_else(|_| {
                 let seconds = timeout.as_secs_f64();
                 let message = format!("it did not answer within {seconds} seconds");
                 Err(ToolError::of(ToolErrorKind::Timeout, message))
             })
-        }),
+        })
+    });
+    Ok(Open {
+        record,
+        answering,
+        logged,
+        difference: None,
     })
 }
 
@@ -291,6 +423,12 @@ impl Inner {
             self.note(record.failed(ToolErrorKind::BudgetExceeded, &problem));
         }
         Err(ToolError::of(ToolErrorKind::BudgetExceeded, problem))
+    }
+
+    /// A call with what the log has of it.
+    fn with_logged(&self, fresh: Fresh) -> (Fresh, Option<Logged>) {
+        let logged = self.log.as_ref().and_then(|log| log.get(&fresh.id)).cloned();
+        (fresh, logged)
     }
 
     /// A number for another call.

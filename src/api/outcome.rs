@@ -218,6 +218,8 @@ pub enum ToolErrorKind {
     Timeout,
     /// The code gave the call up, or the run ended before it was answered.
     Cancelled,
+    /// Nobody has answered yet: the tool is deferred.
+    Waiting,
     /// The arguments or the answer are larger than one call's may be.
     TooLarge,
     /// The run has used up its calls, or the bytes of all of them, or has too many open at once.
@@ -233,6 +235,7 @@ impl ToolErrorKind {
             Self::ToolError => "tool_error",
             Self::Timeout => "timeout",
             Self::Cancelled => "cancelled",
+            Self::Waiting => "waiting",
             Self::TooLarge => "too_large",
             Self::BudgetExceeded => "budget_exceeded",
         }
@@ -300,6 +303,8 @@ pub enum ErrorKind {
     Output,
     /// The caller interrupted the run.
     Interrupted,
+    /// The code waits for the answer of a deferred tool.
+    Waiting,
 }
 
 /// A part of the outcome that was cut.

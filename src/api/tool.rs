@@ -51,7 +51,7 @@ struct Inner {
     schema: Value,
     timeout: Option<Duration>,
     checker: Result<Arc<Validator>, String>,
-    function: Arc<Function>,
+    function: Option<Arc<Function>>,
 }
 
 type Function = dyn Fn(Value) -> Answering + Send + Sync;
@@ -83,7 +83,7 @@ impl Tool {
                 Ok(serde_json::to_value(answer)?)
             })
         };
-        Self::of(name.into(), schema, Arc::new(function))
+        Self::of(name.into(), schema, Some(Arc::new(function)))
     }
 
     /// A tool whose parameters are the fields of `A`, described by their documentation.
@@ -97,7 +97,7 @@ impl Tool {
         Self::new(name, schemars::schema_for!(A).to_value(), function)
     }
 
-    fn of(name: String, schema: Value, function: Arc<Function>) -> Self {
+    fn of(name: String, schema: Value, function: Option<Arc<Function>>) -> Self {
         Self(Arc::new(Inner {
             checker: checker(&schema),
             name,
@@ -106,6 +106,13 @@ impl Tool {
             timeout: None,
             function,
         }))
+    }
+
+    /// A tool that has no function: code that waits for it ends its run with an outcome of kind
+    /// `waiting`, and [`Session::answer`](crate::Session::answer) goes on with it, later, and in
+    /// another process if need be. Only runs of a session can have one.
+    pub fn deferred(name: impl Into<String>, schema: Value) -> Self {
+        Self::of(name.into(), schema, None)
     }
 
     /// Says what it does, to the code in `help(tools.NAME)` and to models.
@@ -215,8 +222,14 @@ impl Tool {
     }
 
     /// A call. Nothing of the caller's runs before what this returns is polled.
-    pub(crate) fn call(&self, arguments: Value) -> Answering {
-        (self.0.function)(arguments)
+    /// `None` for one that is deferred.
+    pub(crate) fn call(&self, arguments: Value) -> Option<Answering> {
+        self.0.function.as_ref().map(|function| function(arguments))
+    }
+
+    /// Whether nobody answers it while the run goes on.
+    pub fn is_deferred(&self) -> bool {
+        self.0.function.is_none()
     }
 }
 
@@ -322,6 +335,10 @@ impl ToolError {
         Self::message("internal error")
     }
 
+    pub(crate) fn parts(&self) -> (ToolErrorKind, &str) {
+        (self.kind, &self.message)
+    }
+
     pub(crate) fn into_parts(self) -> (ToolErrorKind, String) {
         (self.kind, self.message)
     }
@@ -331,6 +348,47 @@ impl<E: std::error::Error> From<E> for ToolError {
     fn from(error: E) -> Self {
         tracing::warn!(%error, "a tool failed");
         Self::internal()
+    }
+}
+
+/// A call of a deferred tool that nobody has answered yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WaitingCall {
+    /// Which of the run's calls it is.
+    pub id: u64,
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Value,
+}
+
+/// An answer to a call of a deferred tool.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolAnswer {
+    /// Which of the run's calls it answers, as the outcome's `tool_calls` numbers them.
+    pub id: u64,
+    /// The answer, or why there is none, which the code is told.
+    pub answer: Result<Value, String>,
+}
+
+impl ToolAnswer {
+    /// The call `id` is answered with this.
+    pub fn new(id: u64, value: impl Into<Value>) -> Self {
+        Self {
+            id,
+            answer: Ok(value.into()),
+        }
+    }
+
+    /// The call `id` has failed, for this reason.
+    pub fn failed(id: u64, message: impl Into<String>) -> Self {
+        Self {
+            id,
+            answer: Err(message.into()),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) enum StopReason {
     Fuel,
     Output,
     Interrupted,
+    /// It waits for what nobody answers while it runs.
+    Waiting,
 }
 
 /// Shared between the run, the guest's host functions and whoever may stop it.
@@ -69,7 +71,8 @@ impl Control {
             1 => Some(StopReason::Timeout),
             2 => Some(StopReason::Fuel),
             3 => Some(StopReason::Output),
-            _ => Some(StopReason::Interrupted),
+            4 => Some(StopReason::Interrupted),
+            _ => Some(StopReason::Waiting),
         }
     }
 

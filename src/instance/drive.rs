@@ -222,6 +222,10 @@ impl<'a> Stops<'a> {
                 if self.calls.has_fresh() {
                     continue;
                 }
+                if self.reason.is_none() && self.calls.is_stuck() {
+                    self.reason = Some(StopReason::Waiting);
+                    return Poll::Ready(None);
+                }
                 // A timer that has run out is looked at again at once; otherwise it wakes us.
                 if timer.as_mut().poll(context).is_pending() {
                     control.suspended(!gave_way);

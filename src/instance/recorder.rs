@@ -264,6 +264,7 @@ impl From<StopReason> for ErrorKind {
             StopReason::Fuel => Self::Fuel,
             StopReason::Output => Self::Output,
             StopReason::Interrupted => Self::Interrupted,
+            StopReason::Waiting => Self::Waiting,
         }
     }
 }

@@ -80,7 +80,7 @@ impl Outcome {
         } = execution;
         let Observed {
             transcript,
-            tool_calls,
+            tools,
             stdout,
             stderr,
             ..
@@ -115,7 +115,7 @@ impl Outcome {
                 workspace_bytes: artifacts.bytes,
             },
             events: events.map(|list| list.events),
-            tool_calls,
+            tool_calls: tools.calls,
             ..Self::ended(plan, failure, session)
         }
     }

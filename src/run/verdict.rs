@@ -119,6 +119,11 @@ fn of_session(kind: ErrorKind, type_: &str, message: &str) -> Failure {
     }
 }
 
+/// The failure of a run that did not do again what it did before it waited.
+pub(crate) fn differs(difference: &str) -> Failure {
+    crash("ReplayDiffers", difference)
+}
+
 fn stopped(reason: StopReason, transcript: &Transcript, timeout: &str) -> Failure {
     let (kind, type_, error) = match reason {
         StopReason::Timeout => (
@@ -129,6 +134,9 @@ fn stopped(reason: StopReason, transcript: &Transcript, timeout: &str) -> Failur
         StopReason::Fuel => (ErrorKind::Fuel, "Fuel", "Code execution ran out of fuel".into()),
         StopReason::Output => {
             (ErrorKind::Output, "Output", "Code execution printed far more than its limit".into())
+        }
+        StopReason::Waiting => {
+            (ErrorKind::Waiting, "Waiting", "Code execution waits for the answer of a tool".into())
         }
         StopReason::Interrupted => (ErrorKind::Interrupted, "Interrupted", INTERRUPTED.into()),
     };

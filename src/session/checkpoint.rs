@@ -18,6 +18,7 @@ use super::context::Context;
 use super::error::FileAction;
 use super::options::FixedSettings;
 use super::past::Past;
+use super::pending::Pending;
 use super::storage::Storage;
 use crate::api::policy::Bounds;
 use crate::api::request::{ImageChoice, Mount};
@@ -148,6 +149,7 @@ pub(super) struct Read {
     pub past: Past,
     pub execution: u64,
     pub fuel: u64,
+    pub pending: Option<Pending>,
 }
 
 impl Checkpoint {

@@ -10,18 +10,21 @@ use super::context::Context;
 use super::history::{History, HistoryEntry};
 use super::options::InitialRun;
 use super::past::Past;
+use super::pending::{self, Pending, Pins, may_wait};
 use super::state::State;
 use crate::api::interrupt::Interrupt;
 use crate::api::outcome::{ErrorKind, Outcome, SessionReport};
 use crate::api::policy::Plan;
 use crate::api::request::{InputFile, Request};
+use crate::api::tool::{Tool, ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::guest::RunOrder;
-use crate::instance::{Ended, Kept, Options};
+use crate::instance::{Ended, Kept, Options, StopReason};
 use crate::interpreter::{Interpreter, Task};
 use crate::run::report::Execution;
-use crate::run::{finish, verdict};
+use crate::run::{finish, random, verdict};
 use crate::shared::on_blocking_thread;
+use crate::tools::Logged;
 use crate::workspace::{Contents, Copies, Identities, Workspace};
 
 /// A session's changing parts; one run at a time has them.
@@ -39,6 +42,8 @@ pub(super) struct Core {
     lost: Option<&'static str>,
     /// The files of a run whose interpreter was lost, until the next run.
     lost_workspace: Option<Workspace>,
+    /// The run that waits for answers; the state is the one before it.
+    pub pending: Option<Pending>,
 }
 
 /// Where the states are.
@@ -86,6 +91,7 @@ impl Core {
             fuel,
             lost: None,
             lost_workspace: None,
+            pending: None,
         }
     }
 
@@ -104,12 +110,16 @@ impl Core {
         } else {
             &request.code
         };
-        let plan = context.plan(Request {
+        let mut plan = context.plan(Request {
             code: code.to_owned(),
             files,
             ..request
         })?;
-        let (execution, _) = self.attempt(context, &plan).await?;
+        if may_wait(&plan) {
+            // Nobody could answer before there is a session.
+            plan.request.tools.retain(|tool| !tool.is_deferred());
+        }
+        let (execution, _) = self.attempt(context, &plan, None).await?;
         let Outcome { error, stderr, .. } = Outcome::of(plan, execution, None);
         if let Some(error) = error {
             return Err(SessionError::InitCode { error, stderr }.into());
@@ -123,9 +133,66 @@ impl Core {
     pub(super) async fn run(
         &mut self,
         context: &Context,
+        mut request: Request,
+    ) -> Result<Outcome, Error> {
+        if self.pending.is_some() {
+            let id = context.id.clone();
+            return Err(SessionError::Waiting { id }.into());
+        }
+        let tools = request.tools.iter().chain(&context.fixed.tools.tools);
+        let pending = if tools.into_iter().any(Tool::is_deferred) {
+            request = aside(true, move || {
+                pending::read_files(&mut request.files)?;
+                Ok::<_, Error>(request)
+            })
+            .await??;
+            let lived = self.past(context).await?.state.kept.lived;
+            let own = context.fixed.deterministic.as_ref();
+            // With the session's own, of which a checkpoint then has those that are deferred.
+            context.fixed.tools.complete(&mut request);
+            Some(Pending {
+                request: request.clone(),
+                pins: Pins::new(own, self.entropy, lived).map_err(random)?,
+                log: Vec::new(),
+                awaited: Vec::new(),
+            })
+        } else {
+            None
+        };
+        self.go_on(context, request, pending).await
+    }
+
+    /// Goes on with the run that waits.
+    pub(super) async fn answer(
+        &mut self,
+        context: &Context,
+        answers: Vec<ToolAnswer>,
+    ) -> Result<Outcome, Error> {
+        let Some(pending) = &self.pending else {
+            let id = context.id.clone();
+            return Err(SessionError::NotWaiting { id }.into());
+        };
+        let mut pending = pending.clone();
+        pending.log = pending.answered(&context.id, answers)?;
+        self.go_on(context, pending.request.clone(), Some(pending)).await
+    }
+
+    /// The calls that are to be answered.
+    pub(super) fn waiting(&self) -> Vec<WaitingCall> {
+        self.pending.as_ref().map(|pending| pending.awaited.clone()).unwrap_or_default()
+    }
+
+    /// Runs a request; one that may wait, as far as its answers go.
+    async fn go_on(
+        &mut self,
+        context: &Context,
         request: Request,
+        pending: Option<Pending>,
     ) -> Result<Outcome, Error> {
         let mut plan = context.plan(request)?;
+        if let Some(pending) = &pending {
+            plan.request.deterministic = Some(pending.pins.deterministic.clone());
+        }
         let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
         let hindrance = match fuel {
             _ if let Some(failure) = context.over() => Some(failure),
@@ -142,16 +209,26 @@ impl Core {
         if let Some((_, left)) = fuel {
             plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
         }
-        let ran = self.attempt(context, &plan).await;
+        let ran = self.attempt(context, &plan, pending.as_ref()).await;
         context.touch();
-        let (execution, restart_reason) = ran?;
+        let (mut execution, restart_reason) = ran?;
+        if let Some(pending) = pending.filter(|_| is_waiting(&execution)) {
+            let tools = &mut execution.observed.tools;
+            self.pending = Some(Pending {
+                log: std::mem::take(&mut tools.log),
+                awaited: std::mem::take(&mut tools.awaited),
+                ..pending
+            });
+            return Ok(Outcome::of(plan, execution, Some(self.report(context))));
+        }
+        self.pending = None;
         self.execution += 1;
         let mut report = self.report(context);
         report.interpreter_restarted = restart_reason.is_some();
         report.restart_reason = restart_reason;
         if self.awake.is_none() {
             // Lost in this run: the next one finds it ready, or this one says that it is not.
-            match self.wake(context).await {
+            match self.wake(context, None).await {
                 Ok(awake) => self.awake = Some(awake),
                 Err(error) => {
                     tracing::warn!(session = context.id, %error, "the interpreter is not restored");
@@ -181,16 +258,20 @@ impl Core {
         &mut self,
         context: &Context,
         plan: &Plan,
+        pending: Option<&Pending>,
     ) -> Result<(Execution, Option<String>), Error> {
         let _turn = context.engine.turns.take().await?;
-        self.discard(None).await?;
+        // A run that may be run again begins the same way every time: with an interpreter that is
+        // woken for it.
+        let unfit = self.awake.take_if(|_| pending.is_some());
+        self.discard(unfit).await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
-            None => self.wake(context).await?,
+            None => self.wake(context, pending.map(|pending| &pending.pins)).await?,
         };
         // From here on the interpreter is this future's: dropped with it, it is lost.
         let lost = self.lost.replace("an earlier run was cancelled before it ended");
-        let ran = self.run_in(awake, context, plan).await;
+        let ran = self.run_in(awake, context, plan, pending).await;
         self.lost = ran.is_err().then_some("the engine failed in an earlier run");
         let (execution, reason) = ran?;
         Ok((execution, reason.or_else(|| lost.map(str::to_owned))))
@@ -203,10 +284,17 @@ impl Core {
         awake: Awake,
         context: &Context,
         plan: &Plan,
+        pending: Option<&Pending>,
     ) -> Result<(Execution, Option<String>), Error> {
         let (awake, placed) = awake.put(&plan.request.files).await?;
-        let (awake, execution) = awake.run(context, plan, self.entropy, placed).await?;
+        let entropy = pending.map_or(self.entropy, |pending| pending.pins.entropy);
+        let log = pending.map(|pending| pending.log.clone());
+        let (awake, execution) = awake.run(context, plan, (entropy, log), placed).await?;
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
+        if is_waiting(&execution) {
+            self.lost_workspace = Some(awake.workspace);
+            return Ok((execution, None));
+        }
         let reason = restart_reason(&execution);
         if reason.is_some() {
             self.lost_workspace = Some(awake.workspace);
@@ -215,13 +303,14 @@ impl Core {
             let before = Arc::clone(&self.past(context).await?.state);
             let (awake, state) = awake.keep(context, before, placed, files_changed).await?;
             self.past(context).await?.state = Arc::new(state);
-            self.awake = Some(awake);
+            // One whose clock was the run's own is no good for the next.
+            self.awake = Some(awake).filter(|_| pending.is_none());
         }
         Ok((execution, reason))
     }
 
     /// Brings the last state to life.
-    async fn wake(&mut self, context: &Context) -> Result<Awake, Error> {
+    async fn wake(&mut self, context: &Context, pins: Option<&Pins>) -> Result<Awake, Error> {
         let state = Arc::clone(&self.past(context).await?.state);
         tracing::debug!(session = context.id, "a session's interpreter is made");
         let mut workspace = context.engine.workspaces.create(&[])?;
@@ -252,7 +341,9 @@ impl Core {
                 bounds.workspace.saturating_add(state.placed.0),
                 bounds.files.saturating_add(state.placed.1),
             ),
-            deterministic: context.fixed.deterministic.as_ref(),
+            deterministic: pins
+                .map(|pins| &pins.deterministic)
+                .or(context.fixed.deterministic.as_ref()),
             kept: Some(&state.kept),
         };
         let mut interpreter = Interpreter::start(&context.engine.factory, &options)?;
@@ -298,7 +389,7 @@ impl Core {
     /// A frozen copy for a checkpoint; read from the disk if it is there.
     pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
         let past = self.past(context).await?.clone();
-        Ok(Frozen::of(context, past, self.execution, self.fuel))
+        Ok(Frozen::of(context, past, self.execution, self.fuel).waiting(self.pending.clone()))
     }
 
     /// A frozen copy for a checkpoint; `None` when it is on the disk already.
@@ -351,6 +442,7 @@ impl Core {
             past.history.cut_after(execution);
         }
         self.lost = None;
+        self.pending = None;
         self.execution = execution;
         let awake = self.awake.take();
         self.discard(awake).await
@@ -427,7 +519,7 @@ impl Awake {
         mut self,
         context: &Context,
         plan: &Plan,
-        entropy: [u8; 32],
+        (entropy, log): ([u8; 32], Option<Vec<Logged>>),
         placed: (u64, u64),
     ) -> Result<(Self, Execution), Error> {
         // A run that is cancelled on its way may have written to it.
@@ -437,7 +529,8 @@ impl Awake {
         control.clear();
         let running = context.run(Arc::clone(control));
         let order = RunOrder::new(plan, entropy, true);
-        let task = Task::of(plan, order, Instant::now());
+        let mut task = Task::of(plan, order, Instant::now());
+        task.tools.log = log;
         let observed = self.interpreter.run(task).await?;
         drop(running);
         self.pristine &= !observed.touched && placed.1 == 0;
@@ -493,10 +586,19 @@ impl Awake {
     }
 }
 
+/// Whether a run ended because it waits for answers.
+fn is_waiting(execution: &Execution) -> bool {
+    let observed = &execution.observed;
+    observed.driven.stopped == Some(StopReason::Waiting) && observed.tools.difference.is_none()
+}
+
 /// Why the interpreter cannot go on after a run; `None` when it can.
 fn restart_reason(execution: &Execution) -> Option<String> {
     let detail = execution.failure.as_ref().map(|failure| &failure.detail);
     match &execution.observed.driven.ended {
+        Ended::Stopped if let Some(difference) = &execution.observed.tools.difference => {
+            Some(difference.clone())
+        }
         Ended::Stopped => Some("the code did not stop when it was interrupted".into()),
         Ended::Returned(_) => {
             // It came back, but not by way of the runner.

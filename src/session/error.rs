@@ -117,6 +117,26 @@ pub enum SessionError {
         /// Where the session sees directories of the host.
         expected: Vec<String>,
     },
+    /// A run of the session waits for answers, so no other can begin.
+    #[error("a run of session {id} waits for the answers of tools")]
+    Waiting {
+        /// The session.
+        id: String,
+    },
+    /// No run of the session waits for answers.
+    #[error("no run of session {id} waits for an answer")]
+    NotWaiting {
+        /// The session.
+        id: String,
+    },
+    /// The run that waits has not made that call, or it was answered.
+    #[error("the run of session {id} does not wait for an answer to call {call}")]
+    NoCall {
+        /// The session.
+        id: String,
+        /// The call.
+        call: u64,
+    },
     /// Something cannot be done with a path of its workspace.
     #[error("cannot {action} {path:?} in session {id}: {problem}")]
     Path {
@@ -182,6 +202,9 @@ impl Coded for SessionError {
             Self::Labels { .. } => Code::SessionLabels,
             Self::InitCode { .. } => Code::SessionInitialRun,
             Self::NoState { .. } => Code::SessionNoState,
+            Self::Waiting { .. } => Code::SessionWaiting,
+            Self::NotWaiting { .. } => Code::SessionNotWaiting,
+            Self::NoCall { .. } => Code::SessionNoCall,
             Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
             Self::OtherVersion { .. } => Code::SessionOtherVersion,
             Self::Format { .. } => Code::SessionFormat,
@@ -227,6 +250,12 @@ impl Hint for SessionError {
             Self::Mounts { .. } => {
                 "mount a directory at each of these and at no other; a checkpoint does not choose \
                  what of the host is shown"
+            }
+            Self::Waiting { .. } => {
+                "answer them with Session::answer, or give the run up by a rewind"
+            }
+            Self::NotWaiting { .. } | Self::NoCall { .. } => {
+                "Session::waiting lists the calls that are to be answered"
             }
             Self::IdTaken { .. } => {
                 "close the session that has it, or let the new one have its own"

@@ -219,7 +219,13 @@ impl Sessions {
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
         read.fixed.tools.tools = tools;
         let context = self.context(id, image, read.fixed, client)?;
-        let core = Core::of(read.past, read.execution, entropy, read.fuel);
+        let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
+        core.pending = read.pending;
+        if let Some(pending) = &mut core.pending {
+            let given = &context.fixed.tools.tools;
+            let is_given = |name: &str| given.iter().any(|tool| tool.name() == name);
+            pending.request.tools.retain(|tool| !is_given(tool.name()));
+        }
         self.register(context, core, pending).await
     }
 
@@ -231,7 +237,9 @@ impl Sessions {
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
         let mut context = self.context(new_id()?, Arc::clone(&parent.image), fixed, None)?;
         context.status = SharedStatus::new(parent.labels(), parent.lease());
-        let core = Core::of(past, core.execution, entropy, core.fuel);
+        let mut forked = Core::of(past, core.execution, entropy, core.fuel);
+        forked.pending.clone_from(&core.pending);
+        let core = forked;
         self.register(context, core, pending).await
     }
 

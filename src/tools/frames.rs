@@ -186,7 +186,8 @@ impl Future for Wait {
         let timed_out =
             self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(context).is_ready());
         let mut inner = self.calls.lock();
-        if !timed_out && !inner.is_ready(&self.ids) {
+        inner.is_awaited = !timed_out && !inner.is_ready(&self.ids);
+        if inner.is_awaited {
             return Poll::Pending;
         }
         let mut found = inner.fetch(&self.ids);

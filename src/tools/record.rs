@@ -117,6 +117,12 @@ impl Record {
     }
 }
 
+/// The beginning of a value's JSON, for a sentence.
+pub(super) fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    text[..text.floor_char_boundary(200)].to_owned()
+}
+
 /// Arguments as the outcome repeats them, and how many bytes they have; `frame` is the most.
 fn repeat(arguments: &Value, frame: usize) -> (Value, usize) {
     if frame <= MAX_RECORDED_ARGUMENTS {

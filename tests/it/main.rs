@@ -32,3 +32,4 @@ mod support;
 mod threads;
 mod tools;
 mod values;
+mod waiting;

@@ -16,6 +16,7 @@ use crate::instance::Descriptor;
 use crate::limits::{MAX_CHECKPOINT_FILES, MAX_HISTORY};
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
+use crate::session::pending::PendingEntry;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Raised with every change that an older program would misread.
@@ -58,6 +59,9 @@ pub(super) struct Manifest {
     pub origin: usize,
     pub current: usize,
     pub history: Vec<(HistoryEntry, usize)>,
+    /// The run that waits for answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<PendingEntry>,
 }
 
 impl Manifest {

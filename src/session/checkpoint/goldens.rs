@@ -82,6 +82,7 @@ fn thawed(file: &[u8]) -> Frozen {
         past: read.past,
         execution: read.execution,
         fuel: read.fuel,
+        pending: read.pending,
     }
 }
 

@@ -114,7 +114,7 @@ impl<R: Read + Seek> Opened<R> {
     /// Reads everything else, for a runtime that allows at most `ceilings`, and `most` bytes of
     /// memory and files.
     pub(super) fn read(
-        self,
+        mut self,
         image: &Image,
         mounts: Vec<Mount>,
         storage: &Storage,
@@ -136,6 +136,10 @@ impl<R: Read + Seek> Opened<R> {
             max,
         };
         let (execution, fuel) = (self.manifest.execution, self.manifest.fuel);
+        let pending = self.manifest.waiting.take().map(|entry| {
+            entry.read().ok_or(Problem::Format("the run that waits is not written as one"))
+        });
+        let pending = pending.transpose().map_err(|problem| problem.at(path))?;
         let history = History::new(fixed.history);
         let past = self.states(&room, storage, history).map_err(|problem| problem.at(path))?;
         Ok(super::Read {
@@ -143,6 +147,7 @@ impl<R: Read + Seek> Opened<R> {
             past,
             execution,
             fuel,
+            pending,
         })
     }
 

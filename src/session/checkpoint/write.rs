@@ -14,6 +14,7 @@ use crate::memory::HOST_PAGE;
 use crate::session::context::Context;
 use crate::session::options::FixedSettings;
 use crate::session::past::Past;
+use crate::session::pending::{Pending, PendingEntry};
 use crate::session::state::State;
 use crate::workspace::{Node, StoredFile};
 
@@ -29,6 +30,8 @@ pub(in crate::session) struct Frozen {
     pub(super) past: Past,
     pub(super) execution: u64,
     pub(super) fuel: u64,
+    /// The run that waits for answers.
+    pub(super) pending: Option<Pending>,
 }
 
 impl Frozen {
@@ -40,7 +43,14 @@ impl Frozen {
             past,
             execution,
             fuel,
+            pending: None,
         }
+    }
+
+    /// With a run that waits for answers.
+    pub(in crate::session) fn waiting(mut self, pending: Option<Pending>) -> Self {
+        self.pending = pending;
+        self
     }
 
     /// Writes it all.
@@ -112,6 +122,7 @@ impl Frozen {
             origin,
             current,
             history,
+            waiting: self.pending.as_ref().map(PendingEntry::of),
         }
     }
 }

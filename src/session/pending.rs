@@ -1,0 +1,239 @@
+//! A run that waits for answers: everything that is needed to run it again up to where it waits, and
+//! on from there. The interpreter is not part of it, since a stack of native code cannot be written
+//! down.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::SessionError;
+use crate::api::outcome::ToolErrorKind;
+use crate::api::policy::Plan;
+use crate::api::request::{
+    Capture, Content, Deterministic, Dialect, Echo, InputFile, Limits, Policy, Request, Threads,
+};
+use crate::api::tool::{Tool, ToolAnswer, ToolLimits, WaitingCall};
+use crate::error::Error;
+use crate::tools::{Logged, LoggedAnswer};
+use crate::value::Value as Typed;
+
+/// A run that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    /// As it was asked for, but with the bytes of its files.
+    pub request: Request,
+    pub pins: Pins,
+    /// What its calls were answered.
+    pub log: Vec<Logged>,
+    /// The calls that it waits for.
+    pub awaited: Vec<WaitingCall>,
+}
+
+/// What makes a run do the same again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pins {
+    pub deterministic: Deterministic,
+    pub entropy: [u8; 32],
+}
+
+impl Pins {
+    /// Those of a run that begins now in a session that has lived for so long. A session that is
+    /// repeatable itself has its own.
+    pub(super) fn new(
+        own: Option<&Deterministic>,
+        entropy: [u8; 32],
+        lived: Duration,
+    ) -> Result<Self, std::io::Error> {
+        let deterministic = if let Some(own) = own {
+            own.clone()
+        } else {
+            let mut seed = [0; 8];
+            getrandom::fill(&mut seed)?;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Deterministic {
+                seed: u64::from_le_bytes(seed),
+                // The clock has gone on for as long as the interpreter has lived.
+                epoch: now.saturating_sub(lived).as_secs(),
+                ..Deterministic::default()
+            }
+        };
+        Ok(Self {
+            deterministic,
+            entropy,
+        })
+    }
+}
+
+impl Pending {
+    /// The log with answers added to it.
+    pub(super) fn answered(
+        &self,
+        id: &str,
+        answers: Vec<ToolAnswer>,
+    ) -> Result<Vec<Logged>, SessionError> {
+        let mut log = self.log.clone();
+        for ToolAnswer { id: call, answer } in answers {
+            let Some(awaited) = self.awaited.iter().find(|awaited| awaited.id == call) else {
+                let id = id.to_owned();
+                return Err(SessionError::NoCall { id, call });
+            };
+            log.retain(|logged| logged.id != call);
+            log.push(Logged {
+                id: call,
+                name: awaited.name.clone(),
+                arguments: awaited.arguments.clone(),
+                answer: match answer {
+                    Ok(value) => LoggedAnswer::Ok(value),
+                    Err(message) => LoggedAnswer::Error {
+                        kind: ToolErrorKind::ToolError,
+                        message,
+                    },
+                },
+            });
+        }
+        Ok(log)
+    }
+}
+
+/// Whether a plan has tools that nobody answers while it runs.
+pub(super) fn may_wait(plan: &Plan) -> bool {
+    plan.request.tools.iter().any(Tool::is_deferred)
+}
+
+/// Reads files of the host that are to be placed, which may be others when the run is begun again.
+/// It blocks.
+pub(super) fn read_files(files: &mut [InputFile]) -> Result<(), Error> {
+    for file in files {
+        if let Content::Host(path) = &file.content {
+            let bytes = std::fs::read(path).map_err(Error::system("read an input file"))?;
+            file.content = Content::Bytes(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// A run that waits, as it is written down: without its tools' functions, which whoever restores it
+/// gives again or answers for, and without its watcher.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PendingEntry {
+    code: String,
+    files: Vec<(String, String)>,
+    variables: BTreeMap<String, Typed>,
+    stdin: String,
+    env: BTreeMap<String, String>,
+    run_env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    args: Vec<String>,
+    timeout: Option<Duration>,
+    fuel: Option<u64>,
+    output: Option<u64>,
+    policy: Policy,
+    echo: Option<Echo>,
+    dialect: Dialect,
+    result_var: Option<String>,
+    threads: Threads,
+    capture: Capture,
+    tools: Vec<DeferredTool>,
+    tool_limits: ToolLimits,
+    pins: Pins,
+    log: Vec<Logged>,
+    awaited: Vec<WaitingCall>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeferredTool {
+    name: String,
+    description: String,
+    schema: Value,
+}
+
+impl PendingEntry {
+    pub(super) fn of(pending: &Pending) -> Self {
+        let request = &pending.request;
+        let bytes = |content: &Content| match content {
+            Content::Bytes(bytes) => BASE64.encode(bytes),
+            // They were read when the run was begun.
+            Content::Host(_) => String::new(),
+        };
+        Self {
+            code: request.code.clone(),
+            files: request.files.iter().map(|f| (f.path.clone(), bytes(&f.content))).collect(),
+            stdin: BASE64.encode(&request.stdin),
+            variables: request.variables.clone(),
+            env: request.env.clone(),
+            run_env: request.run_env.clone(),
+            cwd: request.cwd.clone(),
+            args: request.args.clone(),
+            timeout: request.limits.timeout,
+            fuel: request.limits.fuel,
+            output: request.limits.output,
+            policy: request.policy.clone(),
+            echo: request.echo,
+            dialect: request.dialect,
+            result_var: request.result_var.clone(),
+            threads: request.threads,
+            capture: request.capture.clone(),
+            tools: request
+                .tools
+                .iter()
+                .map(|tool| DeferredTool {
+                    name: tool.name().to_owned(),
+                    description: tool.describe().to_owned(),
+                    schema: tool.schema().clone(),
+                })
+                .collect(),
+            tool_limits: request.tool_limits,
+            pins: pending.pins.clone(),
+            log: pending.log.clone(),
+            awaited: pending.awaited.clone(),
+        }
+    }
+
+    /// The run; `None` when bytes in it are none. Everything else is checked when it is answered, as
+    /// any request is.
+    pub(super) fn read(self) -> Option<Pending> {
+        let file = |(path, bytes): (String, String)| {
+            Some(InputFile::new(path, BASE64.decode(bytes).ok()?))
+        };
+        let tool = |tool: DeferredTool| {
+            Tool::deferred(tool.name, tool.schema).description(tool.description)
+        };
+        let request = Request {
+            files: self.files.into_iter().map(file).collect::<Option<_>>()?,
+            stdin: BASE64.decode(self.stdin).ok()?,
+            variables: self.variables,
+            env: self.env,
+            run_env: self.run_env,
+            cwd: self.cwd,
+            args: self.args,
+            limits: Limits {
+                timeout: self.timeout,
+                fuel: self.fuel,
+                output: self.output,
+                ..Limits::default()
+            },
+            policy: self.policy,
+            echo: self.echo,
+            dialect: self.dialect,
+            result_var: self.result_var,
+            threads: self.threads,
+            capture: self.capture,
+            tools: self.tools.into_iter().map(tool).collect(),
+            tool_limits: self.tool_limits,
+            ..Request::new(self.code)
+        };
+        Some(Pending {
+            request,
+            pins: self.pins,
+            log: self.log,
+            awaited: self.awaited,
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! The log of a run that may wait: what its calls were answered, for when it is run again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Settled;
+use crate::api::outcome::ToolErrorKind;
+use crate::api::tool::ToolError;
+
+/// A call and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Logged {
+    /// Which of the run's calls it was.
+    pub id: u64,
+    pub name: String,
+    pub arguments: Value,
+    pub answer: LoggedAnswer,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum LoggedAnswer {
+    Ok(Value),
+    Error {
+        kind: ToolErrorKind,
+        message: String,
+    },
+}
+
+impl LoggedAnswer {
+    pub(super) fn of(answer: &Settled) -> Self {
+        match answer {
+            Ok(value) => Self::Ok(value.clone()),
+            Err(error) => {
+                let (kind, message) = error.parts();
+                Self::Error {
+                    kind,
+                    message: message.to_owned(),
+                }
+            }
+        }
+    }
+
+    pub(super) fn settled(&self) -> Settled {
+        match self {
+            Self::Ok(value) => Ok(value.clone()),
+            Self::Error { kind, message } => Err(ToolError::of(*kind, message)),
+        }
+    }
+}

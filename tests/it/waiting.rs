@@ -1,0 +1,209 @@
+//! Tools that are deferred: runs that wait, in this process and in another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use belljar::{
+    Deterministic, ErrorKind, Outcome, Request, RestoreOptions, SessionOptions, Tool, ToolAnswer,
+    ToolErrorKind, blocking,
+};
+use serde_json::{Value, json};
+
+use crate::support::{check, failed, runtime, succeeded};
+
+fn approve() -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {"amount": {"type": "integer", "maximum": 1000}},
+        "required": ["amount"],
+    });
+    Tool::deferred("approve", schema).description("Asks a person.")
+}
+
+/// Counts how often it was called, and answers with that.
+fn counter(calls: &Arc<AtomicUsize>) -> Tool {
+    let calls = Arc::clone(calls);
+    Tool::new("count", json!({"type": "object"}), move |_: Value| {
+        let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { Ok(number) }
+    })
+}
+
+fn session(options: SessionOptions) -> blocking::Session {
+    runtime().blocking().session(options.image("core").tool(approve())).unwrap()
+}
+
+#[track_caller]
+fn waits(outcome: &Outcome) -> u64 {
+    check(outcome);
+    failed(outcome, ErrorKind::Waiting);
+    assert_eq!(outcome.error.as_deref(), Some("Code execution waits for the answer of a tool"));
+    let kind = |call: &&belljar::ToolCall| {
+        call.error.as_ref().is_some_and(|error| error.kind == ToolErrorKind::Waiting)
+    };
+    outcome.tool_calls.iter().find(kind).expect("a call that waits").id
+}
+
+const CODE: &str = "
+import random, tools, time, uuid, os
+print('begun', x)
+mark = (random.random(), time.time(), uuid.uuid4(), os.urandom(4), tools.count())
+_ = open('a.txt', 'a').write('once\\n')
+answer = tools.approve(amount=x)
+print('answered', answer)
+y = x + 1
+print(open('a.txt').read(), end='')
+";
+
+#[test]
+fn a_run_waits_and_goes_on_when_it_is_answered() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let session = session(SessionOptions::new().tool(counter(&calls)));
+    session.run(Request::new("x = 7")).unwrap();
+    let waiting = session.run(Request::new(CODE)).unwrap();
+    let id = waits(&waiting);
+    assert_eq!((id, waiting.stdout.as_str()), (2, "begun 7\n"), "{waiting:#?}");
+    assert_eq!(waiting.session.as_ref().unwrap().execution, 1);
+    let asked = session.waiting().unwrap();
+    assert_eq!((asked[0].id, &asked[0].arguments), (2, &json!({"amount": 7})));
+
+    // Nothing else can be done with it, and a wrong answer changes nothing.
+    assert_eq!(session.run(Request::new("1")).unwrap_err().code(), "session.waiting");
+    let wrong = session.answer(vec![ToolAnswer::new(9, 1)]).unwrap_err();
+    assert_eq!(wrong.code(), "session.no_call");
+
+    let outcome = session.answer(vec![ToolAnswer::new(id, json!({"ok": true}))]).unwrap();
+    check(&outcome);
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, "begun 7\nanswered {'ok': True}\nonce\n");
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "no function is called twice");
+    assert_eq!(outcome.session.as_ref().unwrap().execution, 2);
+    assert!(outcome.session.unwrap().restart_reason.is_none());
+
+    // The session is what any is after a run, with the real clock.
+    let after = session.run(Request::new(
+        "import time\nprint(y, mark[4], abs(time.time() - mark[1]) < 600)\ntime.sleep(0.2)",
+    ));
+    let after = after.unwrap();
+    assert_eq!(after.stdout, "8 1 True\n", "{after:#?}");
+    assert!(after.usage.wall_ms >= 200.0);
+    assert_eq!(session.answer(vec![]).unwrap_err().code(), "session.not_waiting");
+    session.close();
+}
+
+#[test]
+fn several_calls_wait_together_and_failures_are_told() {
+    let session = session(SessionOptions::new());
+    let code = "import asyncio, tools\n\
+                got = await asyncio.gather(*(tools.approve(amount=i) for i in range(3)), return_exceptions=True)\n\
+                print(got)\n\
+                print(tools.approve.wait(amount=9))";
+    let waiting = session.run(Request::new(code)).unwrap();
+    waits(&waiting);
+    let ids: Vec<u64> = session.waiting().unwrap().iter().map(|call| call.id).collect();
+    assert_eq!(ids, [1, 2, 3]);
+    let answers = vec![ToolAnswer::new(1, "yes"), ToolAnswer::failed(3, "no")];
+    let waiting = session.answer(answers).unwrap();
+    assert_eq!(waits(&waiting), 2);
+    let waiting = session.answer(vec![ToolAnswer::new(2, 5)]).unwrap();
+    assert_eq!(waits(&waiting), 4, "{waiting:#?}");
+    assert_eq!(waiting.stdout, "['yes', 5, ToolError('no')]\n");
+    // A run that waits can be forked, and given up.
+    let fork = session.fork().unwrap();
+    session.rewind(0).unwrap();
+    assert!(session.waiting().unwrap().is_empty());
+    assert_eq!(session.run(Request::new("print(1)")).unwrap().stdout, "1\n");
+    let outcome = fork.answer(vec![ToolAnswer::new(4, 6)]).unwrap();
+    assert_eq!(outcome.stdout, "['yes', 5, ToolError('no')]\n6\n", "{outcome:#?}");
+    fork.close();
+    session.close();
+}
+
+#[test]
+fn arguments_of_deferred_tools_are_checked_and_plain_runs_have_none() {
+    let session = session(SessionOptions::new());
+    let code = "import tools\ntry:\n    tools.approve(amount=5000)\nexcept tools.ToolError as e:\n    print(e.kind)";
+    assert_eq!(session.run(Request::new(code)).unwrap().stdout, "invalid_arguments\n");
+    session.close();
+    let error = runtime().blocking().run(Request::new("1").tool(approve())).unwrap_err();
+    assert!(error.to_string().contains("approve is deferred"), "{error}");
+}
+
+#[test]
+fn a_run_that_does_something_else_the_second_time_is_told() {
+    // What a mounted directory holds is not the engine's to keep the same.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("n"), "1").unwrap();
+    let session = session(SessionOptions::new().mount(dir.path(), "/data"));
+    let code = "import tools\nz = 1\ntools.approve(amount=int(open('/data/n').read()))";
+    waits(&session.run(Request::new(code)).unwrap());
+    std::fs::write(dir.path().join("n"), "2").unwrap();
+    let outcome = session.answer(vec![ToolAnswer::new(1, 1)]).unwrap();
+    failed(&outcome, ErrorKind::Crash);
+    let detail = outcome.error_detail.unwrap();
+    assert_eq!(detail.type_, "ReplayDiffers");
+    assert!(detail.message.contains("{\"amount\":1}") && detail.message.contains("{\"amount\":2}"));
+    // The state is the one before the run.
+    assert!(session.waiting().unwrap().is_empty());
+    assert_eq!(session.run(Request::new("print('z' in globals())")).unwrap().stdout, "False\n");
+    session.close();
+}
+
+#[test]
+fn a_repeatable_session_waits_as_well() {
+    let own = SessionOptions::new().deterministic(Deterministic::new(3));
+    let code = "import random, tools\na = random.random()\nprint(tools.approve(amount=1), a)";
+    let through = || {
+        let session = session(own.clone());
+        let id = waits(&session.run(Request::new(code)).unwrap());
+        let outcome = session.answer(vec![ToolAnswer::new(id, "yes")]).unwrap();
+        let next = session.run(Request::new("print(random.random())")).unwrap();
+        session.close();
+        (outcome.stdout, next.stdout)
+    };
+    assert_eq!(through(), through());
+}
+
+/// The whole way: a session that waits is written to a file by one process, and answered in another.
+#[test]
+fn another_process_answers() {
+    const FILE: &str = "BELLJAR_TEST_WAITING";
+    let name = "waiting::another_process_answers";
+    if let Some(file) = std::env::var_os(FILE) {
+        let runtime = runtime().blocking();
+        let session = runtime.restore(RestoreOptions::file(file)).unwrap();
+        let asked = session.waiting().unwrap();
+        assert_eq!(
+            (asked[0].name.as_str(), &asked[0].arguments),
+            ("approve", &json!({"amount": 7}))
+        );
+        // The function `count` is not given again: its answer is in the file.
+        let outcome = session.answer(vec![ToolAnswer::new(asked[0].id, "from afar")]).unwrap();
+        assert_eq!(outcome.stdout, "begun 7\nanswered from afar\nonce\n", "{outcome:#?}");
+        let after = session.run(Request::new("print(y, mark)")).unwrap();
+        println!("AFTER {}", after.stdout);
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("waiting.belljar");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let session = session(SessionOptions::new().tool(counter(&calls)));
+    session.run(Request::new("x = 7")).unwrap();
+    let request = Request::new(CODE).file("b.bin", [0, 255]).timeout(Duration::from_secs(30));
+    let id = waits(&session.run(request).unwrap());
+    assert!(session.suspend().unwrap(), "a session that waits can be put away");
+    session.checkpoint(&file).unwrap();
+    // What the other process sees is what this one would have seen.
+    session.answer(vec![ToolAnswer::new(id, "from here")]).unwrap();
+    let here = session.run(Request::new("print(y, mark)")).unwrap().stdout;
+    session.close();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .env(FILE, &file)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed.contains(&format!("AFTER {here}")), "{here}\n{printed}");
+}

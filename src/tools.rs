@@ -211,12 +211,13 @@ impl Calls {
                         difference.get_or_insert_with(|| found.clone());
                     }
                     if takes_events {
-                        let record = started.as_ref().map_or_else(|(r, _)| r, |call| &call.record);
+                        let record =
+                            started.as_ref().map_or_else(|failed| &failed.0, |call| &call.record);
                         events.push(record.begun());
                     }
                     match started {
                         Ok(call) => open.push(call),
-                        Err((record, error)) => settled.push((record, Err(error))),
+                        Err(failed) => settled.push((failed.0, Err(failed.1))),
                     }
                 }
                 Asks::Input(frame) => match InputFrame::read(&frame).zip(answerer.as_ref()) {
@@ -293,7 +294,7 @@ pub(crate) fn answer_frames(lines: &[u8]) -> usize {
     calls.begin(&Toolset {
         tools: vec![
             Tool::new("echo", schema.clone(), async |arguments: Value| Ok(arguments)),
-            Tool::new("never", schema, async |_: Value| Ok(std::future::pending::<()>().await)),
+            Tool::new("never", schema, async |_: Value| Ok(std::future::pending::<Value>().await)),
         ],
         answerer: Some(Answerer::new(async |prompt| Some(prompt))),
         ..Toolset::default()
@@ -360,10 +361,12 @@ fn start(
     record: Record,
     frame: &[u8],
     (keeps_log, logged): (bool, Option<Logged>),
-) -> Result<Open, (Record, ToolError)> {
+) -> Result<Open, Box<(Record, ToolError)>> {
     let call = match CallFrame::read(frame) {
         Ok(call) => call,
-        Err(error) => return Err((record, ToolError::of(ToolErrorKind::InvalidArguments, error))),
+        Err(error) => {
+            return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, error))));
+        }
     };
     let record = record.of(&call.name, &call.arguments, frame.len());
     if let Some(logged) = logged {
@@ -379,10 +382,10 @@ fn start(
     }
     let Some(tool) = tools.get(&call.name) else {
         let message = format!("there is no tool {:?}", record.name());
-        return Err((record, ToolError::of(ToolErrorKind::UnknownTool, message)));
+        return Err(Box::new((record, ToolError::of(ToolErrorKind::UnknownTool, message))));
     };
     if let Err(problem) = tool.check(&call.arguments) {
-        return Err((record, ToolError::of(ToolErrorKind::InvalidArguments, problem)));
+        return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, problem))));
     }
     let timeout = tool.own_timeout().unwrap_or(limits.timeout);
     let logged = keeps_log.then(|| (call.name, call.arguments.clone()));

@@ -159,7 +159,7 @@ impl Core {
         } else {
             None
         };
-        self.go_on(context, request, pending).await
+        Box::pin(self.go_on(context, request, pending)).await
     }
 
     /// Goes on with the run that waits.
@@ -174,7 +174,7 @@ impl Core {
         };
         let mut pending = pending.clone();
         pending.log = pending.answered(&context.id, answers)?;
-        self.go_on(context, pending.request.clone(), Some(pending)).await
+        Box::pin(self.go_on(context, pending.request.clone(), Some(pending))).await
     }
 
     /// The calls that are to be answered.

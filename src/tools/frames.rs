@@ -26,9 +26,10 @@ impl CallFrame {
     pub(super) fn read(frame: &[u8]) -> Result<Self, String> {
         let call: Self = serde_json::from_slice(frame).map_err(|error| {
             let why = error.to_string();
-            match why.contains("recursion limit") {
-                true => "the arguments are nested too deep".into(),
-                false => format!("the arguments are no JSON: {why}"),
+            if why.contains("recursion limit") {
+                "the arguments are nested too deep".into()
+            } else {
+                format!("the arguments are no JSON: {why}")
             }
         })?;
         Ok(call)

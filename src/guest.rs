@@ -361,7 +361,9 @@ impl Host for RunHost {
                 match opcode {
                     b'o' => {
                         drop(shared);
-                        displayed.into_iter().for_each(|kind| self.recorder.note(kind));
+                        if let Some(kind) = displayed {
+                            self.recorder.note(kind);
+                        }
                         return Answer::Bytes(Vec::new());
                     }
                     b't' => self.recorder.report_error(true),
@@ -473,10 +475,9 @@ impl Transcript {
                 self.interrupted_line = line;
             }
             b'o' => self.displayed = Some(display::read(payload)?),
-            // What follows on standard error, up to the status, is the report of an error.
-            b't' => {}
-            // What follows is the code's own again: exit handlers and destructors.
-            b'x' => {}
+            // What follows `t` on standard error, up to the status, is the report of an error; what
+            // follows `x` is the code's own again: exit handlers and destructors.
+            b't' | b'x' => {}
             b'e' => self.ended = true,
             _ => return None,
         }

@@ -134,6 +134,7 @@ codes! {
     SessionPath = "session.path", Caller;
     SessionFull = "session.full", Caller;
     SessionSource = "session.source", Caller;
+    SessionQuestion = "session.question", Guest;
     SessionRead = "session.read", Caller;
     SessionWrite = "session.write", Machine;
 }

@@ -15,6 +15,7 @@
 //! Any number of threads may call at the same time. On a thread of an asynchronous runtime every
 //! call that would block is [`Error::NotBlocking`].
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,11 @@ use crate::error::Error;
 use crate::images::Images;
 use crate::reactor::Reactor;
 use crate::run::{CheckReport, Run};
-use crate::session::{HistoryEntry, PathEntry, RestoreOptions, SessionInfo, SessionOptions};
+use crate::session::{
+    Completeness, Completion, HistoryEntry, Inspection, PathEntry, RestoreOptions, SessionInfo,
+    SessionOptions,
+};
+use crate::value::Value;
 use crate::{runtime, session};
 
 /// A [`belljar::Runtime`](crate::Runtime) whose methods block. Cheap to clone; clones share
@@ -206,6 +211,68 @@ impl Session {
     /// As for [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
         self.wait(self.inner.waiting())
+    }
+
+    /// The value of a global variable; `None` when there is no such variable.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::get`](crate::Session::get).
+    pub fn get(&self, name: &str) -> Result<Option<Value>, Error> {
+        self.wait(self.inner.get(name))
+    }
+
+    /// Sets a global variable.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::set`](crate::Session::set).
+    pub fn set(&self, name: &str, value: impl Into<Value>) -> Result<(), Error> {
+        self.wait(self.inner.set(name, value))
+    }
+
+    /// The values of expressions, each under its name, or what it raised.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::evaluate`](crate::Session::evaluate).
+    pub fn evaluate(
+        &self,
+        expressions: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, Result<Value, String>>, Error> {
+        self.wait(self.inner.evaluate(expressions))
+    }
+
+    /// What the name at `cursor` in `code` may become.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::complete`](crate::Session::complete).
+    pub fn complete(&self, code: &str, cursor: usize) -> Result<Completion, Error> {
+        self.wait(self.inner.complete(code, cursor))
+    }
+
+    /// What is known of the name at `cursor` in `code`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::inspect`](crate::Session::inspect).
+    pub fn inspect(
+        &self,
+        code: &str,
+        cursor: usize,
+        detail: bool,
+    ) -> Result<Option<Inspection>, Error> {
+        self.wait(self.inner.inspect(code, cursor, detail))
+    }
+
+    /// Whether code is ready to be run.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::is_complete`](crate::Session::is_complete).
+    pub fn is_complete(&self, code: &str) -> Result<Completeness, Error> {
+        self.wait(self.inner.is_complete(code))
     }
 
     /// Interrupts the run that goes on in another thread. Returns whether there was one.

@@ -84,6 +84,7 @@ fn what_is_asked_and_what_comes_back() {
             count(MAX_VALUE_ITEMS)
         ),
         format!("| one frame to the host | {frame} |"),
+        format!("| a question about a session | {} s;", QUESTION_TIME.as_secs()),
         format!(
             "(`capture.typed_bytes`, at most {}) | {} of arrays and `bytes`, {} of anything else, {} \
              values, depth {MAX_TYPED_DEPTH} |",

@@ -5,12 +5,14 @@
 //! frame. `docs/security.md` says what a forged frame can and cannot do.
 
 mod display;
+mod question;
 mod typed;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::question::Question;
 use self::typed::{Exchange, Taken, TypedOrder};
 
 use crate::api::outcome::event::EventKind;
@@ -68,6 +70,9 @@ pub(crate) struct RunOrder {
     /// There are variables, for which the runner asks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     given: bool,
+    /// What is asked, instead of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<Question>,
     #[serde(skip)]
     variables: Option<Arc<[u8]>>,
     /// Somebody takes what is displayed.
@@ -176,6 +181,7 @@ impl RunOrder {
             typed: TypedOrder::of(plan),
             given: plan.variables.is_some(),
             variables: plan.variables.clone(),
+            question: None,
             displays: request.takes_events(),
             tools: request.tools.iter().map(ToolOrder::of).collect(),
             input: request.answerer.is_some(),
@@ -186,6 +192,13 @@ impl RunOrder {
     /// Only looks at the code, under the plan's rules.
     pub(crate) fn checking(mut self) -> Self {
         self.check = true;
+        self
+    }
+
+    /// Only answers a question, with a value of so many bytes at most.
+    pub(crate) fn asking(mut self, question: Question, max_bytes: u64) -> Self {
+        self.question = Some(question);
+        self.typed = Some(TypedOrder::new(max_bytes));
         self
     }
 

@@ -92,8 +92,8 @@ pub use module::{ArtifactError, CodeError};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::{
-    FileAction, HistoryBounds, HistoryEntry, LeaseEnd, PathEntry, PathKind, RestoreOptions,
-    Session, SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
-    SessionStatus, Sessions,
+    Completeness, Completion, FileAction, HistoryBounds, HistoryEntry, Inspection, LeaseEnd,
+    PathEntry, PathKind, RestoreOptions, Session, SessionBounds, SessionError, SessionFiles,
+    SessionInfo, SessionLimits, SessionOptions, SessionStatus, Sessions,
 };
 pub use workspace::{PathProblem, WorkspaceError};

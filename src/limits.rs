@@ -36,6 +36,9 @@ pub(crate) const FLOOD_FACTOR: u64 = 64;
 /// No flood below this many bytes.
 pub(crate) const LEAST_FLOOD: u64 = 64 << 20;
 
+/// Time that a question about a session has, where it is not the value of something.
+pub(crate) const QUESTION_TIME: Duration = Duration::from_secs(1);
+
 // What a guest does.
 
 /// The heap of wasm exceptions may become this large, in bytes.

@@ -16,6 +16,7 @@ mod lease;
 mod options;
 mod past;
 mod pending;
+mod questions;
 mod registry;
 mod restore;
 mod snapshots;
@@ -43,6 +44,7 @@ pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
 pub use lease::LeaseEnd;
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
+pub use questions::{Completeness, Completion, Inspection};
 pub use registry::Sessions;
 pub use restore::RestoreOptions;
 

@@ -21,6 +21,7 @@ from _belljar import (
     notebook,
     originals,
     policy,
+    questions,
     shell,
     sources,
     streams,
@@ -58,6 +59,9 @@ def _run(request):
         _check(request)
         return
     session = request["session"]
+    if request.get("question"):
+        _ask(request)
+        return
     guard.quietly(entropy.reseed, request["entropy"], request["deterministic"])
     if session:
         streams.refresh()
@@ -99,6 +103,14 @@ def _check(request):
     status, missing = checks.check(request)
     _deliver(status)
     send(b"v", {"value": missing, "truncated": False})
+    send(b"e", {})
+
+
+def _ask(request):
+    streams.refresh()
+    ending.regain_control()
+    questions.answer(request["question"], request["typed"])
+    _deliver(ending.ok())
     send(b"e", {})
 
 

@@ -65,6 +65,21 @@ impl Instance {
         state.reopen(&kept.descriptors).await
     }
 
+    /// Puts its memory back to what was kept last. False when that cannot be done: it was not kept
+    /// yet, has grown, or nobody knows what was written.
+    pub(crate) fn put_back(&mut self, kept: &Kept) -> Result<bool, InstanceError> {
+        if kept.pages.count() == 0 || self.memory_bytes() != kept.memory {
+            return Ok(false);
+        }
+        let memory = self.memory.data_mut(&mut self.store);
+        if !self.tracker.put_back(memory, &kept.pages)? {
+            return Ok(false);
+        }
+        let stack_pointer = Val::I32(kept.stack_pointer);
+        self.stack_pointer.set(&mut self.store, stack_pointer).map_err(InstanceError::start)?;
+        Ok(true)
+    }
+
     /// Whether it has files open, beyond those it was given.
     pub(crate) fn has_open_files(&self) -> bool {
         !self.state().quota.open_descriptors().is_empty()

@@ -89,6 +89,31 @@ impl Tracker {
         Ok(())
     }
 
+    /// Puts `memory` back to what the last capture or restoration held; false where nobody knows
+    /// what was written since.
+    pub(crate) fn put_back(
+        &mut self,
+        memory: &mut [u8],
+        before: &Pages,
+    ) -> Result<bool, MemoryError> {
+        let Some(candidates) = self.written(memory).or_else(|| self.private(memory)) else {
+            return Ok(false);
+        };
+        let mut held = Vec::new();
+        for range in differing(memory, &candidates, before, Some(&self.image))? {
+            held.clear();
+            held.resize(range.len(), 0);
+            self.image.read(range.start, &mut held);
+            for stretch in before.within(range.clone()) {
+                let inside = stretch.range();
+                stretch.read(&mut held[inside.start - range.start..inside.end - range.start])?;
+            }
+            // By this thread and not by the kernel, for which a page that is watched is none.
+            memory[range].copy_from_slice(&held);
+        }
+        Ok(true)
+    }
+
     /// Replaces `target` by a copy-on-write mapping of `stretch`, which the caller holds for as
     /// long; returns whether it did. A guest chooses what it writes in every run: what counts is
     /// all that is mapped.

@@ -16,6 +16,7 @@ use crate::image::Image;
 use crate::instance::{Control, StopReason};
 use crate::run::verdict::{self, Failure};
 use crate::shared::{Engine, on_blocking_thread};
+use crate::value::Value;
 
 /// Bounds how many sessions are in memory.
 pub(super) trait Room: Send + Sync {
@@ -80,6 +81,22 @@ impl Context {
             request.cwd.clone_from(&self.fixed.places.cwd);
         }
         let mut plan = resolve(request, &self.fixed.bounds, &self.engine.ceilings)?;
+        plan.request.deterministic.clone_from(&self.fixed.deterministic);
+        Ok(plan)
+    }
+
+    /// What a question is asked with: it calls no tools of the caller's.
+    pub(super) fn plan_question(
+        &self,
+        variables: BTreeMap<String, Value>,
+        time: Option<Duration>,
+    ) -> Result<Plan, Refusal> {
+        let mut request = Request::new("pass");
+        request.variables = variables;
+        let mut bounds = self.fixed.bounds;
+        bounds.timeout = time.unwrap_or(bounds.timeout).min(self.engine.ceilings.timeout);
+        bounds.fuel = None;
+        let mut plan = resolve(request, &bounds, &self.engine.ceilings)?;
         plan.request.deterministic.clone_from(&self.fixed.deterministic);
         Ok(plan)
     }

@@ -1,5 +1,7 @@
 //! Changing parts of a session, and one run of it.
 
+mod asking;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,7 +104,8 @@ impl Core {
         start: InitialRun,
     ) -> Result<(), Error> {
         let InitialRun { files, request } = start;
-        if request.code.is_empty() && request.env.is_empty() && files.is_empty() {
+        let is_nothing = request.env.is_empty() && request.variables.is_empty() && files.is_empty();
+        if request.code.is_empty() && is_nothing {
             return Ok(());
         }
         let code = if request.code.is_empty() {

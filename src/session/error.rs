@@ -157,6 +157,12 @@ pub enum SessionError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A question could not be answered, or a variable not be set. The session is as it was.
+    #[error("{reason}")]
+    Question {
+        /// Why, in the words of the guest where it could still say so.
+        reason: String,
+    },
     /// The operating system refused something.
     #[error("cannot {action} the checkpoint {path}", path = path.display())]
     Io {
@@ -220,6 +226,7 @@ impl Coded for SessionError {
             } => Code::SessionFull,
             Self::Path { .. } => Code::SessionPath,
             Self::Source { .. } => Code::SessionSource,
+            Self::Question { .. } => Code::SessionQuestion,
             Self::Io { action, .. } => match action {
                 FileAction::Open | FileAction::Read => Code::SessionRead,
                 FileAction::Write => Code::SessionWrite,
@@ -264,7 +271,11 @@ impl Hint for SessionError {
                 problem: PathProblem::TooManyBytes | PathProblem::TooManyFiles,
                 ..
             } => "remove what is not needed, or give the session larger limits when it is made",
-            Self::Id { .. } | Self::Io { .. } | Self::Path { .. } | Self::Source { .. } => {
+            Self::Question { .. }
+            | Self::Id { .. }
+            | Self::Io { .. }
+            | Self::Path { .. }
+            | Self::Source { .. } => {
                 return None;
             }
         };

@@ -135,6 +135,7 @@ impl Sessions {
         check_labels(&labels)?;
         let engine = &self.shared.engine;
         let source = std::mem::take(&mut start.code);
+        let variables = std::mem::take(&mut start.variables);
         let plan = resolve(start, &engine.defaults, &engine.ceilings)?;
         let image = engine.image(&plan.request.image, &source).await?;
         let Request {
@@ -154,6 +155,7 @@ impl Sessions {
         let request = Request {
             env,
             args,
+            variables,
             ..Request::new(source)
         };
         let fixed = FixedSettings {

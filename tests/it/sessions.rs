@@ -7,6 +7,7 @@ mod example;
 mod files;
 mod leases;
 mod limits;
+mod questions;
 mod recovery;
 mod registry;
 mod state;

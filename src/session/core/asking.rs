@@ -1,0 +1,145 @@
+//! Questions about a session between two runs, which leave no trace.
+//!
+//! They are answered by the session's own interpreter, whose memory is put back afterwards. Where
+//! that is not enough (it wrote files, has files open, took more memory, or its clock has to repeat)
+//! it is given up, and the next run wakes the state that it had.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Awake, Core, aside};
+use crate::api::policy::Plan;
+use crate::error::Error;
+use crate::guest::{Question, RunOrder};
+use crate::instance::Ended;
+use crate::interpreter::{Observed, Task};
+use crate::limits::MAX_TYPED_BYTES;
+use crate::session::context::Context;
+use crate::session::{SessionError, state::State};
+use crate::value::Value;
+
+impl Core {
+    /// The answer to a question; `None` where there is nothing to answer it with.
+    pub(in crate::session) async fn ask(
+        &mut self,
+        context: &Context,
+        question: Question,
+        time: Option<Duration>,
+    ) -> Result<Option<Value>, Error> {
+        let plan = context.plan_question(BTreeMap::new(), time)?;
+        let (awake, observed, state) = self.question(context, &plan, question).await?;
+        let answer = judge(&plan, observed);
+        let (awake, is_as_before) = awake.put_back(&state).await?;
+        if is_as_before {
+            self.awake = Some(awake);
+        } else {
+            aside(true, move || drop(awake)).await?;
+        }
+        answer
+    }
+
+    /// Sets variables. It is no run, and the state after it is that of the last run.
+    pub(in crate::session) async fn set(
+        &mut self,
+        context: &Context,
+        variables: BTreeMap<String, Value>,
+    ) -> Result<(), Error> {
+        let plan = context.plan_question(variables, None)?;
+        let (awake, observed, before) = self.question(context, &plan, Question::Set).await?;
+        let touched = observed.touched;
+        match judge(&plan, observed) {
+            Ok(Some(_)) => {
+                let (awake, state) = awake.keep(context, before, (0, 0), touched).await?;
+                self.past(context).await?.state = Arc::new(state);
+                self.awake = Some(awake);
+                Ok(())
+            }
+            failed => {
+                aside(true, move || drop(awake)).await?;
+                Err(failed.err().unwrap_or_else(|| failure("it was not answered")))
+            }
+        }
+    }
+
+    /// Lets the interpreter answer. Until it is put back it is the caller's: dropped, it is lost, and
+    /// the next run wakes the state that it had.
+    async fn question(
+        &mut self,
+        context: &Context,
+        plan: &Plan,
+        question: Question,
+    ) -> Result<(Awake, Observed, Arc<State>), Error> {
+        let _turn = context.engine.turns.take().await?;
+        let awake = match self.awake.take() {
+            Some(awake) => awake,
+            None => self.wake(context).await?,
+        };
+        let state = Arc::clone(&self.past(context).await?.state);
+        let order =
+            RunOrder::new(plan, self.entropy, true).asking(question, MAX_TYPED_BYTES.into());
+        let (awake, observed) = awake.ask(context, plan, order).await?;
+        Ok((awake, observed, state))
+    }
+}
+
+impl Awake {
+    async fn ask(
+        mut self,
+        context: &Context,
+        plan: &Plan,
+        order: RunOrder,
+    ) -> Result<(Self, Observed), Error> {
+        // One that is cancelled on its way may have written to it.
+        self.workspace.declare_used();
+        self.interpreter.instance().begin((0, 0));
+        let control = self.interpreter.control();
+        control.clear();
+        let running = context.run(Arc::clone(control));
+        let observed = self.interpreter.run(Task::of(plan, order, Instant::now())).await?;
+        drop(running);
+        Ok((self, observed))
+    }
+
+    /// Undoes what a question did. Returns also whether everything is as before.
+    async fn put_back(mut self, state: &Arc<State>) -> Result<(Self, bool), Error> {
+        let state = Arc::clone(state);
+        aside(true, move || {
+            let instance = self.interpreter.instance();
+            let is_more = instance.state().quota.touched()
+                || instance.has_open_files()
+                || !state.kept.descriptors.is_empty()
+                || instance.repeatable_clock().is_some();
+            let is_as_before = !is_more && instance.put_back(&state.kept)?;
+            if is_as_before && self.pristine {
+                self.workspace.declare_unused();
+            }
+            Ok((self, is_as_before))
+        })
+        .await?
+    }
+}
+
+/// The answer, from what was seen of the interpreter while it answered.
+fn judge(plan: &Plan, observed: Observed) -> Result<Option<Value>, Error> {
+    let transcript = observed.transcript;
+    if observed.driven.stopped.is_some() {
+        return Err(failure(format!("it took longer than {} seconds", plan.timeout_text)));
+    }
+    let has_ended = matches!(observed.driven.ended, Ended::Returned(_)) && transcript.ended;
+    if !has_ended || transcript.forged {
+        return Err(failure("the interpreter was lost, and is back as it was"));
+    }
+    match (transcript.typed, transcript.warnings.into_iter().next()) {
+        (Some(answer), _) => Ok(Some(answer)),
+        (None, None) => Ok(None),
+        (None, Some(warning)) => Err(failure(warning)),
+    }
+}
+
+fn failure(reason: impl Into<String>) -> Error {
+    SessionError::Question {
+        reason: reason.into(),
+    }
+    .into()
+}

@@ -153,9 +153,9 @@ impl Sessions {
             ..
         } = plan.request;
         let request = Request {
+            variables,
             env,
             args,
-            variables,
             ..Request::new(source)
         };
         let fixed = FixedSettings {

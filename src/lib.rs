@@ -2,8 +2,7 @@
 //!
 //! Fuel and a deadline bound a run's time, a limiter its memory, a directory of its own is the
 //! only place it can write, and there is no network. A fresh sandbox, with numpy, pandas and
-//! matplotlib already imported, starts in about a millisecond, because state is a memory image
-//! that is mapped copy-on-write.
+//! matplotlib imported, starts in about a millisecond: its state is an image, mapped copy-on-write.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), belljar::Error> {

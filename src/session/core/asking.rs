@@ -45,6 +45,9 @@ impl Core {
         context: &Context,
         variables: BTreeMap<String, Value>,
     ) -> Result<(), Error> {
+        if self.pending.is_some() {
+            return Err(failure("a run of the session waits for a tool"));
+        }
         let plan = context.plan_question(variables, None)?;
         let (awake, observed, before) = self.question(context, &plan, Question::Set).await?;
         let touched = observed.touched;
@@ -73,7 +76,7 @@ impl Core {
         let _turn = context.engine.turns.take().await?;
         let awake = match self.awake.take() {
             Some(awake) => awake,
-            None => self.wake(context).await?,
+            None => self.wake(context, None).await?,
         };
         let state = Arc::clone(&self.past(context).await?.state);
         let order =

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use belljar::{
     Capture, Deterministic, ErrorKind, FigureFormat, Limits, Outcome, Policy, Request, RunRequest,
-    Runtime, SCHEMA_VERSION,
+    Runtime, SCHEMA_VERSION, SessionOptions, Tool,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -205,17 +205,28 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
     all
 }
 
+/// The outcome of a run that waits for the answer of a tool, which only a session's can.
+fn waiting(runtime: &Runtime) -> Outcome {
+    let ask = Tool::deferred("ask", json!({"type": "object"}));
+    let options = SessionOptions::new().image("core").tool(ask);
+    let session = runtime.blocking().session(options).unwrap();
+    session.run(Request::new("import tools\ntools.ask()")).unwrap()
+}
+
 #[test]
 fn outcomes_fit() {
     let runtime = Runtime::builder().build().unwrap();
     let schema = closed_outcome();
     let mut kinds = BTreeSet::from([text(ErrorKind::Interrupted)]);
     let mut optional = BTreeSet::new();
+    let mut outcomes = vec![(waiting(&runtime), Some(ErrorKind::Waiting))];
     for (mut request, kind) in requests() {
         if request.limits.timeout.is_none() {
             request = request.timeout(Duration::from_secs(30));
         }
-        let outcome = runtime.blocking().run(request).unwrap().outcome;
+        outcomes.push((runtime.blocking().run(request).unwrap().outcome, kind));
+    }
+    for (outcome, kind) in outcomes {
         let found = outcome.error_detail.as_ref().map(|d| d.kind);
         assert_eq!(found, kind, "{outcome:#?}");
         kinds.extend(found.map(text));

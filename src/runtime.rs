@@ -253,7 +253,8 @@ impl Runtime {
     pub async fn run(&self, request: Request) -> Result<Run, Error> {
         let id = next_run();
         let span = tracing::info_span!("run", id, image = tracing::field::Empty);
-        self.run_in_turn(request).instrument(span).await
+        // On the heap: the future of a run is 16 KiB, and its callers move theirs.
+        Box::pin(self.run_in_turn(request)).instrument(span).await
     }
 
     /// Looks at code without running it: what `policy` forbids in it, and what it imports in vain.

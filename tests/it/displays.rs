@@ -11,7 +11,7 @@ use belljar::{
 use crate::support::{check, failed, run, runtime, succeeded};
 
 fn listed(code: &str) -> Request {
-    Request::new(code).capture(Capture::default().events(true)).timeout(Duration::from_secs(60))
+    Request::new(code).capture(Capture::default().events(true)).timeout(Duration::from_mins(1))
 }
 
 fn kinds(outcome: &Outcome) -> Vec<EventKind> {
@@ -194,7 +194,7 @@ fn a_flood_of_displays_is_bounded_and_reports_itself() {
 fn large_displays_wait_for_their_reader() {
     let code = "for n in range(12): display({'a/b': 'x' * 5_000_000}, raw=True)";
     let (watcher, mut events) = event_channel();
-    let request = Request::new(code).timeout(Duration::from_secs(60)).watch(watcher);
+    let request = Request::new(code).timeout(Duration::from_mins(1)).watch(watcher);
     let displayed = std::thread::scope(|scope| {
         scope.spawn(move || succeeded(&runtime().blocking().run(request).unwrap().outcome));
         let mut displayed = 0;

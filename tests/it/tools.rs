@@ -123,6 +123,8 @@ fn help_shows_the_signature_and_the_description() {
 
 #[test]
 fn only_what_was_meant_for_the_code_crosses() {
+    use ToolErrorKind as Kind;
+
     let code = "import tools\n\
                 def attempt(f):\n    try:\n        f()\n    except tools.ToolError as e:\n        print(e.tool, e.kind, e.message)\n\
                 for symbol in ('NONE', 'MINE', 'LEAK', 'BOOM'):\n    attempt(lambda: tools.price(symbol))\n";
@@ -133,7 +135,6 @@ fn only_what_was_meant_for_the_code_crosses() {
     );
     assert!(!serde_json::to_string(&outcome).unwrap().contains("1234"));
     let kinds: Vec<_> = outcome.tool_calls.iter().map(|c| c.error.as_ref().unwrap().kind).collect();
-    use ToolErrorKind as Kind;
     assert_eq!(kinds, [Kind::ToolError, Kind::Denied, Kind::ToolError, Kind::ToolError]);
     still_serves();
 }
@@ -337,7 +338,7 @@ fn too_many_calls_at_once_are_refused_and_the_rest_is_answered() {
 #[test]
 fn a_tool_that_never_answers_is_stopped_by_its_own_time_or_the_runs() {
     let never =
-        || Tool::new("never", any(), async |_: Value| Ok(std::future::pending::<()>().await));
+        || Tool::new("never", any(), async |_: Value| Ok(std::future::pending::<Value>().await));
     let code =
         "import tools\ntry:\n    tools.never()\nexcept tools.ToolError as e:\n    print(e.kind, e)";
     let request = Request::new(code).image("core");

@@ -94,6 +94,7 @@ pub(super) fn option(field: Field) -> Option<&'static str> {
         Field::Deterministic => "--deterministic",
         Field::Image => "--image",
         Field::Mounts => "--mount",
+        Field::Variables => "--set",
         _ => return None,
     })
 }

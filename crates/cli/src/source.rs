@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use belljar::value::Value;
+
 use super::args::SourceArgs;
 use super::exit::{Usage, chain};
 
@@ -80,6 +82,19 @@ pub(super) fn mount(text: &str) -> Result<(PathBuf, String), String> {
             Ok((PathBuf::from(host), guest.to_owned()))
         }
         _ => Err("not HOST:GUEST with an absolute GUEST, such as ./data:/data".to_owned()),
+    }
+}
+
+/// `NAME=JSON`.
+pub(super) fn value(text: &str) -> Result<(String, Value), String> {
+    let Some((name, json)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err("not NAME=JSON".to_owned());
+    };
+    match serde_json::from_str(json) {
+        Ok(value) => Ok((name.to_owned(), value)),
+        Err(error) => {
+            Err(format!("what comes after the = is no value: {error}; text needs quotes"))
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
         bytes_read,
     } = line;
     let (id, outcome) = match text {
-        Ok(text) => run(runtime, &text).await,
+        Ok(text) => Box::pin(run(runtime, &text)).await,
         Err(unread) => (Value::Null, Err(unread.into())),
     };
     let (line, kind) = match outcome {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use belljar::value::Value;
 use belljar::{Capture, Dialect, Echo, Request, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -45,6 +46,10 @@ pub(crate) struct RunArgs {
 struct Input {
     #[command(flatten)]
     given: Given,
+    /// Set a variable before the code runs, to JSON or to a value in the form of docs/values.md; may
+    /// be given several times
+    #[arg(long = "set", value_name = "NAME=JSON", value_parser = source::value)]
+    variables: Vec<(String, Value)>,
     /// Give the code this file as its standard input; - passes on this command's [default: nothing]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
@@ -87,6 +92,10 @@ struct Behaviour {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct Detail {
+    /// Give the result with its types: tuples, dates, arrays and tables in the form of
+    /// docs/values.md, in the JSON as `typed`
+    #[arg(long)]
+    typed: bool,
     /// Put plots into the JSON as data: URIs
     #[arg(long)]
     inline_images: bool,
@@ -132,6 +141,7 @@ impl RunArgs {
         let policy = policy(self.behaviour.policy, &self.behaviour.allow_import)?;
         let mut request = self.input.given.request()?;
         request.code = source::code(self.source)?;
+        request.variables.extend(self.input.variables);
         if let Some(path) = &self.input.stdin {
             request.stdin = source::read(path)?;
         }
@@ -163,6 +173,7 @@ impl Detail {
     fn capture(&self) -> Capture {
         let mut capture = Capture::default()
             .figure_format(figure_format(self.svg))
+            .typed(self.typed)
             .inline_images(self.inline_images)
             .events(self.events)
             .charts(self.charts)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use belljar::value::Value;
 use belljar::{Error, ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated, WorkspaceError};
 
 use crate::printer::{Printer, Tone};
@@ -39,13 +40,22 @@ impl<'a> Files<'a> {
 
 /// Says what the run made, what became of it, and what went wrong.
 pub(super) fn print(printer: &Printer, outcome: &Outcome, made: Files<'_>) {
-    if !outcome.result.is_null() {
-        let value = shorten(&plain(&outcome.result.to_string()), MAX_RESULT);
-        printer.note(&format!("result: {value}"));
+    if let Some(value) = result(outcome) {
+        printer.note(&format!("result: {}", shorten(&plain(&value), MAX_RESULT)));
     }
     files(printer, outcome, made);
     cuts(printer, outcome);
     failure(printer, outcome);
+}
+
+/// The result as JSON, typed where that was asked for; nothing for `None`.
+fn result(outcome: &Outcome) -> Option<String> {
+    match &outcome.typed {
+        Some(Value::None) => None,
+        Some(typed) => serde_json::to_string(typed).ok(),
+        None if outcome.result.is_null() => None,
+        None => Some(outcome.result.to_string()),
+    }
 }
 
 fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {

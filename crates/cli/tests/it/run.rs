@@ -68,6 +68,47 @@ fn code_comes_from_a_file_standard_input_or_the_command_line() {
 }
 
 #[test]
+fn variables_go_in_and_the_result_comes_out_with_its_types() {
+    let code = "result = (n + 1, when.year, pair, text)";
+    let date = r#"when={"$": "date", "value": "2026-05-04"}"#;
+    let pair = r#"pair={"$": "tuple", "items": [1, 2.5]}"#;
+    let set = ["--set", "n=41", "--set", date, "--set", pair, "--set", r#"text="a=b""#];
+    let args = [&["run", "-c", code, "--typed"], &set[..]].concat();
+    let items = json!([42, 2026, {"$": "tuple", "items": [1, 2.5]}, "a=b"]);
+    let typed = json!({"$": "tuple", "items": items});
+    let outcome = ran(&[&args[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!((&outcome["typed"], &outcome["result"]), (&typed, &Value::Null));
+    let said = ran(&args).exits(0).stderr;
+    assert_eq!(
+        serde_json::from_str::<Value>(said.strip_prefix("result: ").unwrap()).unwrap(),
+        typed
+    );
+    assert!(ran(&["run", "-c", "1", "--json"]).exits(0).json().get("typed").is_none());
+}
+
+#[test]
+fn a_variable_stays_in_a_session() {
+    let folder = folder(&[]);
+    ran_in(folder.path(), &["run", "--session", "s", "-c", "x += 1", "--set", "x=1"]).exits(0);
+    let ran = ran_in(folder.path(), &["run", "--session", "s", "-c", "x"]).exits(0);
+    assert_eq!(ran.stdout, "2\n");
+}
+
+#[test]
+fn what_is_no_variable_is_refused() {
+    for (set, says) in [
+        ("x", "not NAME=JSON"),
+        ("=1", "not NAME=JSON"),
+        ("x=text", "text needs quotes"),
+        (r#"x={"$": "nonesuch"}"#, "what comes after the = is no value"),
+        ("1x=1", "the request is refused: --set: "),
+    ] {
+        let ran = ran(&["run", "-c", "", "--set", set]).exits(2);
+        assert!(ran.stderr.contains(says), "{set}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_code_gets_its_arguments_environment_and_input() {
     let code = "import os, sys\nprint(sys.argv[1:], os.environ['A'], input(), sys.stdin.read())";
     let args = ["run", "-c", code, "--env", "A=b=c", "--stdin", "-", "--", "-x", "--json"];

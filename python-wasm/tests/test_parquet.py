@@ -1,0 +1,326 @@
+"""Parquet files, compared with pyarrow both ways where that is installed."""
+
+import datetime
+import decimal
+import io
+import random
+import types
+
+import numpy as np
+import pandas as pd
+import pandas.io.parquet
+import pytest
+
+from _belljar import parquet, parquet_read, parquet_values, parquet_write, snappy
+
+try:
+    import pyarrow
+    import pyarrow.parquet
+except ImportError:
+    pyarrow = None
+
+needs_pyarrow = pytest.mark.skipif(pyarrow is None, reason="pyarrow is not installed")
+N = 300
+
+
+def _frames():
+    rng = np.random.default_rng(1)
+    some = rng.random(N) < 0.3
+    texts = [None if gone else f"é{k % 7}" for k, gone in enumerate(some)]
+    yield (
+        "integers",
+        {t: rng.integers(0, 100, N).astype(t) for t in "i1 i2 i4 i8 u1 u2 u4 u8".split()},
+    )
+    yield "edges", {"i": np.array([2**63 - 1, -(2**63)]), "u": np.array([2**64 - 1, 0], "u8")}
+    yield "floats", {"d": np.where(some, np.nan, 1.5), "f": rng.random(N).astype("f4")}
+    yield "half", {"h": np.arange(N).astype("f2")}
+    yield "texts", {"few": texts, "many": [f"text {k}" for k in range(N)], "all": ["x"] * N}
+    yield "bytes", {"b": [bytes([k % 256, 0]) if k % 3 else None for k in range(N)]}
+    yield "booleans", {"b": rng.random(N) < 0.5, "n": [True, None, False] * (N // 3)}
+    dates = pd.date_range("2020", periods=N, freq="7h")
+    moments = {u: dates.as_unit(u) for u in ("s", "ms", "us", "ns")}
+    yield (
+        "moments",
+        {**moments, "zone": dates.tz_localize("Europe/Berlin", ambiguous=True, nonexistent="NaT")},
+    )
+    yield (
+        "lacking",
+        {"m": pd.Series(dates).where(~some), "date": [datetime.date(2020, 1, 2), None] * 150},
+    )
+    yield "times", {"t": [datetime.time(1, 2, 3, 4), None] * 150}
+    yield (
+        "decimals",
+        {"d": [decimal.Decimal("-1.50"), None, decimal.Decimal("12345678901.25")] * 100},
+    )
+    yield (
+        "categories",
+        {
+            "c": pd.Categorical(texts),
+            "o": pd.Categorical(["b", "a"] * 150, categories=["z", "b", "a"], ordered=True),
+            "i": pd.Categorical([3, 1, 3] * 100),
+        },
+    )
+    yield (
+        "nullable",
+        {
+            "i": pd.array([1, None, 2**60 + 1], dtype="Int64"),
+            "b": pd.array([True, None, False], dtype="boolean"),
+            "f": pd.array([1.5, None, 2], dtype="Float32"),
+            "s": pd.array(["a", None, "b"], dtype="string"),
+        },
+    )
+    yield "nothing", {"none": [None] * N}
+    yield "no rows", {"i": np.zeros(0, "i8"), "f": np.zeros(0)}
+
+
+FRAMES = {name: pd.DataFrame(columns) for name, columns in _frames()}
+FRAMES |= {
+    "range": FRAMES["floats"].set_axis(pd.RangeIndex(3, 3 + 2 * N, 2, name="r")),
+    "index": FRAMES["floats"].set_axis(pd.Index(np.arange(N) * 3)),
+    "named": FRAMES["floats"].set_axis(pd.Index([f"k{n}" for n in range(N)], name="key")),
+    "levels": FRAMES["floats"].set_axis(
+        pd.MultiIndex.from_product([range(N // 2), ["a", "b"]], names=["x", None])
+    ),
+    "numbers": pd.DataFrame({1: [1, 2], 2: [3, 4]}),
+    "columns": pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])),
+}
+
+
+def _written(frame, compression="snappy", index=None, rows=None):
+    file = io.BytesIO()
+    parquet_write.Content(frame, compression, index, rows).write(file)
+    file.seek(0)
+    return file
+
+
+def _same(found, expected):
+    # What pyarrow makes of text are arrays of its own.
+    for column in expected.columns:
+        if isinstance(expected[column].dtype, pd.StringDtype):
+            is_new = expected[column].dtype.na_value is pd.NA
+            expected = expected.astype({column: "string" if is_new else "str"})
+    pd.testing.assert_frame_equal(found, expected, check_freq=False)
+    assert list(found.columns) == list(expected.columns)
+
+
+@pytest.mark.parametrize("compression", [None, "snappy", "gzip"])
+@pytest.mark.parametrize("name", FRAMES)
+def test_what_is_written_is_read_again(name, compression):
+    frame = FRAMES[name]
+    for rows in (None, 100):
+        found = parquet_read.read(_written(frame, compression, rows=rows))
+        if name == "moments":
+            frame = frame.astype({"s": "M8[ms]"})
+        pd.testing.assert_frame_equal(found, frame, check_freq=False)
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("name", FRAMES)
+def test_pyarrow_reads_what_is_written(name):
+    frame = FRAMES[name]
+    if name == "moments":
+        frame = frame.astype({"s": "M8[ms]"})
+    for compression in (None, "snappy", "gzip"):
+        found = pd.read_parquet(_written(frame, compression, rows=128), engine="pyarrow")
+        for column in frame.columns:
+            # Which of them are categories is told to pyarrow by a schema of its own.
+            if isinstance(frame[column].dtype, pd.CategoricalDtype):
+                found[column] = found[column].astype(frame[column].dtype)
+            elif isinstance(frame[column].dtype, pd.DatetimeTZDtype):
+                found[column] = found[column].dt.as_unit(frame[column].dt.unit)
+        pd.testing.assert_frame_equal(found, frame, check_freq=False)
+
+
+_SETTINGS = [
+    {},
+    {"compression": "gzip", "data_page_version": "2.0"},
+    {"compression": None, "use_dictionary": False},
+    {"data_page_version": "2.0", "row_group_size": 70, "data_page_size": 100},
+    {"row_group_size": 90, "data_page_size": 64, "dictionary_pagesize_limit": 50},
+    {"use_deprecated_int96_timestamps": True},
+    {"version": "1.0"},
+]
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("settings", _SETTINGS)
+@pytest.mark.parametrize("name", FRAMES)
+def test_what_pyarrow_writes_is_read(name, settings):
+    file = io.BytesIO()
+    FRAMES[name].to_parquet(file, engine="pyarrow", **settings)
+    expected = pd.read_parquet(file, engine="pyarrow")
+    if name == "categories":
+        # Categories that are no text are lost to pyarrow, not to this.
+        expected["i"] = FRAMES[name]["i"].cat.reorder_categories([3, 1])
+    _same(parquet_read.read(file), expected)
+
+
+@needs_pyarrow
+@pytest.mark.parametrize(
+    ("name", "column", "encoding"),
+    [
+        ("integers", "i8", "DELTA_BINARY_PACKED"),
+        ("integers", "u4", "DELTA_BINARY_PACKED"),
+        ("edges", "i", "DELTA_BINARY_PACKED"),
+        ("integers", "i8", "BYTE_STREAM_SPLIT"),
+        ("floats", "d", "BYTE_STREAM_SPLIT"),
+        ("half", "h", "BYTE_STREAM_SPLIT"),
+        ("texts", "few", "DELTA_LENGTH_BYTE_ARRAY"),
+        ("texts", "many", "DELTA_BYTE_ARRAY"),
+        ("booleans", "n", "RLE"),
+    ],
+)
+def test_encodings_that_pyarrow_can_be_asked_for_are_read(name, column, encoding):
+    file, frame = io.BytesIO(), FRAMES[name][[column]]
+    frame.to_parquet(
+        file, engine="pyarrow", use_dictionary=False, column_encoding={column: encoding}
+    )
+    _same(parquet_read.read(file), pd.read_parquet(file, engine="pyarrow"))
+
+
+@needs_pyarrow
+def test_long_runs_of_every_width_are_read():
+    rng = np.random.default_rng(2)
+    for width in range(1, 18):
+        values = rng.integers(0, 1 << width, 3000)
+        frame = pd.DataFrame({"a": np.repeat(values, rng.integers(1, 20, 3000)), "d": 0})
+        frame["d"] = frame["a"].cumsum() * (1 << width)
+        file = io.BytesIO()
+        frame.to_parquet(
+            file,
+            engine="pyarrow",
+            use_dictionary=["a"],
+            column_encoding={"d": "DELTA_BINARY_PACKED"},
+        )
+        _same(parquet_read.read(file), frame)
+
+
+@needs_pyarrow
+def test_columns_are_chosen():
+    file = io.BytesIO()
+    frame = FRAMES["named"].assign(nested=[[1]] * N)
+    frame.to_parquet(file, engine="pyarrow")
+    _same(parquet_read.read(file, ["f"]), frame[["f"]])
+    _same(parquet_read.read(file, ["f", "d"]), frame[["f", "d"]])
+    assert parquet_read.read(file, []).shape == (N, 0)
+    with pytest.raises(ValueError, match=r"'nested' .* is nested"):
+        parquet_read.read(file)
+    with pytest.raises(ValueError, match="no column 'x'"):
+        parquet_read.read(file, ["x"])
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("codec", ["zstd", "brotli", "lz4"])
+def test_codecs_that_are_not_here_are_named(codec):
+    file = io.BytesIO()
+    FRAMES["floats"].to_parquet(file, engine="pyarrow", compression=codec)
+    with pytest.raises(ValueError, match=codec.upper()):
+        parquet_read.read(file)
+
+
+@needs_pyarrow
+def test_types_that_can_lack_values_are_made_where_they_are_asked_for():
+    file = io.BytesIO()
+    FRAMES["texts"].join(FRAMES["integers"]).join(FRAMES["booleans"]).to_parquet(file)
+    expected = pd.read_parquet(file, engine="pyarrow", dtype_backend="numpy_nullable")
+    _same(parquet_read.read(file, nullable=True), expected)
+
+
+@needs_pyarrow
+def test_snappy_reads_what_pyarrow_compresses():
+    rng = random.Random(3)
+    words = [rng.randbytes(rng.randrange(1, 90)) for _ in range(50)]
+    for size in (0, 1, 59, 60, 61, 256, 70_000, 300_000):
+        for kind in range(3):
+            if kind == 0:
+                data = rng.randbytes(size)
+            elif kind == 1:
+                data = b"".join(rng.choices(words, k=size // 40 + 1))[:size]
+            else:
+                data = (b"a" * size)[:size]
+            packed = pyarrow.compress(data, "snappy", asbytes=True)
+            assert snappy.decompress(packed, len(data)) == data
+            ours = snappy.compress(data)
+            assert pyarrow.decompress(ours, len(data), "snappy", asbytes=True) == data
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [b"", b"\xff\xff\xff\xff\xff\xff", b"\x05\x10ab", b"\x04\x01\x00", b"\x04\x00a\x01\x09",
+     b"\x04\x00a\x01", b"\x04\xff\xff\xff\xff\xff", b"\x02\x04ab\x00c"],
+)  # fmt: skip
+def test_what_snappy_does_not_make_is_refused(packed):
+    with pytest.raises(ValueError, match="Snappy"):
+        snappy.decompress(packed, 4)
+
+
+def test_copies_that_overlap_repeat():
+    assert snappy.decompress(b"\x09\x04ab\x0d\x02", 9) == b"ababababa"
+
+
+def _broken(data):
+    rng = random.Random(4)
+    for at in range(len(data)):
+        yield data[:at]
+    for _ in range(4000):
+        copy = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            copy[rng.randrange(len(copy))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+        yield bytes(copy)
+
+
+@pytest.mark.parametrize("compression", [None, "snappy", "gzip"])
+def test_broken_files_are_refused_or_read(compression):
+    frame = pd.DataFrame({"s": ["a", "b", None, "a"] * 3, "i": range(12), "f": [1.5, np.nan] * 6})
+    frame["t"] = pd.Timestamp("2020-01-01", tz="UTC")
+    for data in _broken(_written(frame, compression, index=True).getvalue()):
+        try:
+            parquet_read.read(io.BytesIO(data))
+        except (ValueError, MemoryError, OverflowError):
+            pass
+
+
+def test_more_rows_than_there_are_bytes_are_refused():
+    with pytest.raises(ValueError, match="shorter"):
+        parquet_values.plain(b"", parquet_values.INT64, 0, 1 << 40)
+    with pytest.raises(ValueError, match="shorter"):
+        parquet_values.hybrid(b"\x03", 1, 1 << 40)
+    with pytest.raises(ValueError, match="not valid"):
+        parquet_values.deltas(b"\x00\x00\x00\x00", 0)
+
+
+def test_what_cannot_be_written_is_named():
+    for values in ([[1], [2]], [1, "a"], [{"a": 1}, None]):
+        with pytest.raises(ValueError, match="column 'x' cannot be written"):
+            _written(pd.DataFrame({"x": values}))
+    with pytest.raises(ValueError, match="Duplicate"):
+        _written(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="zstd"):
+        _written(pd.DataFrame({"x": [1]}), "zstd")
+
+
+def test_attributes_are_kept():
+    frame = pd.DataFrame({"x": [1]})
+    frame.attrs = {"source": "here"}
+    assert parquet_read.read(_written(frame)).attrs == {"source": "here"}
+
+
+@pytest.fixture
+def patched():
+    module = types.ModuleType("pandas.io.parquet")
+    vars(module).update(vars(pandas.io.parquet))
+    parquet.patch(module)
+    return module
+
+
+def test_pandas_takes_it_where_no_engine_is_named(patched, tmp_path):
+    frame = FRAMES["floats"]
+    engine = patched.get_engine("auto")
+    path = tmp_path / "x.parquet"
+    engine.write(frame, path, compression="gzip", index=None, partition_cols=None, filesystem=None)
+    found = engine.read(path, columns=["f"], filters=None, filesystem=None, to_pandas_kwargs=None)
+    pd.testing.assert_frame_equal(found, frame[["f"]])
+    with pytest.raises(ValueError, match="'filters'"):
+        engine.read(path, filters=[("f", ">", 1)])
+    with pytest.raises(ValueError, match="engine must be one of"):
+        patched.get_engine("nothing")

@@ -9,7 +9,6 @@ import math
 
 from _belljar import door, values
 from _belljar.inspecting import text_of, type_name
-from _host import call as _call
 
 _DEPTH = 100
 _MAX_BYTES = 16 << 20
@@ -86,7 +85,7 @@ def _frame(name, arguments):
 
 def _ask(op, frame, name):
     try:
-        return door.decode(_call(op + frame))
+        return door.ask(op + frame)
     except MemoryError:
         raise
     except Exception:

@@ -215,12 +215,12 @@ def _documentation(description, parameters):
 def prepare_input(is_answered):
     """Have `input()` ask the host, or read standard input as ever."""
     if is_answered:
-        builtins.input = _ask_host
-    elif builtins.input is _ask_host:
+        builtins.input = _ask_caller
+    elif builtins.__dict__.get("input") is _ask_caller:
         builtins.input = _input
 
 
-def _ask_host(prompt="", /):
+def _ask_caller(prompt="", /):
     """Read a line from whoever runs this code. The trailing newline is stripped.
 
     At the end of the input, raise EOFError.
@@ -236,5 +236,5 @@ def _ask_host(prompt="", /):
     return line
 
 
-_ask_host.__name__ = _ask_host.__qualname__ = "input"
-_ask_host.__module__ = "builtins"
+_ask_caller.__name__ = _ask_caller.__qualname__ = "input"
+_ask_caller.__module__ = "builtins"

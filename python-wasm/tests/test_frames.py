@@ -9,7 +9,7 @@ OPTIONS = {"capture": True, "max_repr_chars": 1_000, "table_rows": None}
 
 
 def harvest(door, namespace, **options):
-    frames.harvest(namespace, {**OPTIONS, **options})
+    frames.harvest(namespace, {**OPTIONS, **options}, lambda name: name == "left_out")
     return door.of("d")
 
 
@@ -26,6 +26,7 @@ def test_every_pandas_object_in_namespace_order(door):
         "cls": pd.DataFrame,
         "function": pd.read_csv,
         "__hidden__": frame,
+        "left_out": frame,
         5: frame,
     }
     found = harvest(door, namespace)

@@ -58,7 +58,6 @@ class Answers:
 @pytest.fixture
 def host(monkeypatch):
     answers = Answers()
-    monkeypatch.setattr(calls, "_call", answers.call)
     monkeypatch.setattr(_Host, "door", answers)
     calls._open.clear()
     yield answers

@@ -29,7 +29,7 @@ use super::text::plain;
 use super::{engine, source};
 use block::{Block, is_idle};
 use command::Command;
-use complete::Words;
+use complete::Scope;
 use figures::Figures;
 use lines::{Ask, Entered, Lines};
 use named::Named;
@@ -61,7 +61,6 @@ pub(super) fn repl(
             sessions: Named::new(session),
             runtime,
             request,
-            words: Arc::new(Words::new()),
             figures: Figures::new(args.out),
             is_typed: std::io::stdin().is_terminal() && printer.out_is_terminal(),
             file,
@@ -127,7 +126,6 @@ struct Repl<'a> {
     sessions: Named,
     /// What every line asks for besides its code.
     request: Request,
-    words: Arc<Words>,
     figures: Figures,
     /// Somebody types at a terminal.
     is_typed: bool,
@@ -167,7 +165,7 @@ impl Repl<'_> {
                 Entered::Text(line) if block.is_empty() && Command::leaves(&line) => {
                     return Ok(Exit::Success);
                 }
-                Entered::Text(line) if block.is_empty() && line.starts_with('%') => {
+                Entered::Text(line) if block.is_empty() && Command::begins(&line) => {
                     remember = Some(line.clone());
                     match self.command(&line).await? {
                         ControlFlow::Continue(()) => continue,
@@ -199,7 +197,7 @@ impl Repl<'_> {
             env!("CARGO_PKG_VERSION"),
             self.sessions.current().info().image
         ));
-        Lines::typed(Arc::clone(&self.words))
+        Lines::typed(tokio::runtime::Handle::current())
     }
 
     fn ask(&self, block: &Block, remember: Option<String>) -> Ask {
@@ -212,12 +210,17 @@ impl Repl<'_> {
             prompt: format!("{name}{}", if block.is_empty() { ">>> " } else { "... " }),
             indent: block.indent(),
             remember,
+            scope: Scope {
+                session: self.sessions.current().clone(),
+                names: self.sessions.iter().map(|(name, ..)| name.to_owned()).collect(),
+                earlier: block.text().to_owned(),
+            },
         }
     }
 
     /// Runs a command; what is wrong with it is said, and nothing else comes of it.
     async fn command(&mut self, line: &str) -> anyhow::Result<ControlFlow<Exit>> {
-        let done = match Command::parse(&line[1..]) {
+        let done = match Command::read(line) {
             Ok(Command::Quit) => return Ok(ControlFlow::Break(Exit::Success)),
             Ok(Command::Time(code)) => return self.time(code).await,
             Ok(command) => self.act(command).await,
@@ -247,7 +250,6 @@ impl Repl<'_> {
 
     /// The outcome of code, unless the engine failed, which it said then.
     async fn run(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit, Option<Outcome>>> {
-        self.words.learn(&code);
         let session = self.sessions.current().clone();
         let live = Arc::new(Live::new(Arc::clone(self.printer)));
         let mut request = self.request.clone().watch(live.clone());

@@ -27,6 +27,7 @@ impl Repl<'_> {
             Command::Save(path, to) => self.save(&path, to).await,
             Command::Limits => self.limits(),
             Command::Help => self.help(),
+            Command::Inspect { name, detail } => self.inspect(&name, detail).await,
             // These two are not done apart from the lines around them.
             Command::Time(_) | Command::Quit => Ok(()),
         }
@@ -36,7 +37,6 @@ impl Repl<'_> {
         let name = self.sessions.free_name(name, "fork")?;
         let left = self.sessions.name().to_owned();
         let fork = self.sessions.current().fork().await?;
-        self.words.learn(&name);
         self.printer.note(&format!("now in {}; %switch {} goes back", plain(&name), plain(&left)));
         self.sessions.add(name, fork);
         Ok(())
@@ -110,10 +110,6 @@ impl Repl<'_> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().replace(' ', "-");
         let name = self.sessions.free_name(None, &stem)?;
         let left = self.sessions.name().to_owned();
-        for entry in session.history().await? {
-            self.words.learn(&entry.code);
-        }
-        self.words.learn(&name);
         let runs = count(session.execution().await, "run");
         self.printer.note(&format!(
             "now in {}, after {runs}; %switch {} goes back",
@@ -171,9 +167,17 @@ impl Repl<'_> {
             .iter()
             .map(|(name, arguments, what)| [usage(name, arguments), (*what).to_owned()]);
         self.lines_of(&table(&rows.collect::<Vec<_>>()))?;
+        self.printer.line("NAME? shows what NAME is, NAME?? with its source")?;
         Ok(self
             .printer
             .line("Ctrl-C stops the code that is running; an empty line ends an indented block")?)
+    }
+
+    async fn inspect(&self, name: &str, detail: bool) -> anyhow::Result<()> {
+        let session = self.sessions.current();
+        let found = session.inspect(name, name.chars().count(), detail).await?;
+        let found = found.ok_or_else(|| Usage::new(format!("there is no {name}")))?;
+        Ok(self.printer.line(&show::inspection(&found))?)
     }
 
     fn lines_of(&self, lines: &[String]) -> anyhow::Result<()> {

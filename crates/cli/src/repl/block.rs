@@ -25,6 +25,11 @@ impl Block {
         self.text.clear();
     }
 
+    /// The lines until now.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Adds what was entered, and returns the code when it has come to its end. What was entered
     /// with line breaks in it, from a paste or the history, needs no empty line after it.
     pub(super) fn push(&mut self, entered: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The commands of the prompt: lines that begin with `%`.
+//! The commands of the prompt: lines that begin with `%`, and `NAME?`.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,11 @@ pub(super) enum Command {
     Limits,
     Time(String),
     Help,
+    /// What a name stands for, with its source if `detail`.
+    Inspect {
+        name: String,
+        detail: bool,
+    },
     Quit,
 }
 
@@ -42,8 +47,24 @@ pub(super) const COMMANDS: &[(&str, &str, &str)] = &[
 ];
 
 impl Command {
+    /// Whether a line is a command rather than Python.
+    pub(super) fn begins(line: &str) -> bool {
+        line.starts_with('%') || inspected(line).is_some()
+    }
+
+    /// Reads a line that is a command.
+    pub(super) fn read(line: &str) -> Result<Self, Usage> {
+        match inspected(line) {
+            Some((name, detail)) => Ok(Self::Inspect {
+                name: name.to_owned(),
+                detail,
+            }),
+            None => Self::parse(line.strip_prefix('%').unwrap_or(line)),
+        }
+    }
+
     /// Reads what comes after the `%`.
-    pub(super) fn parse(text: &str) -> Result<Self, Usage> {
+    fn parse(text: &str) -> Result<Self, Usage> {
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim();
@@ -86,6 +107,20 @@ impl Command {
     pub(super) fn leaves(line: &str) -> bool {
         matches!(line.trim(), "exit" | "quit" | "exit()" | "quit()")
     }
+}
+
+/// The name in `NAME?`, with dots in it or not, and whether there is a second question mark.
+fn inspected(line: &str) -> Option<(&str, bool)> {
+    let name = line.trim().strip_suffix('?')?;
+    let (name, detail) = match name.strip_suffix('?') {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let is_name = |part: &str| {
+        part.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    name.split('.').all(is_name).then_some((name, detail))
 }
 
 /// `%name ARGUMENTS`.
@@ -139,6 +174,20 @@ mod tests {
             ("save 'a", "a quote is not closed, or nothing comes after a backslash"),
         ] {
             assert_eq!(Command::parse(text).unwrap_err().to_string(), says);
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_question_mark_is_asked_about() {
+        let inspect = |line| Command::begins(line).then(|| Command::read(line).unwrap());
+        let asks = |name: &str, detail| {
+            let name = name.to_owned();
+            Some(Command::Inspect { name, detail })
+        };
+        assert_eq!(inspect("x?"), asks("x", false));
+        assert_eq!(inspect(" os.path.größe?? "), asks("os.path.größe", true));
+        for python in ["?", "x.?", "f(x)?", "'a?", "1x?", "x???", "# why?"] {
+            assert_eq!(inspect(python), None, "{python}");
         }
     }
 

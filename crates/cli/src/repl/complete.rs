@@ -1,58 +1,70 @@
-//! Completing names: those of the language, and those that were typed.
-//!
-//! The session is not asked for its names: that would be a run, and what it ran could do anything.
+//! Completing names: the session is asked for them, which is no run and leaves no trace.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc;
 
+use belljar::Session;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
+use tokio::runtime::Handle;
 
 use super::command::COMMANDS;
 
-/// More names than this are not kept.
-const MOST: usize = 10_000;
+const INDENT: &str = "    ";
 
-const PYTHON: &str = "\
-False None True and as assert async await break class continue def del elif else except finally \
-for from global if import in is lambda nonlocal not or pass raise return try while with yield \
-abs all any ascii bin bool breakpoint bytearray bytes callable chr classmethod compile complex \
-delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr \
-hash help hex id input int isinstance issubclass iter len list locals map max memoryview min next \
-object oct open ord pow print property range repr reversed round set setattr slice sorted \
-staticmethod str sum super tuple type vars zip ArithmeticError AssertionError AttributeError \
-BaseException EOFError Exception FileExistsError FileNotFoundError ImportError IndexError KeyError \
-KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError NotImplementedError OSError \
-OverflowError PermissionError RecursionError RuntimeError StopIteration SyntaxError SystemExit \
-TimeoutError TypeError UnicodeDecodeError ValueError ZeroDivisionError __file__ __name__";
+/// What names are looked up in.
+pub(super) struct Scope {
+    pub session: Session,
+    /// The names of all sessions.
+    pub names: Vec<String>,
+    /// The lines of the block before the one that is typed.
+    pub earlier: String,
+}
 
-/// The names that are known.
-#[derive(Debug)]
-pub(super) struct Words(Mutex<BTreeSet<String>>);
+/// Completion by the tab key.
+pub(super) struct Completion {
+    reactor: Handle,
+    scope: Option<Scope>,
+    files: FilenameCompleter,
+}
 
-impl Words {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(PYTHON.split(' ').map(str::to_owned).collect()))
-    }
-
-    /// Takes the names in a piece of code.
-    pub(super) fn learn(&self, code: &str) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in code.split(|c| !is_name(c)) {
-            let begins = name.chars().next().is_some_and(|c| !c.is_numeric());
-            if begins && name.chars().nth(1).is_some() && known.len() < MOST {
-                known.insert(name.to_owned());
-            }
+impl Completion {
+    /// Completes with what the session answers on `reactor`.
+    pub(super) fn new(reactor: Handle) -> Self {
+        Self {
+            reactor,
+            scope: None,
+            files: FilenameCompleter::new(),
         }
     }
 
-    fn starting_with(&self, start: &str) -> Vec<String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let from = known.range(start.to_owned()..);
-        from.take_while(|name| name.starts_with(start)).cloned().collect()
+    /// Looks names up in `scope` from here on.
+    pub(super) fn look_in(&mut self, scope: Scope) {
+        self.scope = Some(scope);
+    }
+
+    /// Where the name begins that ends the text, and what it may become; nothing where the session
+    /// does not say.
+    fn in_session(&self, before: &str) -> Option<(usize, Vec<String>)> {
+        let Scope {
+            session, earlier, ..
+        } = self.scope.as_ref()?;
+        let (session, code) = (session.clone(), format!("{earlier}{before}"));
+        let (answer, answered) = mpsc::channel();
+        self.reactor.spawn(async move {
+            let cursor = code.chars().count();
+            let _ = answer.send(session.complete(&code, cursor).await);
+        });
+        // When the command ends meanwhile there is no answer.
+        let found = answered.recv().ok()?.ok()?;
+        let start = found.start.checked_sub(earlier.chars().count())?;
+        let places = before.char_indices().map(|(at, _)| at);
+        let start = places.chain([before.len()]).nth(start)?;
+        // A guest chose them, and they go onto the line and the terminal.
+        let names = found.matches.into_iter().filter(|name| name.chars().all(is_name));
+        Some((start, names.collect()))
     }
 }
 
@@ -60,35 +72,24 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where the word begins that ends at the cursor, and what it may become.
-fn candidates(words: &Words, before: &str) -> (usize, Vec<String>) {
+/// What the end of a line may become without asking the session.
+fn fixed(before: &str, sessions: &[String]) -> Option<(usize, Vec<String>)> {
     if let Some(start) = before.strip_prefix('%').filter(|start| start.chars().all(is_name)) {
         let known = COMMANDS.iter().map(|(name, ..)| *name);
-        return (1, known.filter(|name| name.starts_with(start)).map(str::to_owned).collect());
+        let found = known.filter(|name| name.starts_with(start)).map(str::to_owned);
+        return Some((1, found.collect()));
     }
-    let start = before.trim_end_matches(is_name).len();
+    if let Some(start) = before.strip_prefix("%switch ") {
+        let found = sessions.iter().filter(|name| name.starts_with(start)).cloned();
+        return Some((before.len() - start.len(), found.collect()));
+    }
     if before.trim().is_empty() {
-        return (start, vec!["    ".to_owned()]);
+        return Some((before.len(), vec![INDENT.to_owned()]));
     }
-    match &before[start..] {
-        "" => (start, Vec::new()),
-        word => (start, words.starting_with(word)),
-    }
-}
-
-/// Completion by the tab key.
-pub(super) struct Completion {
-    words: Arc<Words>,
-    files: FilenameCompleter,
-}
-
-impl Completion {
-    pub(super) fn new(words: Arc<Words>) -> Self {
-        Self {
-            words,
-            files: FilenameCompleter::new(),
-        }
-    }
+    // Every name there is could stand after anything else.
+    let has_begun = before.ends_with(|c| is_name(c) || c == '.')
+        || ["from ", "import "].iter().any(|word| before.trim_start().starts_with(word));
+    (!has_begun).then(|| (before.len(), Vec::new()))
 }
 
 impl Completer for Completion {
@@ -103,7 +104,10 @@ impl Completer for Completion {
         if ["%checkpoint ", "%restore "].iter().any(|command| line.starts_with(command)) {
             return self.files.complete_path(line, cursor);
         }
-        let (start, found) = candidates(&self.words, &line[..cursor]);
+        let before = &line[..cursor];
+        let sessions = self.scope.as_ref().map_or(&[][..], |scope| &scope.names);
+        let found = fixed(before, sessions).or_else(|| self.in_session(before));
+        let (start, found) = found.unwrap_or((cursor, Vec::new()));
         let pair = |name: String| Pair {
             display: name.clone(),
             replacement: name,
@@ -125,35 +129,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_completed_that_were_typed_or_are_pythons() {
-        let words = Words::new();
-        words.learn("revenue = [1, 2]\nx = 3\nfor größe in revenue: print(größe, 2e5)");
-        let found = |before| candidates(&words, before);
-        assert_eq!(found("print(reven"), (6, vec!["revenue".to_owned()]));
-        assert_eq!(found("a.grö"), (2, vec!["größe".to_owned()]));
-        assert_eq!(found("isin").1, ["isinstance"]);
-        assert!(found("x").1.is_empty() && found("2e").1.is_empty() && found("f(").1.is_empty());
-    }
-
-    #[test]
-    fn commands_are_completed_after_the_percent_sign() {
-        let words = Words::new();
-        let found = |before| candidates(&words, before).1;
-        assert_eq!(found("%re"), ["rewind", "reset", "restore"]);
-        assert_eq!(found("x %re"), ["repr", "return", "reversed"]);
+    fn commands_and_sessions_are_completed_after_the_percent_sign() {
+        let sessions = ["main", "fork1"].map(str::to_owned);
+        let found = |before| fixed(before, &sessions);
+        assert_eq!(found("%re").unwrap().1, ["rewind", "reset", "restore"]);
+        assert_eq!(found("%switch fo"), Some((8, vec!["fork1".to_owned()])));
     }
 
     #[test]
     fn tab_indents_at_the_beginning_of_a_line() {
-        assert_eq!(candidates(&Words::new(), "  "), (2, vec!["    ".to_owned()]));
+        assert_eq!(fixed("  ", &[]), Some((2, vec![INDENT.to_owned()])));
     }
 
     #[test]
-    fn there_is_an_end_to_learning() {
-        let words = Words::new();
-        for n in 0..MOST + 10 {
-            words.learn(&format!("name_{n}"));
+    fn the_session_is_asked_for_names_that_have_begun() {
+        for before in ["x", "f(größe", "a.", "import ", "from os import ", "%time le"] {
+            assert_eq!(fixed(before, &[]), None, "{before}");
         }
-        assert_eq!(words.0.lock().unwrap().len(), MOST);
+        for before in ["f(", "x = ", "1 +"] {
+            assert_eq!(fixed(before, &[]), Some((before.len(), Vec::new())));
+        }
     }
 }

@@ -4,14 +4,15 @@
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{CompletionType, Config, Editor};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::complete::{Completion, Words};
+use super::complete::{Completion, Scope};
 
 /// Entries that the history keeps.
 const HISTORY: usize = 5_000;
@@ -27,13 +28,14 @@ pub(super) enum Entered {
 }
 
 /// Question to the user.
-#[derive(Debug, Default)]
 pub(super) struct Ask {
     pub prompt: String,
     /// What the line begins with, for the user to change.
     pub indent: String,
     /// What the history takes before that.
     pub remember: Option<String>,
+    /// What its names are completed from.
+    pub scope: Scope,
 }
 
 /// Where lines come from.
@@ -46,12 +48,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Lines that are edited on the terminal, completed from `words`.
-    pub(super) fn typed(words: Arc<Words>) -> io::Result<Self> {
+    /// Lines that are edited on the terminal, completed with what sessions answer on
+    /// `reactor`.
+    pub(super) fn typed(reactor: Handle) -> io::Result<Self> {
         #[cfg(unix)]
         let terminal = rustix::termios::tcgetattr(io::stdin()).ok();
         let (asks, entered) = start(move |asks, entered| {
-            let mut typed = match Typed::new(words) {
+            let mut typed = match Typed::new(reactor) {
                 Ok(typed) => typed,
                 Err(error) => {
                     let _ = entered.send(Err(failure(error)));
@@ -137,14 +140,14 @@ struct Typed {
 }
 
 impl Typed {
-    fn new(words: Arc<Words>) -> rustyline::Result<Self> {
+    fn new(reactor: Handle) -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(HISTORY)?
             .completion_type(CompletionType::List)
             .tab_stop(4)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Completion::new(words)));
+        editor.set_helper(Some(Completion::new(reactor)));
         let history = history_file();
         if let Some(file) = &history {
             // The first session has none.
@@ -156,6 +159,9 @@ impl Typed {
     fn read(&mut self, ask: Ask) -> io::Result<Entered> {
         if let Some(entry) = ask.remember {
             self.remember(entry);
+        }
+        if let Some(completion) = self.editor.helper_mut() {
+            completion.look_in(ask.scope);
         }
         match self.editor.readline_with_initial(ask.prompt.as_str(), (&ask.indent, "")) {
             Ok(line) => Ok(Entered::Text(line)),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar::{Bounds, HistoryEntry, Limits, Outcome};
+use belljar::{Bounds, HistoryEntry, Inspection, Limits, Outcome};
 
 use crate::printer::Printer;
 use crate::run;
-use crate::text::{duration, plain, shorten, size};
+use crate::text::{duration, plain, plain_lines, shorten, size};
 
 /// More files than this are counted and not named.
 const MAX_FILES: usize = 10;
@@ -64,6 +64,23 @@ pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
     }
     let went = if entry.success { "good" } else { "failed" };
     [entry.execution.to_string(), went.to_owned(), milliseconds(entry.wall_ms), code]
+}
+
+/// What an object is: how it is called and what its author says of it, or else its value; and its
+/// source where that was asked for.
+pub(super) fn inspection(found: &Inspection) -> String {
+    let (called, said) = match &found.signature {
+        Some(signature) => (signature, found.doc.as_deref().unwrap_or_default()),
+        None => (&found.name, found.text.as_str()),
+    };
+    let mut text = format!("{}: {}", plain(called), plain(&found.class));
+    for part in [Some(said), found.source.as_deref()].into_iter().flatten() {
+        if !part.trim().is_empty() {
+            text.push('\n');
+            text.push_str(&plain_lines(part.trim_end()));
+        }
+    }
+    text
 }
 
 /// How far a run may go that asks for `asked`, in a session of these `bounds`.

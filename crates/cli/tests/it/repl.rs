@@ -133,6 +133,19 @@ fn the_other_commands() {
 }
 
 #[test]
+fn a_name_is_shown_and_nothing_runs() {
+    let input = "def area(width, height=2):\n    'Width times height.'\n    return width * height\n\n\
+                 prices = {'a': 3, 'b': '\\x1b[2J'}\nprices?\narea?\narea??\nprices.nonesuch?\nnonesuch?\n\
+                 class Sly:\n    def __repr__(self):\n        prices.clear(); return '\\x1b[2J'\n\n\
+                 sly = Sly()\nsly?\nlen(prices)\n%history\n";
+    let ran = typed(input).exits(0);
+    let (history, rest): (Vec<&str>, Vec<&str>) =
+        ran.stdout.lines().partition(|line| line.contains(" ms"));
+    insta::assert_snapshot!(format!("{}\n--- stderr\n{}", rest.join("\n"), ran.stderr));
+    assert_eq!(history.len(), 5, "{history:?}");
+}
+
+#[test]
 fn a_lost_interpreter_is_said_and_why() {
     let input = "x = 1\nx = 2; import os; os._exit(3)\nx\nwhile True: pass\n\nx\n";
     let ran = typed_in(folder(&[]).path(), input, &["--timeout", "0.5"]).exits(0);
@@ -244,6 +257,10 @@ fn it_is_pleasant_on_a_terminal() {
     type_and_see("", ">>> ");
     type_and_see("takings = 41\r", ">>> ");
     type_and_see("taki\t + 1\r", "42\r\n");
+    type_and_see("", ">>> ");
+    type_and_see("takings.\t\t", "bit_count");
+    type_and_see("\x03", ">>> ");
+    type_and_see("takings.numer\t + 2\r", "43\r\n");
     type_and_see("", ">>> ");
     type_and_see("not meant\x03", ">>> ");
     type_and_see("for n in [1, 2]:\r", "...     ");

@@ -120,9 +120,23 @@ mod tests {
             let control = Control::new();
             let interrupting = control.clone();
             let other = loom::thread::spawn(move || interrupting.interrupt());
-            let mut asleep = pin!(control.sleep(pending()));
-            task::run_beside([other], |context, _| asleep.as_mut().poll(context));
+            let mut asleep = pin!(control.wait_for(pending::<()>()));
+            task::run_beside([other], |context, _| asleep.as_mut().poll(context).map(drop));
             assert!(control.is_interrupted());
+        });
+    }
+
+    #[test]
+    fn a_guest_that_is_held_up_is_woken_and_sees_it_when_it_sleeps() {
+        loom::model(|| {
+            let control = Control::new();
+            let interrupting = control.clone();
+            let other = loom::thread::spawn(move || interrupting.interrupt());
+            let mut held_up = pin!(async {
+                control.wait(pending()).await;
+                assert_eq!(control.wait_for(pending::<()>()).await, None);
+            });
+            task::run_beside([other], |context, _| held_up.as_mut().poll(context));
         });
     }
 }

@@ -92,6 +92,9 @@ struct ToolOrder {
     name: String,
     description: String,
     schema: serde_json::Value,
+    /// It takes and gives typed values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    typed: bool,
 }
 
 impl ToolOrder {
@@ -100,6 +103,7 @@ impl ToolOrder {
             name: tool.name().to_owned(),
             description: tool.describe().to_owned(),
             schema: tool.schema().clone(),
+            typed: tool.takes_values(),
         }
     }
 }

@@ -94,6 +94,8 @@ struct Fresh {
 /// What a call asks for, unread.
 enum Asks {
     Tool(Vec<u8>),
+    /// The same with typed values.
+    Typed(Vec<u8>),
     Input(Vec<u8>),
 }
 
@@ -130,9 +132,10 @@ impl Calls {
         let mut inner = std::mem::take(&mut *self.lock());
         let why = "the run ended before it was answered";
         for fresh in std::mem::take(&mut inner.fresh) {
-            if let (record, Asks::Tool(frame)) = (Record::new(fresh.id, fresh.since), fresh.asks) {
-                let record = match CallFrame::read(&frame) {
-                    Ok(call) => record.of(&call.name, &call.arguments, frame.len()),
+            if let Some(call) = CallFrame::of(&fresh.asks) {
+                let record = Record::new(fresh.id, fresh.since);
+                let record = match call {
+                    Ok(call) => record.of(&call),
                     Err(_) => record,
                 };
                 inner.note(record.failed(ToolErrorKind::Cancelled, why));
@@ -201,8 +204,8 @@ impl Calls {
         for (Fresh { id, since, asks }, logged) in fresh {
             let record = Record::new(id, since);
             match asks {
-                Asks::Tool(frame) => {
-                    let started = start(&tools, &limits, record, &frame, (keeps_log, logged));
+                Asks::Tool(_) | Asks::Typed(_) => {
+                    let started = start(&tools, &limits, record, &asks, (keeps_log, logged));
                     if let Ok(Open {
                         difference: Some(found),
                         ..
@@ -278,7 +281,7 @@ impl Calls {
     }
 }
 
-/// Answers frames, one a line, with two tools: the entry for fuzzing.
+/// Answers frames, one a line, with three tools: the entry for fuzzing.
 pub(crate) fn answer_frames(lines: &[u8]) -> usize {
     use std::pin::pin;
     use std::task::Waker;
@@ -294,7 +297,12 @@ pub(crate) fn answer_frames(lines: &[u8]) -> usize {
     calls.begin(&Toolset {
         tools: vec![
             Tool::new("echo", schema.clone(), async |arguments: Value| Ok(arguments)),
-            Tool::new("never", schema, async |_: Value| Ok(std::future::pending::<Value>().await)),
+            Tool::new("never", schema.clone(), async |_: Value| {
+                Ok(std::future::pending::<Value>().await)
+            }),
+            Tool::values("typed", schema, async |mut arguments| {
+                Ok(arguments.remove("n").unwrap_or_default())
+            }),
         ],
         answerer: Some(Answerer::new(async |prompt| Some(prompt))),
         ..Toolset::default()
@@ -359,16 +367,17 @@ fn start(
     tools: &HashMap<String, Tool>,
     limits: &ToolLimits,
     record: Record,
-    frame: &[u8],
+    asks: &Asks,
     (keeps_log, logged): (bool, Option<Logged>),
 ) -> Result<Open, Box<(Record, ToolError)>> {
-    let call = match CallFrame::read(frame) {
+    let read = CallFrame::of(asks).unwrap_or_else(|| Err("it calls no tool".into()));
+    let call = match read {
         Ok(call) => call,
         Err(error) => {
             return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, error))));
         }
     };
-    let record = record.of(&call.name, &call.arguments, frame.len());
+    let record = record.of(&call);
     if let Some(logged) = logged {
         // The tool need not be there any more.
         let mut call = Open {
@@ -384,6 +393,10 @@ fn start(
         let message = format!("there is no tool {:?}", record.name());
         return Err(Box::new((record, ToolError::of(ToolErrorKind::UnknownTool, message))));
     };
+    if tool.takes_values() != call.is_typed {
+        let message = "the tool takes its arguments in the other form";
+        return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, message))));
+    }
     if let Err(problem) = tool.check(&call.arguments) {
         return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, problem))));
     }
@@ -444,11 +457,17 @@ impl Inner {
     /// Takes an answer down for the guest.
     fn settle(&mut self, record: Record, answer: Settled) -> Record {
         let id = record.id();
-        let answer = answer.and_then(|value| self.weigh(&value));
+        let is_typed = record.is_typed();
+        let answer = answer.and_then(|value| self.weigh(value, is_typed));
         let (sent, record) = match answer {
             Ok(bytes) => {
                 let length = bytes.len();
-                (frames::answer(&bytes), record.answered(length))
+                let sent = if is_typed {
+                    frames::typed(&bytes)
+                } else {
+                    frames::answer(&bytes)
+                };
+                (sent, record.answered(length))
             }
             Err(error) => {
                 let (kind, message) = error.into_parts();
@@ -460,8 +479,13 @@ impl Inner {
     }
 
     /// An answer as it is sent, if it is not too large.
-    fn weigh(&mut self, value: &Value) -> Result<Vec<u8>, ToolError> {
-        let bytes = serde_json::to_vec(value)?;
+    fn weigh(&mut self, value: Value, is_typed: bool) -> Result<Vec<u8>, ToolError> {
+        let bytes = if is_typed {
+            // What is wrong with an answer is its author's business, and an internal error here.
+            crate::value::wire::write(&serde_json::from_value(value)?)?
+        } else {
+            serde_json::to_vec(&value)?
+        };
         let most = self.limits.answer_bytes;
         if bytes.len() > most as usize {
             let message = format!("the answer has {} bytes, at most {most} are sent", bytes.len());

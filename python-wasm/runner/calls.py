@@ -6,14 +6,16 @@ or its next timer (see `loops`).
 """
 
 import math
+from binascii import a2b_base64 as _from_base64
 
-from _belljar import door, values
+from _belljar import building, door, typed, values
 from _belljar.inspecting import text_of, type_name
 
 _DEPTH = 100
 _MAX_BYTES = 16 << 20
 _MAX_ITEMS = 1 << 20
 _MAX_OPEN = 256
+_TYPED = typed.Limits(32, 250_000, _MAX_BYTES, _MAX_BYTES)
 
 # The futures of calls that are open, by the numbers of these.
 _open = {}
@@ -83,6 +85,19 @@ def _frame(name, arguments):
     raise ToolError(f"the arguments cannot be sent: {problem}", "invalid_arguments", name)
 
 
+def _typed_frame(name, arguments):
+    try:
+        payload = typed.encode_whole(arguments, _TYPED)
+    except typed.TooLargeError:
+        raise ToolError("the arguments are too large", "too_large", name) from None
+    except TypeError as error:
+        problem = text_of(error, 500, str)[0]
+        message = f"the arguments cannot be sent: {problem}"
+        raise ToolError(message, "invalid_arguments", name) from None
+    encoded = name.encode()
+    return bytes((len(encoded),)) + encoded + payload
+
+
 def _ask(op, frame, name):
     try:
         return door.ask(op + frame)
@@ -96,12 +111,17 @@ def _ask(op, frame, name):
 def _value(reply, name):
     if "ok" in reply:
         return reply["ok"]
+    if "typed" in reply:
+        return building.decode(_from_base64(reply["typed"]))
     raise ToolError(reply["message"], reply["kind"], name)
 
 
-def call(name, arguments):
+def call(name, arguments, is_typed=False):
     """The answer of a tool."""
-    reply = _ask(b"c", _frame(name, arguments), name)
+    if is_typed:
+        reply = _ask(b"C", _typed_frame(name, arguments), name)
+    else:
+        reply = _ask(b"c", _frame(name, arguments), name)
     return _value(_settled(reply, name), name)
 
 
@@ -124,19 +144,22 @@ def value_of(reply, name):
     return _value(reply, name)
 
 
-def begin(name, arguments):
+def begin(name, arguments, is_typed=False):
     """The number of a call that has begun."""
-    reply = _ask(b"b", _frame(name, arguments), name)
+    if is_typed:
+        reply = _ask(b"B", _typed_frame(name, arguments), name)
+    else:
+        reply = _ask(b"b", _frame(name, arguments), name)
     if "id" not in reply:
         _value(reply, name)
     return reply["id"]
 
 
-def future_of(name, arguments, loop):
+def future_of(name, arguments, loop, is_typed=False):
     """A future of `loop` for the answer; one that is cancelled gives the call up."""
     future = loop.create_future()
     try:
-        number = begin(name, arguments)
+        number = begin(name, arguments, is_typed)
     except ToolError as error:
         future.set_exception(error)
         return future
@@ -165,10 +188,12 @@ def wait(loop, seconds):
     frame = door.encode({"ids": _numbers(loop)[:_MAX_OPEN], "seconds": seconds})
     for number, reply in _ask(b"a", frame, None):
         future, name = _open.pop(number)
-        if "ok" in reply:
-            future.set_result(reply["ok"])
+        try:
+            found = _value(reply, name)
+        except Exception as error:
+            future.set_exception(error)
         else:
-            future.set_exception(ToolError(reply["message"], reply["kind"], name))
+            future.set_result(found)
 
 
 def forget():

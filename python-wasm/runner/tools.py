@@ -73,6 +73,7 @@ def _overview(specs):
 
 def _function(spec):
     name = spec["name"]
+    is_typed = spec.get("typed", False)
     parameters = _parameters(spec["schema"])
     names = [one.name for one in parameters]
     # A parameter that may be left out is left out when it is given as None.
@@ -95,17 +96,17 @@ def _function(spec):
     def tool(*args, **kwargs):
         loop = _running_loop()
         if loop is None:
-            return calls.call(name, arguments_of(args, kwargs))
-        return calls.future_of(name, arguments_of(args, kwargs), loop)
+            return calls.call(name, arguments_of(args, kwargs), is_typed)
+        return calls.future_of(name, arguments_of(args, kwargs), loop, is_typed)
 
     def wait(*args, **kwargs):
-        return calls.call(name, arguments_of(args, kwargs))
+        return calls.call(name, arguments_of(args, kwargs), is_typed)
 
     def begin(*args, **kwargs):
         loop = _running_loop()
         if loop is None:
-            return Begun(name, calls.begin(name, arguments_of(args, kwargs)))
-        return calls.future_of(name, arguments_of(args, kwargs), loop)
+            return Begun(name, calls.begin(name, arguments_of(args, kwargs), is_typed))
+        return calls.future_of(name, arguments_of(args, kwargs), loop, is_typed)
 
     tool.wait = wait
     tool.begin = begin

@@ -72,9 +72,26 @@ def encode(value, limits):
     except TooLargeError:
         encoder = Encoder(limits)
         plain = encoder.omitted(value, "large")
+    return Encoded(_payload(encoder, plain), encoder.kept, encoder.truncated)
+
+
+def encode_whole(value, limits):
+    """`value` with all its bytes beside it and nothing left out.
+
+    Raises TypeError for what has no typed form, and TooLargeError for what is over a bound.
+    """
+    encoder = _Whole(limits)
+    try:
+        return _payload(encoder, encoder.value(value, 0))
+    except TooLargeError:
+        if encoder.problem is None:
+            raise
+    raise TypeError(encoder.problem)
+
+
+def _payload(encoder, plain):
     head = _json([encoder.buffers, plain])
-    payload = b"".join((_pack(len(head)), head, *encoder.pieces))
-    return Encoded(payload, encoder.kept, encoder.truncated)
+    return b"".join((_pack(len(head)), head, *encoder.pieces))
 
 
 class Encoder:
@@ -217,6 +234,29 @@ class Encoder:
         if len(taken) > self._items:
             raise TooLargeError
         return taken
+
+
+class _Whole(Encoder):
+    """Leaves nothing out, and names no memory, which may change before the host reads it."""
+
+    problem = None
+
+    def memory(self, owner, address, size, count, distance):
+        return self.bytes(owner.tobytes(order="A"))
+
+    def omitted(self, value, reason):
+        if reason != "large":
+            how = "holds itself" if reason == "circular" else "is nested too deep"
+            self.problem = f"a {type_name(type(value))} {how}"
+        raise TooLargeError
+
+    def _shown(self, value):
+        return self._opaque(value, "")
+
+    def _opaque(self, value, text, **more):
+        self.problem = f"a {type_name(type(value))} has no typed form"
+        # The one error that no container on the way takes for its own.
+        raise TooLargeError
 
 
 def _inherited_rule(value):

@@ -1,11 +1,14 @@
 """The module `tools`, over a host that answers as a test says."""
 
 import asyncio
+import base64
 import builtins
+import datetime
 import inspect
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from _belljar import calls, loops, tools
@@ -126,6 +129,70 @@ def test_what_has_no_form_is_not_sent(price, host, value):
     assert found.value.kind in ("invalid_arguments", "too_large")
     assert found.value.tool == "price"
     assert host.frames == []
+
+
+class TypedAnswers:
+    """Answers every typed call with the payload of its arguments."""
+
+    def __init__(self):
+        self.frames = []
+
+    def call(self, data):
+        self.frames.append(data)
+        op, length = data[:1], data[1]
+        if op == b"a":
+            (number,) = json.loads(data[1:])["ids"]
+            return json.dumps([[number, self.reply(self.frames[0])]]).encode()
+        assert data[2 : 2 + length] == b"price"
+        return json.dumps({"id": 1} if op == b"B" else self.reply(data)).encode()
+
+    def reply(self, data):
+        return {"typed": base64.b64encode(data[2 + data[1] :]).decode()}
+
+
+@pytest.fixture
+def typed_price(monkeypatch):
+    answers = TypedAnswers()
+    monkeypatch.setattr(calls, "_call", answers.call)
+    return tools.make([{**SPEC, "typed": True}]).price, answers
+
+
+VALUES = [(1, 2), 2**200, b"ab", {1, 2}, {(1,): 1.5, "$": None}, datetime.date(2024, 1, 2)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_typed_values_stay_themselves(typed_price, value):
+    price, _ = typed_price
+    found = price(value)
+    assert found == {"symbol": value}
+    assert type(found["symbol"]) is type(value)
+    assert price.begin(value).result() == found
+
+
+@pytest.mark.parametrize("array", [np.arange(5), np.arange(9000.0)[::2], np.ones((90, 50)).T])
+def test_typed_frames_hold_their_bytes(typed_price, array):
+    price, answers = typed_price
+    found = price(array)["symbol"]
+    assert found.dtype == array.dtype
+    assert (found == array).all()
+    assert len(answers.frames[0]) > array.nbytes
+
+
+@pytest.mark.parametrize("value", [_cyclic(), _deep(), object(), len, [1, {"a": object}]])
+def test_typed_calls_leave_nothing_out(typed_price, value):
+    price, answers = typed_price
+    with pytest.raises(calls.ToolError) as found:
+        price(value)
+    assert found.value.kind == "invalid_arguments"
+    assert answers.frames == []
+
+
+def test_a_typed_call_that_is_too_large_is_not_sent(typed_price):
+    price, answers = typed_price
+    with pytest.raises(calls.ToolError) as found:
+        price(bytes(20 << 20))
+    assert found.value.kind == "too_large"
+    assert answers.frames == []
 
 
 def test_plain_forms_are_sent(price):

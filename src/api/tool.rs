@@ -1,5 +1,6 @@
 //! Tools: functions of the caller that the code can call.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::setters::setters;
 use crate::limits::{MAX_TOOL_DESCRIPTION, MAX_TOOL_NAME};
+use crate::value::Value as Typed;
 
 /// A function of the caller that the code can call: `tools.NAME(...)` after `import tools`.
 ///
@@ -52,6 +54,8 @@ struct Inner {
     timeout: Option<Duration>,
     checker: Result<Arc<Validator>, String>,
     function: Option<Arc<Function>>,
+    /// Its arguments and its answer are typed values, written here in their tagged form.
+    takes_values: bool,
 }
 
 type Function = dyn Fn(Value) -> Answering + Send + Sync;
@@ -97,6 +101,46 @@ impl Tool {
         Self::new(name, schemars::schema_for!(A).to_value(), function)
     }
 
+    /// A tool that takes and gives [typed values](crate::value::Value): numpy arrays, tables, dates,
+    /// tuples and integers of any size arrive as themselves, both ways.
+    ///
+    /// `schema` names the parameters, as in [`new`](Self::new). It is checked against the
+    /// arguments in their tagged form, in which plain values stand for themselves: leave the type
+    /// of any other open.
+    ///
+    /// ```
+    /// use belljar::value::Value;
+    /// use belljar::{Tool, ToolError};
+    /// use serde_json::json;
+    ///
+    /// let schema = json!({"type": "object", "properties": {"values": {}}, "required": ["values"]});
+    /// let pair = Tool::values("pair", schema, async |mut arguments| {
+    ///     let values = arguments.remove("values").unwrap_or_default();
+    ///     Ok(Value::Tuple(vec![values, Value::None]))
+    /// });
+    /// ```
+    pub fn values<F, Fut>(name: impl Into<String>, schema: Value, function: F) -> Self
+    where
+        F: Fn(BTreeMap<String, Typed>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Typed, ToolError>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        let function = move |arguments: Value| -> Answering {
+            let function = Arc::clone(&function);
+            Box::pin(async move {
+                let answer = function(arguments_of(arguments)?).await?;
+                Ok(serde_json::to_value(answer)?)
+            })
+        };
+        Self::of(name.into(), schema, Some(Arc::new(function))).with_values(true)
+    }
+
+    /// The same with typed values, or with JSON.
+    pub(crate) fn with_values(mut self, takes_values: bool) -> Self {
+        Arc::make_mut(&mut self.0).takes_values = takes_values;
+        self
+    }
+
     fn of(name: String, schema: Value, function: Option<Arc<Function>>) -> Self {
         Self(Arc::new(Inner {
             checker: checker(&schema),
@@ -105,6 +149,7 @@ impl Tool {
             schema,
             timeout: None,
             function,
+            takes_values: false,
         }))
     }
 
@@ -186,6 +231,11 @@ impl Tool {
 
     pub(crate) fn describe(&self) -> &str {
         &self.0.description
+    }
+
+    /// Whether it takes and gives typed values.
+    pub(crate) fn takes_values(&self) -> bool {
+        self.0.takes_values
     }
 
     /// How long one call may take, if it says so itself.
@@ -272,6 +322,20 @@ const RESERVED: &[&str] = &[
     "None",
     "True",
 ];
+
+/// Named values from their tagged form.
+fn arguments_of(tagged: Value) -> Result<BTreeMap<String, Typed>, ToolError> {
+    let invalid = |why: String| ToolError::of(ToolErrorKind::InvalidArguments, why);
+    let Typed::Dict(pairs) = serde_json::from_value(tagged).map_err(|e| invalid(e.to_string()))?
+    else {
+        return Err(invalid("the arguments have no names".into()));
+    };
+    let named = pairs.into_iter().map(|(name, value)| match name {
+        Typed::Str(name) => Ok((name, value)),
+        _ => Err(invalid("an argument's name is no text".into())),
+    });
+    named.collect()
+}
 
 fn checker(schema: &Value) -> Result<Arc<Validator>, String> {
     let about_objects = match schema.get("type") {

@@ -152,6 +152,9 @@ struct DeferredTool {
     name: String,
     description: String,
     schema: Value,
+    /// It takes and gives typed values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    typed: bool,
 }
 
 impl PendingEntry {
@@ -187,6 +190,7 @@ impl PendingEntry {
                     name: tool.name().to_owned(),
                     description: tool.describe().to_owned(),
                     schema: tool.schema().clone(),
+                    typed: tool.takes_values(),
                 })
                 .collect(),
             tool_limits: request.tool_limits,
@@ -203,7 +207,8 @@ impl PendingEntry {
             Some(InputFile::new(path, BASE64.decode(bytes).ok()?))
         };
         let tool = |tool: DeferredTool| {
-            Tool::deferred(tool.name, tool.schema).description(tool.description)
+            let typed = tool.typed;
+            Tool::deferred(tool.name, tool.schema).description(tool.description).with_values(typed)
         };
         let request = Request {
             files: self.files.into_iter().map(file).collect::<Option<_>>()?,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,18 +15,55 @@ use super::{Asks, Calls, Fresh, Inner};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::ToolError;
 use crate::limits::MAX_OPEN_CALLS;
+use crate::value::{self, wire};
 
 /// A call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallFrame {
     pub name: String,
+    /// In the tagged form of `docs/values.md` where they are typed.
     pub arguments: Value,
+    #[serde(skip)]
+    pub is_typed: bool,
+    /// How many bytes the frame has.
+    #[serde(skip)]
+    pub bytes: usize,
 }
 
 impl CallFrame {
-    pub(super) fn read(frame: &[u8]) -> Result<Self, String> {
-        let call: Self = serde_json::from_slice(frame).map_err(|error| {
+    /// Reads what calls a tool; `None` for what does not.
+    pub(super) fn of(asks: &Asks) -> Option<Result<Self, String>> {
+        match asks {
+            Asks::Tool(frame) => Some(Self::read(frame)),
+            Asks::Typed(frame) => Some(Self::read_typed(frame)),
+            Asks::Input(_) => None,
+        }
+    }
+
+    /// A byte with the length of the name, the name, and the arguments as `value::wire` has them,
+    /// with all bytes beside the head.
+    fn read_typed(frame: &[u8]) -> Result<Self, String> {
+        let named = frame.split_first().and_then(|(length, rest)| {
+            let (name, payload) = rest.split_at_checked(usize::from(*length))?;
+            Some((std::str::from_utf8(name).ok()?, payload))
+        });
+        let (name, payload) = named.ok_or("the frame names no tool")?;
+        let failed = |why: &dyn std::fmt::Display| format!("the arguments are no values: {why}");
+        // Buffers may overlap, but not to make more of the frame than it has.
+        let arguments: value::Value =
+            wire::read(payload, &[], payload.len() as u64).map_err(|e| failed(&e))?;
+        arguments.check().map_err(|e| failed(&e))?;
+        Ok(Self {
+            name: name.to_owned(),
+            arguments: serde_json::to_value(arguments).map_err(|e| failed(&e))?,
+            is_typed: true,
+            bytes: frame.len(),
+        })
+    }
+
+    fn read(frame: &[u8]) -> Result<Self, String> {
+        let mut call: Self = serde_json::from_slice(frame).map_err(|error| {
             let why = error.to_string();
             if why.contains("recursion limit") {
                 "the arguments are nested too deep".into()
@@ -32,8 +71,42 @@ impl CallFrame {
                 format!("the arguments are no JSON: {why}")
             }
         })?;
+        if has_long_integer(frame) {
+            return Err("an integer of more than 64 bits would lose digits in JSON".into());
+        }
+        call.bytes = frame.len();
         Ok(call)
     }
+}
+
+/// Whether an integer of the JSON is none that 64 bits hold, and so would be read as a float.
+fn has_long_integer(json: &[u8]) -> bool {
+    let mut rest = json;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first == b'"' {
+            while let Some((&byte, after)) = rest.split_first() {
+                rest = match byte {
+                    b'\\' => after.get(1..).unwrap_or_default(),
+                    _ => after,
+                };
+                if byte == b'"' {
+                    break;
+                }
+            }
+        } else if first == b'-' || first.is_ascii_digit() {
+            let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+            let length = rest.iter().take_while(|byte| is_part(byte)).count();
+            let number = &json[json.len() - rest.len() - 1..][..=length];
+            rest = &rest[length..];
+            let is_integer = !number.iter().any(|byte| b".eE".contains(byte));
+            let number = std::str::from_utf8(number).unwrap_or_default();
+            if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// A question to whoever answers `input()`.
@@ -78,14 +151,14 @@ pub(crate) enum Reply {
 impl Calls {
     /// Whether frames that begin so are about tools.
     pub(crate) fn knows(opcode: u8) -> bool {
-        matches!(opcode, b'b' | b'c' | b'n' | b'a' | b'k')
+        matches!(opcode, b'b' | b'c' | b'B' | b'C' | b'n' | b'a' | b'k')
     }
 
-    /// Answers a frame: a call that is begun (`b`) or waited for (`c`), a question to whoever answers
-    /// `input()` (`n`), waiting for calls that were begun (`a`), or giving one up (`k`).
+    /// Answers a frame: a call that is begun (`b`) or waited for (`c`), the same with typed
+    /// values (`B`, `C`), a question to whoever answers `input()` (`n`), waiting for calls that were begun (`a`), or giving one up (`k`).
     pub(crate) fn answer(self: &Arc<Self>, opcode: u8, payload: &[u8]) -> Reply {
         match opcode {
-            b'b' | b'c' | b'n' => self.answer_call(opcode, payload),
+            b'b' | b'c' | b'B' | b'C' | b'n' => self.answer_call(opcode, payload),
             b'a' => self.answer_wait(payload),
             b'k' => match serde_json::from_slice(payload) {
                 Ok(CancelFrame { id }) => {
@@ -108,7 +181,7 @@ impl Calls {
             }
         };
         let begun = json!({"id": id}).to_string().into_bytes();
-        if opcode == b'b' {
+        if matches!(opcode, b'b' | b'B') {
             return Reply::Now(begun);
         }
         let wait = Wait {
@@ -164,6 +237,7 @@ impl Inner {
         }
         let asks = match opcode {
             b'n' => Asks::Input(payload.to_vec()),
+            b'B' | b'C' => Asks::Typed(payload.to_vec()),
             _ => Asks::Tool(payload.to_vec()),
         };
         self.fresh.push(Fresh { id, since, asks });
@@ -214,7 +288,31 @@ pub(super) fn answer(value: &[u8]) -> Vec<u8> {
     [b"{\"ok\":", value, b"}"].concat()
 }
 
+/// The same for a typed value, which `value::wire` has written.
+pub(super) fn typed(wire: &[u8]) -> Vec<u8> {
+    [b"{\"typed\":\"", BASE64.encode(wire).as_bytes(), b"\"}"].concat()
+}
+
 /// Why there is none.
 pub(super) fn failure(kind: ToolErrorKind, message: &str) -> Vec<u8> {
     json!({"kind": kind.as_str(), "message": message}).to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_that_lose_digits_are_found_outside_of_strings() {
+        for (json, is_found) in [
+            ("[9223372036854775807,-9223372036854775808,18446744073709551615]", false),
+            ("{\"a\":18446744073709551616}", true),
+            ("[-9223372036854775809]", true),
+            ("[\"99999999999999999999999\",\"\\\"99999999999999999999999\"]", false),
+            ("[1e300,99999999999999999999.5,-0]", false),
+            ("\"\\", false),
+        ] {
+            assert_eq!(has_long_integer(json.as_bytes()), is_found, "{json}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::frames::CallFrame;
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolCallError, ToolErrorKind};
 use crate::limits::{MAX_RECORDED_ARGUMENTS, MAX_TOOL_NAME};
@@ -14,6 +15,8 @@ pub(super) struct Record {
     call: ToolCall,
     since: Instant,
     is_listed: bool,
+    /// Its answer is a typed value.
+    is_typed: bool,
     /// Bytes of the arguments as they are repeated.
     kept: usize,
 }
@@ -35,6 +38,7 @@ impl Record {
             call,
             since,
             is_listed: true,
+            is_typed: false,
             kept: 0,
         }
     }
@@ -45,11 +49,19 @@ impl Record {
         self
     }
 
-    /// A call of `name`, whose frame has so many bytes.
-    pub(super) fn of(mut self, name: &str, arguments: &Value, frame: usize) -> Self {
+    /// A call that was read.
+    pub(super) fn of(mut self, call: &CallFrame) -> Self {
+        let name = &call.name;
         let end = name.floor_char_boundary(MAX_TOOL_NAME);
         name[..end].clone_into(&mut self.call.name);
-        let (kept, bytes) = repeat(arguments, frame);
+        self.is_typed = call.is_typed;
+        // Typed bytes have a third more as text.
+        let most = if call.is_typed {
+            usize::MAX
+        } else {
+            call.bytes
+        };
+        let (kept, bytes) = repeat(&call.arguments, most);
         self.kept = bytes.min(MAX_RECORDED_ARGUMENTS);
         self.call.arguments = kept;
         self.call.argument_bytes = bytes as u64;
@@ -100,6 +112,10 @@ impl Record {
         self.is_listed
     }
 
+    pub(super) fn is_typed(&self) -> bool {
+        self.is_typed
+    }
+
     pub(super) fn id(&self) -> u64 {
         self.call.id
     }
@@ -145,7 +161,13 @@ mod tests {
     #[test]
     fn long_arguments_are_cut_and_counted() {
         let long = json!({"a": "é".repeat(MAX_RECORDED_ARGUMENTS)});
-        let record = Record::new(1, Instant::now()).of("x", &long, 1 << 20);
+        let read = CallFrame {
+            name: "x".into(),
+            arguments: long,
+            is_typed: false,
+            bytes: 1 << 20,
+        };
+        let record = Record::new(1, Instant::now()).of(&read);
         let call = record.finish(false);
         assert!(call.arguments.as_str().unwrap().len() <= MAX_RECORDED_ARGUMENTS);
         assert_eq!(call.argument_bytes, 8 + 2 * MAX_RECORDED_ARGUMENTS as u64);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use belljar::value::{Opaque, Value as Typed};
 use belljar::{
     Capture, Deterministic, ErrorKind, Interrupt, Outcome, Policy, Request, SessionOptions, Tool,
     ToolError, ToolErrorKind, ToolLimits,
@@ -104,6 +105,109 @@ fn numpy_and_pandas_go_as_lists_and_records() {
                 print(tools.echo(a=np.arange(3), n=np.float64(1.5), d=pd.DataFrame({'x': [1, 2]})))";
     let outcome = run(Request::new(code).tool(echo())).outcome;
     assert_eq!(outcome.stdout, "{'a': [0, 1, 2], 'n': 1.5, 'd': [{'x': 1}, {'x': 2}]}\n");
+}
+
+/// Answers with its arguments, typed.
+fn typed_echo() -> Tool {
+    let schema = json!({"type": "object", "properties": {"value": {}}, "required": ["value"],
+        "additionalProperties": false});
+    Tool::values("same", schema, async |mut arguments| {
+        Ok(arguments.remove("value").unwrap_or_default())
+    })
+}
+
+#[test]
+fn typed_values_arrive_as_themselves_in_both_directions() {
+    let code = "import datetime, decimal, tools\n\
+        import numpy as np, pandas as pd\n\
+        plain = [(1, {2}), 2 ** 200, -(2 ** 63) - 1, b'ab', float('inf'), {3: 'x', '$': 1}, None,\n\
+        \x20   datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.UTC), decimal.Decimal('1.10')]\n\
+        for one in plain:\n\
+        \x20   got = tools.same(one)\n\
+        \x20   assert got == one and type(got) is type(one), (one, got)\n\
+        for array in [np.arange(6, dtype='i2').reshape(2, 3), np.arange(20_000.0)[::2], np.asfortranarray(np.ones((300, 200)))]:\n\
+        \x20   got = tools.same(array)\n\
+        \x20   assert got.dtype == array.dtype and (got == array).all(), array.dtype\n\
+        frame = pd.DataFrame({'a': range(5_000), 't': pd.Timestamp(2024, 1, 2), 's': 'x'})\n\
+        pd.testing.assert_frame_equal(tools.same(frame), frame)\n\
+        print(tools.same.begin((1, 2)).result())\n";
+    let outcome = run(Request::new(code).tool(typed_echo())).outcome;
+    assert_eq!(outcome.stdout, "(1, 2)\n", "{outcome:#?}");
+    assert_eq!(
+        outcome.tool_calls.last().unwrap().arguments,
+        json!({"value": {"$": "tuple", "items": [1, 2]}})
+    );
+    let lengths = outcome.tool_calls.iter().map(|call| call.arguments.to_string().len());
+    assert!(lengths.max().unwrap() < 10_000, "large values are recorded in short form");
+    let code = "import asyncio, tools\n\
+                print(await asyncio.gather(tools.same((1,)), tools.same(2 ** 70)))";
+    let outcome = run(Request::new(code).image("core").tool(typed_echo())).outcome;
+    assert_eq!(outcome.stdout, format!("[(1,), {}]\n", 1u128 << 70), "{outcome:#?}");
+}
+
+#[test]
+fn the_function_is_given_typed_values() {
+    let tool = Tool::values("kind", any(), async |mut arguments| match arguments.remove("value") {
+        Some(Typed::Tuple(items)) => Ok(Typed::from(format!("tuple of {}", items.len()))),
+        Some(Typed::BigInt(number)) => Ok(Typed::from(number.to_string())),
+        Some(Typed::Int(0)) => Ok(Typed::Opaque(Box::new(Opaque::new("a.B", "<B>")))),
+        other => Err(ToolError::message(format!("{other:?}"))),
+    });
+    let code = "import tools\nprint(tools.kind(value=(1, 2)), tools.kind(value=2 ** 64))\n\
+                try:\n    tools.kind(value=0)\nexcept tools.ToolError as e: print(e.kind, e)";
+    let outcome = run(Request::new(code).image("core").tool(tool)).outcome;
+    assert_eq!(
+        outcome.stdout, "tuple of 2 0x10000000000000000\ntool_error internal error\n",
+        "{outcome:#?}"
+    );
+}
+
+#[test]
+fn typed_calls_are_checked_and_bounded_and_forged_ones_refused() {
+    let code = "import _host, struct, tools\n\
+        cyclic = []; cyclic.append(cyclic)\n\
+        deep = []\n\
+        for _ in range(40): deep = [deep]\n\
+        def kind(f):\n    try: return type(f()).__name__\n    except tools.ToolError as e: return e.kind\n\
+        for bad in [object(), cyclic, deep, [lambda: 0]]: print(kind(lambda: tools.same(bad)))\n\
+        print(kind(lambda: tools.same()), kind(lambda: tools.same(1, other=2)))\n\
+        print(kind(lambda: tools.same(b'x' * 2000)), kind(lambda: tools.same(b'x' * (20 << 20))))\n\
+        def forged(head, rest=b'', name=b'same'):\n\
+        \x20   frame = bytes([len(name)]) + name + struct.pack('<I', len(head)) + head + rest\n\
+        \x20   print(b'invalid_arguments' in _host.call(b'C' + frame))\n\
+        value = b'{\"value\":{\"$\":\"bytes\",\"data\":0}}]'\n\
+        forged(b'[[[0,0,3,1,0]],' + value, b'abc')\n\
+        forged(b'[[[0,0,4,1,0]],' + value, b'abc')\n\
+        forged(b'[[[1,0,3,1,0]],' + value)\n\
+        forged(b'[[[0,0,100,100,0]],' + value, b'x' * 100)\n\
+        forged(b'[[],{\"value\":{\"$\":\"opaque\",\"class\":\"a\",\"repr\":\"b\"}}]')\n\
+        forged(b'[[],[1]]')\nforged(b'{}')\nforged(b'[[],{}]', name=b'\\xff')\n\
+        forged(b'[[],{\"value\":1}]', name=b'echo')\n\
+        for frame in (b'C', b'C\\xff', b'B\\x04same'):\n    print(_host.call(frame)[:1])\n\
+        print(b'invalid_arguments' in _host.call(b'c{\"name\":\"same\",\"arguments\":{\"value\":1}}'))";
+    let limits = ToolLimits::default().argument_bytes(1_500);
+    let request = Request::new(code).image("core").tool(typed_echo()).tool(echo());
+    let outcome = run(request.tool_limits(limits)).outcome;
+    let expected = "invalid_arguments\n".repeat(4)
+        + "invalid_arguments invalid_arguments\ntoo_large too_large\nFalse\n"
+        + &"True\n".repeat(8)
+        + &"b'{'\n".repeat(3)
+        + "True\n";
+    assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    still_serves();
+}
+
+#[test]
+fn integers_that_json_would_round_are_refused() {
+    prints(
+        "import tools\n\
+         print(tools.echo(n=2 ** 64 - 1, m=-(2 ** 63)), tools.echo(s='9' * 30)['s'] == '9' * 30)\n\
+         for n in (2 ** 64, [-(2 ** 63) - 1]):\n\
+         \x20   try: print(tools.echo(n=n))\n\
+         \x20   except tools.ToolError as e: print(e.kind, 'lose digits' in e.message)",
+        "{'n': 18446744073709551615, 'm': -9223372036854775808} True\n\
+         invalid_arguments True\ninvalid_arguments True\n",
+    );
 }
 
 #[test]

@@ -165,6 +165,34 @@ fn a_repeatable_session_waits_as_well() {
     assert_eq!(through(), through());
 }
 
+/// What typed calls were answered is in the checkpoint, and their tool need not be given again.
+#[test]
+fn typed_answers_are_the_same_when_the_run_goes_on() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let same = Tool::values("same", json!({"properties": {"value": {}}}), move |mut arguments| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move { Ok(arguments.remove("value").unwrap_or_default()) }
+    });
+    let session = session(SessionOptions::new().tool(same));
+    let code = "import tools\n\
+                got = tools.same((1, 2.0, 2 ** 70, b'ab', {3: 'x'}))\n\
+                ok = tools.approve(amount=1)\nprint(got, ok)";
+    let id = waits(&session.run(Request::new(code)).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("typed.belljar");
+    session.checkpoint(&file).unwrap();
+    let restored = runtime().blocking().restore(RestoreOptions::file(&file)).unwrap();
+    for session in [session, restored] {
+        let outcome = session.answer(vec![ToolAnswer::new(id, true)]).unwrap();
+        succeeded(&outcome);
+        let expected = format!("(1, 2.0, {}, b'ab', {{3: 'x'}}) True\n", 1u128 << 70);
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+        session.close();
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
 /// The whole way: a session that waits is written to a file by one process, and answered in another.
 #[test]
 fn another_process_answers() {

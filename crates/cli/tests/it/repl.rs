@@ -258,8 +258,6 @@ fn it_is_pleasant_on_a_terminal() {
     type_and_see("takings = 41\r", ">>> ");
     type_and_see("taki\t + 1\r", "42\r\n");
     type_and_see("", ">>> ");
-    type_and_see("takings.\t\t", "bit_count");
-    type_and_see("\x03", ">>> ");
     type_and_see("takings.numer\t + 2\r", "43\r\n");
     type_and_see("", ">>> ");
     type_and_see("not meant\x03", ">>> ");

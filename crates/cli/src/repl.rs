@@ -59,6 +59,7 @@ pub(super) fn repl(
         let (file, session, request) = opened;
         let mut repl = Repl {
             sessions: Named::new(session),
+            completing: None,
             runtime,
             request,
             figures: Figures::new(args.out),
@@ -124,6 +125,8 @@ impl Foreground {
 struct Repl<'a> {
     runtime: Runtime,
     sessions: Named,
+    /// The one in which the line that is asked for is completed.
+    completing: Option<Arc<Session>>,
     /// What every line asks for besides its code.
     request: Request,
     figures: Figures,
@@ -200,18 +203,21 @@ impl Repl<'_> {
         Lines::typed(tokio::runtime::Handle::current())
     }
 
-    fn ask(&self, block: &Block, remember: Option<String>) -> Ask {
+    fn ask(&mut self, block: &Block, remember: Option<String>) -> Ask {
         let name = if self.sessions.is_only() {
             String::new()
         } else {
             format!("[{}] ", plain(self.sessions.name()))
         };
+        let session = Arc::new(self.sessions.current().clone());
+        let weak = Arc::downgrade(&session);
+        self.completing = Some(session);
         Ask {
             prompt: format!("{name}{}", if block.is_empty() { ">>> " } else { "... " }),
             indent: block.indent(),
             remember,
             scope: Scope {
-                session: self.sessions.current().clone(),
+                session: weak,
                 names: self.sessions.iter().map(|(name, ..)| name.to_owned()).collect(),
                 earlier: block.text().to_owned(),
             },

@@ -1,6 +1,6 @@
 //! Completing names: the session is asked for them, which is no run and leaves no trace.
 
-use std::sync::mpsc;
+use std::sync::{Weak, mpsc};
 
 use belljar::Session;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -16,7 +16,8 @@ const INDENT: &str = "    ";
 
 /// What names are looked up in.
 pub(super) struct Scope {
-    pub session: Session,
+    /// Weak, for a line that nobody finishes must not keep it when the command ends.
+    pub session: Weak<Session>,
     /// The names of all sessions.
     pub names: Vec<String>,
     /// The lines of the block before the one that is typed.
@@ -51,7 +52,7 @@ impl Completion {
         let Scope {
             session, earlier, ..
         } = self.scope.as_ref()?;
-        let (session, code) = (session.clone(), format!("{earlier}{before}"));
+        let (session, code) = (session.upgrade()?, format!("{earlier}{before}"));
         let (answer, answered) = mpsc::channel();
         self.reactor.spawn(async move {
             let cursor = code.chars().count();

@@ -160,6 +160,8 @@ def _moments(values, is_utc=False):
 def _texts(values, missing, meaning=None):
     if not missing.any():
         return Prepared(parquet_values.BYTE_ARRAY, values, None, meaning)
+    # They may be the frame's own.
+    values = values.copy()
     values[missing] = None
     return Prepared(parquet_values.BYTE_ARRAY, values, ~missing, meaning)
 

@@ -153,7 +153,7 @@ class TypedAnswers:
 @pytest.fixture
 def typed_price(monkeypatch):
     answers = TypedAnswers()
-    monkeypatch.setattr(calls, "_call", answers.call)
+    monkeypatch.setattr(_Host, "door", answers)
     return tools.make([{**SPEC, "typed": True}]).price, answers
 
 

@@ -7,24 +7,14 @@ pretends. Subclasses are first turned into the plain class, past what they overr
 
 import sys
 
-from _belljar.inspecting import exact_str, mro_of, type_module, type_name
+from _belljar.inspecting import exact_str, rule_of, type_module, type_name
 
 _modules = sys.modules
 
 
 def rule_for(value):
     """The rule that turns a numpy or pandas object into plain values, or None."""
-    for cls in mro_of(type(value)):
-        root = type_module(cls).partition(".")[0]
-        if root == "numpy":
-            rule = _NUMPY.get(type_name(cls))
-        elif root == "pandas":
-            rule = _PANDAS.get(type_name(cls))
-        else:
-            rule = None
-        if rule is not None:
-            return rule
-    return None
+    return rule_of(value, _NUMPY, _PANDAS)
 
 
 def is_missing(value):

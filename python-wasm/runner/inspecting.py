@@ -41,3 +41,18 @@ def text_of(value, limit, func=repr):
     if len(text) > limit:
         return text[:limit], True
     return text, False
+
+
+def rule_of(value, numpy, pandas):
+    """The rule for the first class of a value that either library's table names, or None."""
+    for cls in mro_of(type(value)):
+        root = type_module(cls).partition(".")[0]
+        if root == "numpy":
+            rule = numpy.get(type_name(cls))
+        elif root == "pandas":
+            rule = pandas.get(type_name(cls))
+        else:
+            rule = None
+        if rule is not None:
+            return rule
+    return None

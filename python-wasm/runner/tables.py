@@ -6,7 +6,7 @@ neither gathered nor copied before.
 
 import sys
 
-from _belljar.inspecting import exact_str, mro_of, type_module, type_name
+from _belljar.inspecting import exact_str, mro_of, rule_of, type_name
 
 _SMALL = 4096  # bytes up to which an array travels beside its head
 _UNITS = {"biu": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
@@ -24,17 +24,7 @@ class UntypedError(Exception):
 
 def rule_for(value):
     """The rule that encodes a numpy or pandas object, or None."""
-    for cls in mro_of(type(value)):
-        root = type_module(cls).partition(".")[0]
-        if root == "numpy":
-            rule = _NUMPY.get(type_name(cls))
-        elif root == "pandas":
-            rule = _PANDAS.get(type_name(cls))
-        else:
-            rule = None
-        if rule is not None:
-            return rule
-    return None
+    return rule_of(value, _NUMPY, _PANDAS)
 
 
 def _numpy():

@@ -1,0 +1,1 @@
+//! belljar as a Jupyter kernel: sessions behind the messages of notebooks.

@@ -8,6 +8,8 @@ use super::args::{
 };
 use super::repl::ReplArgs;
 use super::run::RunArgs;
+#[cfg(feature = "server")]
+use super::serve::ServeArgs;
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
 ///
@@ -75,6 +77,14 @@ pub(super) enum Command {
     /// the cache; what is there already is kept, and an interrupted set-up goes on where it
     /// stopped.
     Setup(SetupArgs),
+    /// Serve runs and sessions over HTTP
+    ///
+    /// Prints its address, a key made for this server, and how a client is pointed at it; with --no-auth
+    /// nobody needs a key. It ends at Ctrl-C or SIGTERM, when the runs that are under way have ended.
+    ///
+    /// Exit status: 0 when it was ended so, 2 it was asked for wrongly, 3 it could not be started.
+    #[cfg(feature = "server")]
+    Serve(Box<ServeArgs>),
     /// Make, list and remove the images that runs start from
     #[command(subcommand)]
     Image(ImageCommand),

@@ -25,6 +25,8 @@ mod progress;
 mod repl;
 mod run;
 mod schema;
+#[cfg(feature = "server")]
+mod serve;
 mod session_file;
 mod setup;
 mod source;
@@ -58,6 +60,8 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Batch(args) => batch::batch(&args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::serve(&args, global, printer),
         Command::Image(command) => image::image(&command, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),

@@ -1,1 +1,39 @@
 //! belljar over HTTP: one service of runs and sessions, and thin faces on it, one for each kind of client.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use belljar::Runtime;
+//! use belljar_server::{App, Keys, Server, Service, Settings};
+//!
+//! let service = Service::new(Runtime::builder().build()?);
+//! let app = App::new(service, Keys::none(), Settings::default());
+//! let server = Server::bind(app, "127.0.0.1:3000".parse()?).await?;
+//! let until_ctrl_c = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+//! server.run(until_ctrl_c, std::time::Duration::from_secs(30)).await;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code, missing_docs)]
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod http;
+mod routes;
+mod server;
+mod service;
+mod v1;
+
+pub use http::app::{App, Settings};
+pub use http::auth::{Key, Keys};
+pub use http::problem::Problem;
+pub use routes::router;
+pub use server::Server;
+pub use service::Service;
+pub use service::error::ServiceError;
+pub use service::owner::{KeyLimits, Owner};
+pub use service::sessions::{Held, NewSession};
+pub use service::turn::Attended;

@@ -1,0 +1,220 @@
+//! Who asks: keys, and where requests carry them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::app::App;
+use super::problem::Problem;
+use crate::service::owner::{KeyLimits, Owner};
+
+/// A key: whose it is, what it looks like hashed, and how much its holder may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Key {
+    /// The name of the account.
+    pub name: String,
+    /// The SHA-256 of the key.
+    pub sha256: [u8; 32],
+    /// How much its holder may.
+    pub limits: KeyLimits,
+}
+
+/// Who may use a server. Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub struct Keys(Arc<Known>);
+
+enum Known {
+    /// Whoever reaches the server.
+    Everybody(Owner),
+    /// The holders of these.
+    Holders(RwLock<Vec<Holder>>),
+}
+
+struct Holder {
+    sha256: [u8; 32],
+    owner: Owner,
+}
+
+impl Key {
+    /// A new key, and its text, which is nowhere else: 256 bits that nobody can guess.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no random numbers.
+    pub fn generate(name: impl Into<String>, limits: KeyLimits) -> std::io::Result<(Self, String)> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        let text = format!("belljar_{}", hex(&bytes));
+        let key = Self {
+            name: name.into(),
+            sha256: hash(&text),
+            limits,
+        };
+        Ok((key, text))
+    }
+}
+
+impl Keys {
+    /// Nobody needs a key.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::new(Known::Everybody(Owner::local())))
+    }
+
+    /// Only the holders of these may use the server.
+    #[must_use]
+    pub fn of(keys: Vec<Key>) -> Self {
+        let known = Self(Arc::new(Known::Holders(RwLock::default())));
+        known.replace(keys);
+        known
+    }
+
+    /// Replaces the keys. Accounts that are named as before go on with what they have used.
+    pub fn replace(&self, keys: Vec<Key>) {
+        let Known::Holders(holders) = &*self.0 else {
+            return;
+        };
+        let mut holders = holders.write().unwrap_or_else(PoisonError::into_inner);
+        let new = keys.into_iter().map(|key| {
+            let known = holders.iter().find(|holder| holder.owner.name() == key.name);
+            let owner = known.map_or_else(
+                || Owner::new(key.name, key.limits.clone()),
+                |known| known.owner.clone(),
+            );
+            owner.set_limits(key.limits);
+            Holder {
+                sha256: key.sha256,
+                owner,
+            }
+        });
+        *holders = new.collect();
+    }
+
+    /// Whether nobody needs a key.
+    #[must_use]
+    pub fn are_needed(&self) -> bool {
+        matches!(*self.0, Known::Holders(_))
+    }
+
+    /// Whoever holds that key; `None` when nobody does, or one is needed and there is none.
+    #[must_use]
+    pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
+        match &*self.0 {
+            Known::Everybody(owner) => Some(owner.clone()),
+            Known::Holders(holders) => {
+                let sha256 = hash(key?);
+                let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+                // All of them are compared, whichever it is.
+                holders.iter().fold(None, |found, holder| {
+                    let is_it: bool = holder.sha256.ct_eq(&sha256).into();
+                    if is_it {
+                        Some(holder.owner.clone())
+                    } else {
+                        found
+                    }
+                })
+            }
+        }
+    }
+
+    /// Whoever asks with these headers.
+    #[must_use]
+    pub fn owner_of(&self, headers: &HeaderMap) -> Option<Owner> {
+        self.owner(key_in(headers))
+    }
+}
+
+/// The key in a request's headers: `Authorization: Bearer KEY`, `Authorization: token KEY`, or `X-API-Key`.
+#[must_use]
+pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let authorization = text(AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, key) = value.split_once(' ')?;
+        let is_known = ["bearer", "token"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        is_known.then(|| key.trim())
+    });
+    authorization.or_else(|| text("x-api-key"))
+}
+
+impl FromRequestParts<App> for Owner {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        app.keys().owner_of(&parts.headers).ok_or_else(Problem::no_key)
+    }
+}
+
+fn hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_key_is_found_where_clients_put_it() {
+        for (name, value) in [
+            ("authorization", "Bearer k"),
+            ("authorization", "token k"),
+            ("Authorization", "bearer  k"),
+            ("x-api-key", "k"),
+        ] {
+            let name = name.to_ascii_lowercase().leak();
+            assert_eq!(key_in(&headers(name, value)), Some("k"), "{name}: {value}");
+        }
+        for (name, value) in [("authorization", "Basic k"), ("authorization", "k"), ("cookie", "k")]
+        {
+            assert_eq!(key_in(&headers(name, value)), None, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn only_who_holds_a_key_is_somebody() {
+        let (one, text) = Key::generate("one", KeyLimits::default()).unwrap();
+        let (two, other) = Key::generate("two", KeyLimits::default()).unwrap();
+        let keys = Keys::of(vec![one, two]);
+        let name = |key: Option<&str>| keys.owner(key).map(|owner| owner.name().to_owned());
+        assert_eq!(name(Some(&text)).as_deref(), Some("one"));
+        assert_eq!(name(Some(&other)).as_deref(), Some("two"));
+        assert_eq!(name(Some(&text[1..])), None);
+        assert_eq!(name(Some("")), None);
+        assert_eq!(name(None), None);
+        assert_eq!(Keys::none().owner(None).unwrap().name(), "local");
+    }
+
+    #[test]
+    fn an_account_goes_on_when_its_key_changes() {
+        let (key, text) = Key::generate("one", KeyLimits::default()).unwrap();
+        let keys = Keys::of(vec![key]);
+        let before = keys.owner(Some(&text)).unwrap();
+        let limits = KeyLimits {
+            sessions: Some(3),
+            ..KeyLimits::default()
+        };
+        let (key, new) = Key::generate("one", limits).unwrap();
+        keys.replace(vec![key]);
+        assert!(keys.owner(Some(&text)).is_none());
+        assert_eq!(keys.owner(Some(&new)).unwrap().limits().sessions, Some(3));
+        assert_eq!(before.limits().sessions, Some(3));
+    }
+}

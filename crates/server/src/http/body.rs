@@ -1,0 +1,34 @@
+//! Bodies in JSON, of which a mistake is told as a problem.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, Request};
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// A body in JSON.
+pub(crate) struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match Json::from_request(request, state).await {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(rejection) => Err(Problem::of_json(&rejection)),
+        }
+    }
+}
+
+impl Problem {
+    fn of_json(rejection: &JsonRejection) -> Self {
+        let code = match rejection {
+            JsonRejection::JsonDataError(_) => "bad_field",
+            JsonRejection::JsonSyntaxError(_) => "not_json",
+            JsonRejection::MissingJsonContentType(_) => "not_json_type",
+            _ => "bad_body",
+        };
+        Self::new(rejection.status(), code, rejection.body_text())
+    }
+}

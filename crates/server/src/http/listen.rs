@@ -1,0 +1,131 @@
+//! Connections: accepted, bounded, served, and let go.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+/// The most connections at once.
+pub const MAX_CONNECTIONS: usize = 4096;
+/// How long a client may take for the head of a request, and be silent between two.
+pub const HEAD_TIME: Duration = Duration::from_secs(30);
+/// The most bytes of the head of a request.
+pub const MAX_HEAD: usize = 64 << 10;
+/// The most headers of a request.
+pub const MAX_HEADERS: usize = 100;
+/// How long accepting rests when it fails for want of descriptors or memory.
+const REST: Duration = Duration::from_millis(50);
+
+/// Where clients come from.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Listener {
+    /// A TCP socket.
+    Tcp(TcpListener),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // An event of a stream is not to wait for the acknowledgement of the one before.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+}
+
+/// Serves connections until `stop`; then accepts no more, and returns when the requests that are under way
+/// have been answered.
+pub(crate) async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
+    let connections = TaskTracker::new();
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let next = async {
+            let place = Arc::clone(&room).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            () = stop.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a connection was not accepted");
+                tokio::time::sleep(REST).await;
+                continue;
+            }
+        };
+        let (router, stop) = (router.clone(), stop.clone());
+        connections.spawn(async move {
+            if let Err(error) = connection(stream, router, stop).await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+/// Answers the requests of one connection, one after the other; after `stop` only the one that is under
+/// way.
+async fn connection(
+    stream: Box<dyn Stream>,
+    router: Router,
+    stop: CancellationToken,
+) -> hyper::Result<()> {
+    let with_body = |request: Request<Incoming>| request.map(Body::new);
+    let service = TowerToHyperService::new(router.map_request(with_body));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}

@@ -1,0 +1,24 @@
+//! The one router, in which the faces come together.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::http::app::App;
+use crate::http::health;
+use crate::v1;
+
+/// Everything that a server answers.
+///
+/// The paths of two faces never meet: where one would claim another's (as E2B's interpreter has
+/// `/execute` and its control plane `/sandboxes`), it is told apart by header or host in front of the
+/// others, in [`App`]'s outermost layers.
+pub fn router(app: App) -> Router {
+    let body_bytes = app.settings().body_bytes;
+    Router::new()
+        .merge(health::routes())
+        .merge(v1::routes())
+        .layer(DefaultBodyLimit::max(body_bytes))
+        .layer(CatchPanicLayer::new())
+        .with_state(app)
+}

@@ -1,0 +1,138 @@
+//! The one service that every face stands on: runs and sessions, by owner. No HTTP is in it.
+
+pub(crate) mod error;
+pub(crate) mod owner;
+pub(crate) mod sessions;
+pub(crate) mod turn;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime};
+
+use error::ServiceError;
+use owner::Owner;
+use sessions::Held;
+use turn::{Attended, Turn};
+
+/// Runs and sessions, each of an [`Owner`]. Cheap to clone; clones are the same service.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    runtime: Runtime,
+    sessions: Mutex<HashMap<String, Held>>,
+    /// The switches of the runs that are under way or wait.
+    switches: Mutex<HashMap<u64, Interrupt>>,
+    next_run: AtomicU64,
+    is_stopping: AtomicBool,
+}
+
+impl Service {
+    /// A service without sessions.
+    #[must_use]
+    pub fn new(runtime: Runtime) -> Self {
+        let shared = Shared {
+            runtime,
+            sessions: Mutex::default(),
+            switches: Mutex::default(),
+            next_run: AtomicU64::new(1),
+            is_stopping: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// What runs, for questions that are no runs: images, checks of what there is.
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.shared.runtime
+    }
+
+    /// Runs a request in a fresh sandbox. A future that is dropped interrupts its run.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`Runtime::run`].
+    pub fn run(&self, owner: &Owner, mut request: Request) -> Attended<Result<Run, ServiceError>> {
+        let turn = Turn::begin(&self.shared, owner, &mut request);
+        let interrupt = request.interrupt.clone();
+        let runtime = self.shared.runtime.clone();
+        Attended::new(interrupt, async move {
+            let mut turn = turn?;
+            let ran = runtime.run(request).await;
+            turn.note(ran.as_ref().ok().map(|run| &run.outcome));
+            Ok(ran?)
+        })
+    }
+
+    /// Runs a request in a session, after those that were asked for before it. A future that is dropped
+    /// interrupts its run, and the session keeps what it did until then.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`belljar::Session::run`].
+    pub fn run_in(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        mut request: Request,
+    ) -> Attended<Result<Outcome, ServiceError>> {
+        let turn = Turn::begin(&self.shared, owner, &mut request);
+        let interrupt = request.interrupt.clone();
+        let session = held.session().clone();
+        Attended::new(interrupt, async move {
+            let mut turn = turn?;
+            let ran = session.run(request).await;
+            turn.note(ran.as_ref().ok());
+            Ok(ran?)
+        })
+    }
+
+    /// Looks at code without running it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Runtime::check`].
+    pub async fn check(
+        &self,
+        owner: &Owner,
+        code: &str,
+        policy: &Policy,
+    ) -> Result<CheckReport, ServiceError> {
+        let _turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
+        Ok(self.shared.runtime.check(code, policy).await?)
+    }
+
+    /// Begins to stop: nothing new begins from now on.
+    pub fn stop(&self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// Interrupts every run that is under way, or waits.
+    pub fn interrupt_all(&self) {
+        for switch in self.shared.switches().values() {
+            switch.interrupt();
+        }
+    }
+
+    /// How many runs are under way or wait.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.shared.switches().len()
+    }
+}
+
+impl Shared {
+    fn switches(&self) -> MutexGuard<'_, HashMap<u64, Interrupt>> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,277 @@
+//! Sessions of owners: made, found, listed, forked, removed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use belljar::{RestoreOptions, Session, SessionOptions};
+
+use super::error::ServiceError;
+use super::owner::{Owner, limit};
+use super::{Service, Shared};
+
+/// A session of somebody. Cheap to clone.
+#[derive(Clone)]
+pub struct Held(Arc<Record>);
+
+struct Record {
+    session: Session,
+    owner: String,
+    name: Option<String>,
+    created: SystemTime,
+}
+
+/// How a session starts.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct NewSession {
+    /// What it is like.
+    pub options: SessionOptions,
+    /// A name by which its owner finds it as well as by its id.
+    pub name: Option<String>,
+}
+
+impl From<SessionOptions> for NewSession {
+    fn from(options: SessionOptions) -> Self {
+        Self {
+            options,
+            name: None,
+        }
+    }
+}
+
+impl NewSession {
+    /// Gives it a name.
+    #[must_use]
+    pub fn named(mut self, name: Option<String>) -> Self {
+        self.name = name;
+        self
+    }
+}
+
+impl Held {
+    /// Its id, which nobody can guess.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.0.session.id()
+    }
+
+    /// Its name, if it was given one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
+
+    /// The name of the account that it belongs to.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.0.owner
+    }
+
+    /// When it was made, forked or first restored.
+    #[must_use]
+    pub fn created(&self) -> SystemTime {
+        self.0.created
+    }
+
+    /// The session itself, for everything but runs: those go through [`Service::run_in`], which counts
+    /// them.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.0.session
+    }
+}
+
+impl Service {
+    /// Starts a session of somebody.
+    ///
+    /// # Errors
+    ///
+    /// When they have as many as they may, or one of that name, or as for
+    /// [`belljar::Runtime::session`].
+    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
+        self.may_have_another(owner, new.name.as_deref())?;
+        let session = self.shared.runtime.session(new.options).await?;
+        self.hold(owner, session, new.name, SystemTime::now())
+    }
+
+    /// Starts a session of somebody from a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](Self::create) and [`belljar::Runtime::restore`].
+    pub async fn restore(
+        &self,
+        owner: &Owner,
+        options: RestoreOptions,
+        name: Option<String>,
+    ) -> Result<Held, ServiceError> {
+        self.may_have_another(owner, name.as_deref())?;
+        let session = self.shared.runtime.restore(options).await?;
+        self.hold(owner, session, name, SystemTime::now())
+    }
+
+    /// Starts a session of somebody from another of theirs, as it is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](Self::create) and [`Session::fork`].
+    pub async fn fork(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        name: Option<String>,
+    ) -> Result<Held, ServiceError> {
+        self.may_have_another(owner, name.as_deref())?;
+        let session = held.session().fork().await?;
+        self.hold(owner, session, name, SystemTime::now())
+    }
+
+    /// Has a session that was made otherwise (from a snapshot, say) belong to somebody.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](Self::create); the session is closed then.
+    pub fn adopt(
+        &self,
+        owner: &Owner,
+        session: Session,
+        name: Option<String>,
+    ) -> Result<Held, ServiceError> {
+        self.hold(owner, session, name, SystemTime::now())
+    }
+
+    /// Somebody's session of that id or name.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's.
+    pub fn find(&self, owner: &Owner, id: &str) -> Result<Held, ServiceError> {
+        let mut sessions = self.shared.sessions();
+        let found = match sessions.get(id) {
+            Some(held) if held.owner() == owner.name() => Some(held.clone()),
+            Some(_) => None,
+            None => named(&sessions, owner, id),
+        };
+        match found {
+            Some(held) if self.shared.is_open(&held) => Ok(held),
+            Some(closed) => {
+                sessions.remove(closed.id());
+                Err(ServiceError::NoSession { id: id.into() })
+            }
+            None => Err(ServiceError::NoSession { id: id.into() }),
+        }
+    }
+
+    /// All sessions of somebody, the oldest first.
+    #[must_use]
+    pub fn list(&self, owner: &Owner) -> Vec<Held> {
+        let mut sessions = self.shared.sessions();
+        sessions.retain(|_, held| self.shared.is_open(held));
+        let mut theirs: Vec<Held> =
+            sessions.values().filter(|held| held.owner() == owner.name()).cloned().collect();
+        theirs.sort_by(|one, other| (one.created(), one.id()).cmp(&(other.created(), other.id())));
+        theirs
+    }
+
+    /// Closes somebody's session.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](Self::find).
+    pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
+        let held = self.find(owner, id)?;
+        self.shared.sessions().remove(held.id());
+        held.session().close();
+        Ok(())
+    }
+
+    /// Closes all sessions of everybody.
+    pub fn close_all(&self) {
+        let all: Vec<Held> = self.shared.sessions().drain().map(|(_, held)| held).collect();
+        for held in all {
+            held.session().close();
+        }
+    }
+
+    fn may_have_another(&self, owner: &Owner, name: Option<&str>) -> Result<(), ServiceError> {
+        self.shared.admit(&mut self.shared.sessions(), owner, name)
+    }
+
+    /// Enters a session. Others may have been made since it was asked whether there may be another.
+    fn hold(
+        &self,
+        owner: &Owner,
+        session: Session,
+        name: Option<String>,
+        created: SystemTime,
+    ) -> Result<Held, ServiceError> {
+        let mut sessions = self.shared.sessions();
+        if let Err(error) = self.shared.admit(&mut sessions, owner, name.as_deref()) {
+            session.close();
+            return Err(error);
+        }
+        let held = Held(Arc::new(Record {
+            session,
+            owner: owner.name().to_owned(),
+            name,
+            created,
+        }));
+        sessions.insert(held.id().to_owned(), held.clone());
+        Ok(held)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ServiceError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(ServiceError::Name { name: name.into() });
+    }
+    Ok(())
+}
+
+fn named(sessions: &HashMap<String, Held>, owner: &Owner, name: &str) -> Option<Held> {
+    let is_it = |held: &&Held| held.owner() == owner.name() && held.name() == Some(name);
+    sessions.values().find(is_it).cloned()
+}
+
+impl Shared {
+    pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody may have another session, of that name.
+    fn admit(
+        &self,
+        sessions: &mut HashMap<String, Held>,
+        owner: &Owner,
+        name: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        if self.is_stopping() {
+            return Err(ServiceError::Stopping);
+        }
+        if let Some(name) = name {
+            check_name(name)?;
+            if let Some(taken) = named(sessions, owner, name) {
+                if self.is_open(&taken) {
+                    return Err(ServiceError::NameTaken { name: name.into() });
+                }
+                sessions.remove(taken.id());
+            }
+        }
+        let Some(max) = owner.limits().sessions else {
+            return Ok(());
+        };
+        sessions.retain(|_, held| held.owner() != owner.name() || self.is_open(held));
+        let theirs = sessions.values().filter(|held| held.owner() == owner.name()).count();
+        if theirs >= max as usize {
+            return Err(limit("sessions", max.into(), None));
+        }
+        Ok(())
+    }
+
+    /// Whether the engine has it still: the lease may have closed it.
+    fn is_open(&self, held: &Held) -> bool {
+        self.runtime.sessions().get(held.id()).is_ok()
+    }
+}

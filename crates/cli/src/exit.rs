@@ -94,6 +94,8 @@ pub(super) fn option(field: Field) -> Option<&'static str> {
         Field::Deterministic => "--deterministic",
         Field::Image => "--image",
         Field::Mounts => "--mount",
+        Field::Aliases => "--alias",
+        Field::Cwd => "--cwd",
         Field::Variables => "--set",
         _ => return None,
     })

@@ -16,6 +16,7 @@ mod doctor;
 mod engine;
 mod exit;
 mod image;
+mod input;
 mod interrupt;
 mod licenses;
 mod options;

@@ -23,6 +23,14 @@ pub(super) struct Given {
     /// Set an environment variable; none is passed on by itself; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
     env: Vec<(String, String)>,
+    /// Show the workspace at another absolute path too, such as /mnt/data; may be given several
+    /// times
+    #[arg(long = "alias", value_name = "PATH")]
+    aliases: Vec<String>,
+    /// Start in this directory: the workspace by one of its paths, or one in it, which is made if
+    /// missing [default: /workspace]
+    #[arg(long, value_name = "PATH")]
+    cwd: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +68,8 @@ impl Given {
             request = request.mount(host, guest);
         }
         request.env.extend(self.env.iter().cloned());
+        request.aliases.clone_from(&self.aliases);
+        request.cwd.clone_from(&self.cwd);
         Ok(request)
     }
 }

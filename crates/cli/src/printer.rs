@@ -161,6 +161,11 @@ impl Printer {
         Ok(())
     }
 
+    /// Takes note that what was typed has ended the line.
+    pub(super) fn line_was_typed(&self) {
+        self.note_end(Stream::Stdout, b"\n");
+    }
+
     /// Says something beside the result.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {

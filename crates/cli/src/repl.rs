@@ -20,6 +20,7 @@ use belljar::{Outcome, Request, Runtime, Session};
 
 use super::args::Global;
 use super::exit::{self, Exit, Usage};
+use super::input::ask_person;
 use super::interrupt::Interrupt;
 use super::options::directory;
 use super::printer::{OutputError, Printer, Tone};
@@ -259,17 +260,20 @@ impl Repl<'_> {
         let session = self.sessions.current().clone();
         let live = Arc::new(Live::new(Arc::clone(self.printer)));
         let mut request = self.request.clone().watch(live.clone());
+        if self.is_typed {
+            request = ask_person(request, self.printer);
+        }
         request.code = code;
         self.foreground.set(Some(&session));
         let ran = tokio::select! {
             biased;
             exit = self.interrupt.arrived() => return Ok(ControlFlow::Break(exit)),
-            error = live.failed() => return Err(error.into()),
+            error = live.failed() => return Err(error),
             ran = session.run(request) => ran,
         };
         self.foreground.set(None);
         if let Some(error) = live.take() {
-            return Err(error.into());
+            return Err(error);
         }
         let outcome = match ran {
             Ok(outcome) => outcome,

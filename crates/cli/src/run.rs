@@ -11,14 +11,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Outcome, Request, Runtime};
+use belljar::{Outcome, OutputWatcher as _, Request, Runtime};
 
 use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage, chain};
+use super::input::ask_person;
 use super::interrupt::Interrupt;
 use super::options::directory;
 use super::printer::Printer;
+use live::EventSink;
 pub(super) use live::Live;
 pub(super) use options::RunArgs;
 use summary::Files;
@@ -27,14 +29,23 @@ pub(super) use summary::{cuts, failure};
 /// Runs one program.
 pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     let (json, out, session) = (args.json, args.out.clone(), args.session.clone());
+    let (can_ask, events) = (args.can_ask()?, args.event_sink()?);
     let request = args.into_request()?;
     if let Some(out) = &out {
         prepare(out)?;
     }
     let runtime = engine::start(global, printer)?;
+    let only_events = events.as_ref().is_some_and(EventSink::is_stdout);
+    let live = Arc::new(Live::with(Arc::clone(printer), !json && !only_events, events));
     let task = Task {
         runtime,
-        request,
+        request: if json && !live.wants_events() {
+            request
+        } else {
+            request.watch(live.clone())
+        },
+        live,
+        can_ask,
         json,
         out: out.as_deref(),
         printer,
@@ -49,6 +60,10 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
 struct Task<'a> {
     runtime: Runtime,
     request: Request,
+    /// What the request shows while it runs.
+    live: Arc<Live>,
+    /// A person, or whoever writes to standard input, may answer `input()`.
+    can_ask: bool,
     json: bool,
     out: Option<&'a Path>,
     printer: &'a Arc<Printer>,
@@ -59,11 +74,20 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
     let Task {
         runtime,
         request,
+        live,
+        can_ask,
         json,
         out,
         printer,
     } = task;
-    let ran = watch(printer, async |live| Ok(runtime.run(shown(request, json, live)).await?))?;
+    let ran = watch(&live, async || {
+        let request = if can_ask {
+            ask_person(request, printer)
+        } else {
+            request
+        };
+        Ok(runtime.run(request).await?)
+    })?;
     let run = match ran {
         ControlFlow::Continue(run) => run,
         ControlFlow::Break(exit) => return Ok(exit),
@@ -94,11 +118,6 @@ fn report(
     Ok(())
 }
 
-/// The request, with its output shown while the code runs unless all of it is to be JSON.
-fn shown(request: Request, json: bool, live: Arc<Live>) -> Request {
-    if json { request } else { request.watch(live) }
-}
-
 /// Makes sure before the run that its files have a place to go.
 fn prepare(out: &Path) -> Result<(), Usage> {
     directory(out)?;
@@ -111,19 +130,18 @@ fn prepare(out: &Path) -> Result<(), Usage> {
 /// Does the work on this thread until it ends, or breaks it off when nobody wants it any more:
 /// then the run and its workspace are gone when this returns.
 fn watch<T>(
-    printer: &Arc<Printer>,
-    work: impl AsyncFnOnce(Arc<Live>) -> anyhow::Result<T>,
+    live: &Live,
+    work: impl AsyncFnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<ControlFlow<Exit, T>> {
     let reactor = engine::reactor()?;
     let interrupt = Interrupt::watch();
-    let live = Arc::new(Live::new(printer.clone()));
     let ended = reactor.block_on(async {
         tokio::select! {
             biased;
             exit = interrupt.arrived() => Ok(ControlFlow::Break(exit)),
-            error = live.failed() => Err(error.into()),
-            done = work(live.clone()) => match live.take() {
-                Some(error) => Err(error.into()),
+            error = live.failed() => Err(error),
+            done = work() => match live.take() {
+                Some(error) => Err(error),
                 None => Ok(ControlFlow::Continue(done?)),
             },
         }

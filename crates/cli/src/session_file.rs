@@ -159,6 +159,7 @@ pub(super) fn founding(request: &mut Request) -> SessionOptions {
         ImageChoice::Auto => ImageChoice::Named(IMAGE.to_owned()),
         named => named,
     };
+    start.aliases = std::mem::take(&mut request.aliases);
     // The state that the session can go back to has them.
     start.files = std::mem::take(&mut request.files);
     start.env = std::mem::take(&mut request.env);

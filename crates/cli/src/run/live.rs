@@ -1,31 +1,92 @@
-//! Output of the code, passed on as it comes.
+//! What happens while the code runs, passed on as it comes.
 
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar::{OutputWatcher, Stream};
+use anyhow::Context;
+use belljar::{Event, OutputWatcher, Stream};
 use tokio::sync::Notify;
 
-use crate::printer::{OutputError, Printer};
+use crate::exit::{Usage, chain};
+use crate::printer::Printer;
 
-/// Passes output on until the first failure to do so.
+/// Passes output and events on until the first failure to do so.
 #[derive(Debug)]
 pub(crate) struct Live {
     printer: Arc<Printer>,
-    failure: Mutex<Option<OutputError>>,
+    shows_output: bool,
+    events: Option<EventSink>,
+    failure: Mutex<Option<anyhow::Error>>,
     failed: Notify,
 }
 
+/// Where events go, a line each.
+#[derive(Debug)]
+pub(super) enum EventSink {
+    Stdout,
+    File(PathBuf, File),
+}
+
+impl EventSink {
+    /// The sink that `path` names: `-` is standard output. A file that is there is replaced.
+    pub(super) fn open(path: &Path) -> Result<Self, Usage> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let created = File::create(path).map_err(|e| {
+            let error = anyhow::Error::new(e).context(format!("cannot create {}", path.display()));
+            Usage::new(chain(&error))
+        });
+        Ok(Self::File(path.to_owned(), created?))
+    }
+
+    pub(super) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    fn put(&self, event: &Event, printer: &Printer) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(event)?;
+        line.push('\n');
+        match self {
+            Self::Stdout => Ok(printer.text(&line)?),
+            Self::File(path, file) => {
+                // In one piece, so that whoever follows the file sees whole lines.
+                let written = (&*file).write_all(line.as_bytes());
+                written.with_context(|| format!("cannot write events to {}", path.display()))
+            }
+        }
+    }
+}
+
 impl Live {
+    /// Shows output.
     pub(crate) fn new(printer: Arc<Printer>) -> Self {
         Self {
             printer,
+            shows_output: true,
+            events: None,
             failure: Mutex::new(None),
             failed: Notify::new(),
         }
     }
 
-    /// Waits until output could not be passed on.
-    pub(crate) async fn failed(&self) -> OutputError {
+    /// Shows output or does not, and writes events to where somebody wants them.
+    pub(super) fn with(
+        printer: Arc<Printer>,
+        shows_output: bool,
+        events: Option<EventSink>,
+    ) -> Self {
+        Self {
+            shows_output,
+            events,
+            ..Self::new(printer)
+        }
+    }
+
+    /// Waits until something could not be passed on.
+    pub(crate) async fn failed(&self) -> anyhow::Error {
         loop {
             self.failed.notified().await;
             if let Some(error) = self.take() {
@@ -35,16 +96,33 @@ impl Live {
     }
 
     /// The failure that nobody has heard of yet.
-    pub(crate) fn take(&self) -> Option<OutputError> {
+    pub(crate) fn take(&self) -> Option<anyhow::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn note(&self, done: anyhow::Result<()>) {
+        if let Err(error) = done {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+            self.failed.notify_one();
+        }
     }
 }
 
 impl OutputWatcher for Live {
     fn write(&self, stream: Stream, bytes: &[u8]) {
-        if let Err(error) = self.printer.guest(stream, bytes) {
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            self.failed.notify_one();
+        if self.shows_output {
+            self.note(self.printer.guest(stream, bytes).map_err(Into::into));
+        }
+    }
+
+    fn wants_events(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn event(&self, event: &Event) {
+        if let Some(events) = &self.events {
+            self.note(events.put(event, &self.printer));
         }
     }
 }

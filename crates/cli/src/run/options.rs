@@ -1,11 +1,13 @@
 //! The options of `belljar run`, and the request that they make.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use belljar::value::Value;
 use belljar::{Capture, Dialect, Echo, Request, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::live::EventSink;
 use crate::args::{PolicyChoice, SourceArgs};
 use crate::exit::Usage;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
@@ -50,9 +52,17 @@ struct Input {
     /// be given several times
     #[arg(long = "set", value_name = "NAME=JSON", value_parser = source::value)]
     variables: Vec<(String, Value)>,
+    /// Set an environment variable for this run only: in a session it is undone afterwards; may be
+    /// given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
+    run_env: Vec<(String, String)>,
     /// Give the code this file as its standard input; - passes on this command's [default: nothing]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
+    /// Answer the code's input() with lines of this command's standard input, one each time it asks
+    /// [default: only on a terminal]
+    #[arg(long, conflicts_with = "stdin")]
+    ask: bool,
     /// Start from this image; auto takes the smallest that has imported what the code names, and for
     /// a session data [default: auto]
     #[arg(long, value_name = "NAME")]
@@ -105,9 +115,12 @@ struct Detail {
     /// Put the SHA-256 and the media type of every file into the JSON
     #[arg(long)]
     hashes: bool,
-    /// Put what happened into the JSON, in order: text, displays, files, the end
-    #[arg(long)]
-    events: bool,
+    /// Put what happened into the JSON, in order: text, displays, files, the end. With a FILE it is
+    /// written there while it happens, a line of JSON each; - is stdout, where nothing else is
+    /// shown then
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(num_args = 0..=1, require_equals = true)]
+    events: Option<Option<PathBuf>>,
     /// Put what displayed figures show into their events, as data
     #[arg(long)]
     charts: bool,
@@ -131,6 +144,40 @@ enum DialectChoice {
 }
 
 impl RunArgs {
+    /// Whether standard input is free to answer `input()`, and somebody is there to do it: a person
+    /// who sees the prompt, or whoever the user says.
+    pub(super) fn can_ask(&self) -> Result<bool, Usage> {
+        let is_code = self.source.script.as_deref().is_some_and(|path| path.as_os_str() == "-");
+        if !self.input.ask {
+            return Ok(!is_code
+                && self.input.stdin.is_none()
+                && !self.json
+                && !matches!(&self.detail.events, Some(Some(path)) if path.as_os_str() == "-")
+                && io::stdin().is_terminal()
+                && io::stdout().is_terminal());
+        }
+        if !cfg!(unix) {
+            return Err(Usage::new("--ask is not to be had on this system"));
+        }
+        if is_code {
+            return Err(Usage::new("code and --ask cannot both take standard input"));
+        }
+        Ok(true)
+    }
+
+    /// Where events go while they happen, if they are to go anywhere.
+    pub(super) fn event_sink(&self) -> Result<Option<EventSink>, Usage> {
+        let Some(Some(path)) = &self.detail.events else {
+            return Ok(None);
+        };
+        let sink = EventSink::open(path)?;
+        if self.json && sink.is_stdout() {
+            return Err(Usage::new("--json and --events=- cannot both write to standard output")
+                .hint("give --events=FILE, or --events alone, with which the JSON has them"));
+        }
+        Ok(Some(sink))
+    }
+
     /// Reads what is to be read, and makes the request.
     pub(super) fn into_request(self) -> Result<Request, Usage> {
         let from_stdin =
@@ -142,6 +189,7 @@ impl RunArgs {
         let mut request = self.input.given.request()?;
         request.code = source::code(self.source)?;
         request.variables.extend(self.input.variables);
+        request.run_env.extend(self.input.run_env);
         if let Some(path) = &self.input.stdin {
             request.stdin = source::read(path)?;
         }
@@ -175,7 +223,7 @@ impl Detail {
             .figure_format(figure_format(self.svg))
             .typed(self.typed)
             .inline_images(self.inline_images)
-            .events(self.events)
+            .events(matches!(self.events, Some(None)))
             .charts(self.charts)
             .file_hashes(self.hashes)
             .media_types(self.hashes);

@@ -8,9 +8,10 @@ use anyhow::Context;
 use belljar::Outcome;
 
 use super::summary::Files;
-use super::{Task, report, shown, watch};
+use super::{Task, report, watch};
 use crate::engine;
 use crate::exit::Exit;
+use crate::input::ask_person;
 use crate::printer::Printer;
 use crate::session_file::SessionFile;
 
@@ -19,14 +20,21 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
     let Task {
         runtime,
         mut request,
+        live,
+        can_ask,
         json,
         out,
         printer,
     } = task;
-    let ran = watch(printer, async |live| {
+    let ran = watch(&live, async || {
         let file = claim(path, printer).await?;
         let (session, _) = file.open(&runtime, &mut request).await?;
-        let outcome = session.run(shown(request, json, live)).await?;
+        let request = if can_ask {
+            ask_person(request, printer)
+        } else {
+            request
+        };
+        let outcome = session.run(request).await?;
         Ok((file, session, outcome))
     })?;
     let (file, session, outcome) = match ran {

@@ -238,18 +238,7 @@ fn it_is_pleasant_on_a_terminal() {
         return;
     }
     let folder = folder(&[]);
-    let mut command = Command::new("script");
-    // Without `exec`, a shell that stays in between would die of Ctrl-C.
-    let shell = format!("exec {} repl --image core --timeout 60", env!("CARGO_BIN_EXE_belljar"));
-    command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm").env("HOME", folder.path());
-    // The history is this test's own, the cache everybody's.
-    let cache = directories::ProjectDirs::from("", "", "belljar").unwrap();
-    let cache = std::env::var_os("BELLJAR_CACHE").unwrap_or_else(|| cache.cache_dir().into());
-    command.env("BELLJAR_CACHE", cache).env_remove("XDG_STATE_HOME");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let mut keys = child.stdin.take().unwrap();
-    let mut screen = Screen::of(child.stdout.take().unwrap());
+    let (mut child, mut keys, mut screen) = on_terminal(&folder, "repl --image core --timeout 60");
     let mut type_and_see = |text: &str, expected: &str| {
         keys.write_all(text.as_bytes()).unwrap();
         screen.wait_for(expected);
@@ -261,6 +250,16 @@ fn it_is_pleasant_on_a_terminal() {
     type_and_see("takings.numer\t + 2\r", "43\r\n");
     type_and_see("", ">>> ");
     type_and_see("not meant\x03", ">>> ");
+    type_and_see("name = input('Who? ')\r", "\nWho? ");
+    type_and_see("Ada\r", ">>> ");
+    type_and_see("name + '!'\r", "\n'Ada!'\r\n");
+    type_and_see("", ">>> ");
+    type_and_see("input('Really? ')\r", "\nReally? ");
+    type_and_see("\x04", "EOFError");
+    type_and_see("", ">>> ");
+    type_and_see("input('Why? ')\r", "\nWhy? ");
+    type_and_see("\x03", "KeyboardInterrupt");
+    type_and_see("", ">>> ");
     type_and_see("for n in [1, 2]:\r", "...     ");
     type_and_see("print('n', n)\r", "...     ");
     type_and_see("\r", "n 1\r\nn 2\r\n");
@@ -278,6 +277,44 @@ fn it_is_pleasant_on_a_terminal() {
     assert!(child.wait().unwrap().success());
     let history = fs::read_to_string(folder.path().join(".local/state/belljar/history")).unwrap();
     assert!(history.contains("takings = 41\n") && history.contains("for n in [1, 2]:\\n"));
+}
+
+/// A person types what `input()` asks for.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_asks_on_a_terminal() {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no `script` here, which makes terminals");
+        return;
+    }
+    let folder = folder(&[]);
+    let args =
+        "run --image core --timeout 60 -c 'print(input(\"Who? \") + \"!\", input(\"And? \"))'";
+    let (mut child, mut keys, mut screen) = on_terminal(&folder, args);
+    screen.wait_for("Who? ");
+    keys.write_all("Gr\u{f6}\u{df}e\r".as_bytes()).unwrap();
+    screen.wait_for("And? ");
+    keys.write_all(b"you\r").unwrap();
+    screen.wait_for("Gr\u{f6}\u{df}e! you\r\n");
+    assert!(child.wait().unwrap().success());
+}
+
+/// The command on a terminal of its own.
+#[cfg(target_os = "linux")]
+fn on_terminal(folder: &TempDir, args: &str) -> (Child, std::process::ChildStdin, Screen) {
+    let mut command = Command::new("script");
+    // Without `exec`, a shell that stays in between would die of Ctrl-C.
+    let shell = format!("exec {} {args}", env!("CARGO_BIN_EXE_belljar"));
+    command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm").env("HOME", folder.path());
+    // The history is this test's own, the cache everybody's.
+    let cache = directories::ProjectDirs::from("", "", "belljar").unwrap();
+    let cache = std::env::var_os("BELLJAR_CACHE").unwrap_or_else(|| cache.cache_dir().into());
+    command.env("BELLJAR_CACHE", cache).env_remove("XDG_STATE_HOME");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let keys = child.stdin.take().unwrap();
+    let screen = Screen::of(child.stdout.take().unwrap());
+    (child, keys, screen)
 }
 
 /// What a terminal shows, read as it comes.

@@ -310,3 +310,89 @@ fn traces_name_the_run_and_its_image() {
         ran.stderr
     );
 }
+
+#[test]
+fn places_and_an_environment_of_one_run() {
+    let folder = folder(&[]);
+    let session = ["run", "--image", "core", "--session", "s", "--alias", "/mnt/data"];
+    let code =
+        "import os; open('/mnt/data/a', 'w').close(); print(os.getcwd(), os.environ['ONCE'])";
+    let args = ["--cwd", "/mnt/data/in", "--run-env", "ONCE=yes", "-c", code];
+    let ran = ran_in(folder.path(), &[&session[..], &args].concat()).exits(0);
+    assert_eq!(ran.stdout, "/mnt/data/in yes\n");
+    let code = "print(os.listdir('/mnt/data'), os.getcwd(), 'ONCE' in os.environ)";
+    let ran = ran_in(folder.path(), &["run", "--session", "s", "-c", code]).exits(0);
+    assert_eq!(ran.stdout, "['a', 'in'] /workspace False\n");
+    let refused = ran_in(folder.path(), &["run", "--session", "s", "--alias", "/x", "-c", ""]);
+    assert!(refused.exits(2).stderr.contains("--alias: set for a whole session"));
+    let refused = ran_in(folder.path(), &["run", "--cwd", "/elsewhere", "-c", ""]).exits(2);
+    assert!(refused.stderr.contains("--cwd: "), "{}", refused.stderr);
+}
+
+#[test]
+fn events_are_written_while_they_happen() {
+    let types = |events: &[Value]| -> Vec<String> {
+        let types = events.iter().map(|event| event["type"].as_str().unwrap().to_owned());
+        // What is printed may come in pieces.
+        let mut types: Vec<String> = types.collect();
+        types.dedup();
+        types
+    };
+    let code = "import sys\nprint('a')\ndisplay('b')\nprint('c', file=sys.stderr)\n1/0";
+    let all = ["started", "stdout", "display", "stderr", "error", "ended"];
+    let ran = ran(&["run", "--image", "core", "--events=-", "-c", code]).exits(1);
+    assert_eq!(types(&ran.lines()), all);
+    let texts = ran.lines().into_iter().filter(|event| event["type"] == "stdout");
+    let texts: String = texts.map(|event| event["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(texts, "a\n");
+    assert_eq!(ran.stderr, "");
+
+    let folder = folder(&[("e", "old")]);
+    let args = ["run", "--image", "core", "--events=e", "-c", code];
+    let ran = ran_in(folder.path(), &args).exits(1);
+    assert_eq!(ran.stdout, "a\n");
+    let read = || -> Vec<Value> {
+        let text = fs::read_to_string(folder.path().join("e")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(types(&read()), all);
+    let outcome = ran_in(folder.path(), &[&args[..], &["--json"]].concat()).exits(1).json();
+    assert_eq!((types(&read()), outcome.get("events")), (all.map(String::from).to_vec(), None));
+
+    for args in [["--json", "--events=-"], ["-q", "--events=no/such/e"]] {
+        ran_in(folder.path(), &[&["run", "-c", "1"], &args[..]].concat()).exits(2);
+    }
+}
+
+/// The first line is there before the code goes on to write the last.
+#[cfg(unix)]
+#[test]
+fn events_and_answers_are_a_conversation() {
+    let code = "name = input('Who? ')\nprint(f'Hello, {name}')\nprint(input('And? '), input())";
+    let mut command = belljar();
+    command.args(["run", "--image", "core", "--timeout", "60", "--ask", "--events=-", "-c", code]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut events = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut text_until = |end: &str| {
+        let mut text = String::new();
+        while !text.ends_with(end) {
+            let event: Value = serde_json::from_str(&events.next().unwrap().unwrap()).unwrap();
+            text += event["text"].as_str().unwrap_or_default();
+        }
+        text
+    };
+    assert_eq!(text_until("? "), "Who? ");
+    stdin.write_all(b"Ada\n").unwrap();
+    assert_eq!(text_until("And? "), "Hello, Ada\nAnd? ");
+    // Two lines in one piece, the second without an end.
+    stdin.write_all(b"one\r\ntwo").unwrap();
+    drop(stdin);
+    assert_eq!(text_until("\n"), "one two\n");
+    assert!(child.wait().unwrap().success());
+
+    let ran = ran_with("", &["run", "--image", "core", "--ask", "-c", "input()"]).exits(1);
+    assert!(ran.stderr.contains("EOFError"), "{}", ran.stderr);
+    let ran = ran_with("1", &["run", "--ask", "-"]).exits(2);
+    assert!(ran.stderr.contains("--ask"), "{}", ran.stderr);
+}

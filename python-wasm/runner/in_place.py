@@ -8,6 +8,7 @@ ever hangs for want of threads.
 """
 
 import _thread
+import functools
 import itertools
 import sys
 import time
@@ -101,6 +102,24 @@ class Job:
     def work(self):
         raise NotImplementedError
 
+    def failed(self, error):
+        """It raised this, which is being handled."""
+        raise NotImplementedError
+
+    def guarded(self, function):
+        """Call `function`, which is the code's. Raises nothing but the host's interrupt."""
+        try:
+            function()
+        except SetAside:
+            self.state = ASIDE
+            STATE.aside.append(self)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            # Without the frames of this file.
+            error.__traceback__ = error.__traceback__.tb_next
+            self.failed(error)
+
 
 class _ThreadJob(Job):
     is_thread = True
@@ -114,16 +133,10 @@ class _ThreadJob(Job):
             from contextvars import Context
 
             context = Context()
-        try:
-            context.run(thread.run)
-        except SetAside:
-            self.state = ASIDE
-            STATE.aside.append(self)
-        except Interrupted:
-            raise
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__.tb_next
-            thread._invoke_excepthook(thread)
+        self.guarded(functools.partial(context.run, thread.run))
+
+    def failed(self, error):
+        self.thread._invoke_excepthook(self.thread)
 
 
 def _leave_loop():

@@ -18,7 +18,7 @@ import sys
 import types
 import uuid
 
-from _belljar import interrupt, tables
+from _belljar import interrupt, tables, values
 from _belljar.door import encode as _json
 from _belljar.door import encoded_size
 from _belljar.inspecting import (
@@ -43,14 +43,14 @@ _modules = sys.modules
 _pack = struct.Struct("<I").pack
 
 
-class Limits:
-    __slots__ = ("max_bytes", "max_depth", "max_head", "max_items")
+class Limits(values.Limits):
+    """The bytes are those of arrays and `bytes`, and the head is all else."""
+
+    __slots__ = ("max_head",)
 
     def __init__(self, max_depth, max_items, max_head, max_bytes):
-        self.max_depth = max_depth
-        self.max_items = max_items
+        super().__init__(max_depth, max_items, max_bytes)
         self.max_head = max_head
-        self.max_bytes = max_bytes
 
 
 class Encoded:

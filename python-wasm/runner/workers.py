@@ -63,6 +63,7 @@ class _Popen:
 class _ProcessJob(Job):
     is_thread = True
     is_late = False  # after `start`, which forgets what is to be done
+    _code = 0
 
     def __init__(self, thread, popen, process):
         super().__init__(thread)
@@ -76,30 +77,25 @@ class _ProcessJob(Job):
         args, kwargs = shared.copy((args, kwargs))
         process._target, process._args, process._kwargs = target, args, kwargs
         outer, module._current_process = module._current_process, process
-        code = 1
         try:
-            process.run()
-            code = 0
-        except SystemExit as error:
-            code = _status(error.code)
-        except SetAside:
-            self.state = ASIDE
-            STATE.aside.append(self)
-        except Interrupted:
-            raise
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__.tb_next
-            print(f"Process {process.name}:", file=sys.stderr)
-            import traceback
-
-            traceback.print_exception(error)
+            self.guarded(process.run)
         finally:
             module._current_process = outer
             if self.is_late:
                 for name in ("_target", "_args", "_kwargs"):
                     process.__dict__.pop(name, None)
         if self.state is not ASIDE:
-            self._popen.returncode = code
+            self._popen.returncode = self._code
+
+    def failed(self, error):
+        if isinstance(error, SystemExit):
+            self._code = _status(error.code)
+            return
+        self._code = 1
+        print(f"Process {self._process.name}:", file=sys.stderr)
+        import traceback
+
+        traceback.print_exception(error)
 
 
 def _status(code):

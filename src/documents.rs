@@ -45,6 +45,11 @@ fn how_a_run_is_stopped() {
     says("docs/architecture.md", &format!("After a grace of {grace} (for fuel: {fuel})"));
     says("docs/security.md", &format!("{grace} later it drops the instance"));
     says("docs/limitations.md", &format!("{grace} after its deadline"));
+    let (start, wait) = (MAX_START.as_millis(), MAX_START_WAIT.as_millis());
+    says(
+        "docs/architecture.md",
+        &format!("or has run for {start} ms, and after {wait} ms at the latest"),
+    );
 }
 
 #[test]

@@ -36,6 +36,12 @@ pub(crate) const FLOOD_FACTOR: u64 = 64;
 /// No flood below this many bytes.
 pub(crate) const LEAST_FLOOD: u64 = 64 << 20;
 
+/// How long a run counts as just begun: no more than a few of those go on at once.
+pub(crate) const MAX_START: Duration = Duration::from_millis(50);
+/// How long a run waits for those that have just begun. Whoever holds one of these may have stopped
+/// to poll it.
+pub(crate) const MAX_START_WAIT: Duration = Duration::from_millis(250);
+
 /// Time that a question about a session has, where it is not the value of something.
 pub(crate) const QUESTION_TIME: Duration = Duration::from_secs(1);
 

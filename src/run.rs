@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use self::report::{Artifacts, Execution};
+use self::verdict::Failure;
 use crate::api::outcome::{Outcome, Violation};
 use crate::api::policy::Plan;
 use crate::error::Error;
@@ -72,12 +73,12 @@ pub struct CheckReport {
 
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Run, Error> {
+    if plan.request.code.trim().is_empty() {
+        let workspace = engine.workspaces.create(&plan.request.files)?;
+        return Ok(unbegun(plan, workspace, verdict::no_code()));
+    }
     let mut start = engine.starts.begin().await;
     let workspace = engine.workspaces.create(&plan.request.files)?;
-    if plan.request.code.trim().is_empty() {
-        let outcome = Outcome::not_begun(plan, verdict::no_code(), None);
-        return Ok(Run { outcome, workspace });
-    }
     let started = Instant::now();
     let deterministic = plan.request.deterministic.as_ref();
     let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
@@ -99,8 +100,12 @@ pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Ru
 /// What comes of a plan that was interrupted before its turn.
 pub(crate) fn interrupted(engine: &Engine, plan: Plan) -> Result<Run, Error> {
     let workspace = engine.workspaces.create(&[])?;
-    let outcome = Outcome::not_begun(plan, verdict::interrupted(), None);
-    Ok(Run { outcome, workspace })
+    Ok(unbegun(plan, workspace, verdict::interrupted()))
+}
+
+fn unbegun(plan: Plan, workspace: Workspace, hindrance: Failure) -> Run {
+    let outcome = Outcome::not_begun(plan, hindrance, None);
+    Run { outcome, workspace }
 }
 
 /// Looks at a plan's code under its rules, in a fresh sandbox that never runs it.

@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::api::interrupt::Interrupt;
 use crate::error::Error;
+use crate::limits::{MAX_START, MAX_START_WAIT};
 use crate::memory::Process;
 
 /// How many runs go on at once, and how many wait.
@@ -104,12 +105,6 @@ pub(crate) struct Starts(Semaphore);
 /// A run that has just begun, for as long as it lives.
 pub(crate) struct Start<'a>(Option<SemaphorePermit<'a>>);
 
-/// How long a run counts as just begun.
-const BEGINNING: Duration = Duration::from_millis(50);
-/// How long a run waits for those that have just begun. Whoever holds one of these may have stopped
-/// to poll it.
-const PATIENCE: Duration = Duration::from_millis(250);
-
 impl Starts {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -121,7 +116,7 @@ impl Starts {
         if let Ok(permit) = self.0.try_acquire() {
             return Start(Some(permit));
         }
-        let permit = tokio::time::timeout(PATIENCE, self.0.acquire()).await;
+        let permit = tokio::time::timeout(MAX_START_WAIT, self.0.acquire()).await;
         Start(permit.ok().and_then(Result::ok))
     }
 }
@@ -139,7 +134,7 @@ impl Start<'_> {
             let since = Instant::now();
             let polled = run.as_mut().poll(context);
             ran += since.elapsed();
-            if polled.is_pending() && (is_waiting() || ran > BEGINNING) {
+            if polled.is_pending() && (is_waiting() || ran > MAX_START) {
                 self.0 = None;
             }
             polled

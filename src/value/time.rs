@@ -61,9 +61,7 @@ pub struct Timedelta {
 
 impl Date {
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut rest = text.as_bytes();
-        let date = Self::take(&mut rest)?;
-        rest.is_empty().then_some(date)
+        whole(text, Self::take)
     }
 
     fn take(rest: &mut &[u8]) -> Option<Self> {
@@ -90,9 +88,7 @@ impl Date {
 
 impl Time {
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut rest = text.as_bytes();
-        let time = Self::take(&mut rest)?;
-        rest.is_empty().then_some(time)
+        whole(text, Self::take)
     }
 
     fn take(rest: &mut &[u8]) -> Option<Self> {
@@ -125,11 +121,12 @@ impl Time {
 
 impl DateTime {
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut rest = text.as_bytes();
-        let date = Date::take(&mut rest)?;
-        symbol(&mut rest, b'T')?;
-        let time = Time::take(&mut rest)?;
-        rest.is_empty().then_some(Self { date, time })
+        whole(text, |rest| {
+            let date = Date::take(rest)?;
+            symbol(rest, b'T')?;
+            let time = Time::take(rest)?;
+            Some(Self { date, time })
+        })
     }
 }
 
@@ -144,6 +141,13 @@ impl Timedelta {
             microseconds: microseconds as u32,
         })
     }
+}
+
+/// What `take` finds, where that is all of the text.
+fn whole<T>(text: &str, take: impl FnOnce(&mut &[u8]) -> Option<T>) -> Option<T> {
+    let mut rest = text.as_bytes();
+    let found = take(&mut rest)?;
+    rest.is_empty().then_some(found)
 }
 
 fn digits(rest: &mut &[u8], count: usize) -> Option<u32> {

@@ -124,6 +124,7 @@ codes! {
     SessionWaiting = "session.waiting", Caller;
     SessionNotWaiting = "session.not_waiting", Caller;
     SessionNoCall = "session.no_call", Caller;
+    SessionBadAnswer = "session.bad_answer", Caller;
     SessionNotCheckpoint = "session.not_a_checkpoint", Caller;
     SessionOtherVersion = "session.other_version", Caller;
     SessionFormat = "session.format", Caller;

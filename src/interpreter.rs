@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::api::interrupt::Interrupt;
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
+use crate::api::tool::Tool;
 use crate::api::watch::Stream;
 use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
@@ -15,7 +16,7 @@ use crate::instance::{
     Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
-use crate::tools::{Calls, Finished, Toolset};
+use crate::tools::{Calls, Finished, Logged, Toolset};
 
 /// A live interpreter.
 pub(crate) struct Interpreter {
@@ -61,7 +62,7 @@ impl Task<'_> {
                 limits: plan.request.tool_limits,
                 answerer: plan.request.answerer.clone(),
                 repeatable: plan.request.deterministic.is_some(),
-                log: None,
+                log: answered_beforehand(plan),
             },
             interrupt: plan.request.interrupt.clone(),
             budget: Budget {
@@ -81,6 +82,12 @@ impl Task<'_> {
             lists: plan.request.capture.events,
         }
     }
+}
+
+/// The answers that a plan with deferred tools brings with it; a session has its own.
+fn answered_beforehand(plan: &Plan) -> Option<Vec<Logged>> {
+    let waits = plan.request.tools.iter().any(Tool::is_deferred);
+    waits.then(|| plan.request.answers.iter().map(Logged::beforehand).collect())
 }
 
 impl Interpreter {

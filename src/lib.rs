@@ -73,7 +73,7 @@ pub use api::request::{
     Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile, Limits,
     Mount, Policy, Request, Rules, Threads,
 };
-pub use api::tool::{Answerer, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
+pub use api::tool::{Answerer, DeferredTool, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
 pub use api::{interrupt::Interrupt, policy::Bounds};
 pub use bakery::{BakeError, RecipeError};

@@ -321,14 +321,7 @@ impl Runtime {
     async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
-        if let Some(tool) = plan.request.tools.iter().find(|tool| tool.is_deferred()) {
-            let message = format!("{} is deferred, which only a session can have", tool.name());
-            let reason = Reason::new(Field::Tools, ReasonKind::Invalid, message);
-            return Err(Refusal {
-                reasons: vec![reason],
-            }
-            .into());
-        }
+        Refusal::unless_empty(unanswerable(&plan.request))?;
         let Some(_turn) = engine.turns.take_unless(plan.request.interrupt.as_ref()).await? else {
             return run::interrupted(engine, plan);
         };
@@ -336,4 +329,22 @@ impl Runtime {
         tracing::Span::current().record("image", image.manifest.name.as_str());
         run::run(engine, &image, plan).await
     }
+}
+
+/// Reasons against a run outside of a session: what nobody could answer, or would be asked again.
+fn unanswerable(request: &Request) -> Vec<Reason> {
+    if request.deterministic.is_some() {
+        return Vec::new();
+    }
+    let refused = |field, message| Reason::new(field, ReasonKind::Invalid, message);
+    let deferred = request.tools.iter().filter(|tool| tool.is_deferred()).map(|tool| {
+        let name = tool.name();
+        let message =
+            format!("{name} is deferred, which only a session or a deterministic run can have");
+        refused(Field::Tools, message)
+    });
+    let answers = (!request.answers.is_empty()).then(|| {
+        refused(Field::Answers, "only a deterministic run has its answers beforehand".to_owned())
+    });
+    deferred.chain(answers).collect()
 }

@@ -4,12 +4,14 @@
 //! and answered in [`Calls::poll`], on the stack of whoever polls the run, since all of that, the
 //! caller's functions above all, may need more of it than a guest's stack has.
 
+mod book;
 mod frames;
+mod fuzz;
 mod log;
+mod open;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -18,12 +20,13 @@ use serde_json::Value;
 
 use self::frames::{CallFrame, InputFrame};
 pub(crate) use self::frames::{Reply, Wait};
+pub(crate) use self::fuzz::answer_frames;
 pub(crate) use self::log::{Logged, LoggedAnswer};
+use self::open::{Open, start};
 use self::record::Record;
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolErrorKind};
-use crate::api::tool::{Answerer, Answering, Tool, ToolError, ToolLimits, WaitingCall};
-use crate::limits::{MAX_OPEN_CALLS, MAX_RECORDED_TOGETHER};
+use crate::api::tool::{Answerer, Tool, ToolError, ToolLimits, WaitingCall};
 
 /// What the code of a run can call.
 #[derive(Clone, Default)]
@@ -99,17 +102,6 @@ enum Asks {
     Input(Vec<u8>),
 }
 
-/// A call that is being answered.
-struct Open {
-    record: Record,
-    /// `None` where it is deferred.
-    answering: Option<Answering>,
-    /// What it is in the log, where one is kept.
-    logged: Option<(String, Value)>,
-    /// How it differs from what the log has in its place.
-    difference: Option<String>,
-}
-
 /// How a call ended.
 type Settled = Result<Value, ToolError>;
 
@@ -149,6 +141,7 @@ impl Calls {
                     id,
                     name,
                     arguments,
+                    typed: open.record.is_typed(),
                 });
             }
             let (kind, why) = match open.answering {
@@ -254,6 +247,7 @@ impl Calls {
                             name,
                             arguments,
                             answer,
+                            is_for_any: false,
                         });
                     }
                     settled.push((call.record, answer));
@@ -278,282 +272,5 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Answers frames, one a line, with three tools: the entry for fuzzing.
-pub(crate) fn answer_frames(lines: &[u8]) -> usize {
-    use std::pin::pin;
-    use std::task::Waker;
-
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-        return 0;
-    };
-    let _entered = runtime.enter();
-    let schema = serde_json::json!({
-        "properties": {"n": {"type": "integer"}, "s": {"type": "string", "pattern": "^a+$"}},
-    });
-    let calls = Arc::new(Calls::default());
-    calls.begin(&Toolset {
-        tools: vec![
-            Tool::new("echo", schema.clone(), async |arguments: Value| Ok(arguments)),
-            Tool::new("never", schema.clone(), async |_: Value| {
-                Ok(std::future::pending::<Value>().await)
-            }),
-            Tool::values("typed", schema, async |mut arguments| {
-                Ok(arguments.remove("n").unwrap_or_default())
-            }),
-        ],
-        answerer: Some(Answerer::new(async |prompt| Some(prompt))),
-        ..Toolset::default()
-    });
-    let mut context = Context::from_waker(Waker::noop());
-    let mut answered = 0;
-    for frame in lines.split(|byte| *byte == b'\n') {
-        let Some((opcode, payload)) = frame.split_first().filter(|(o, _)| Calls::knows(**o)) else {
-            continue;
-        };
-        answered += match calls.answer(*opcode, payload) {
-            Reply::Now(bytes) => bytes.len(),
-            Reply::Later { wait, instead } => {
-                calls.poll(&mut context, true);
-                match pin!(wait).poll(&mut context) {
-                    Poll::Ready(bytes) => bytes.len(),
-                    Poll::Pending => instead.len(),
-                }
-            }
-            Reply::Refused => 0,
-        };
-    }
-    answered + calls.finish().calls.len()
-}
-
-impl Open {
-    /// Goes on with the call. A function that panics costs its own call.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Settled> {
-        let Some(answering) = &mut self.answering else {
-            return Poll::Pending;
-        };
-        let answering = answering.as_mut();
-        catch_unwind(AssertUnwindSafe(|| answering.poll(context))).unwrap_or_else(|_| {
-            tracing::warn!(tool = self.record.name(), "a tool panicked");
-            Poll::Ready(Err(ToolError::internal()))
-        })
-    }
-
-    /// Takes the answer from the log, instead of asking for one.
-    fn take_from(&mut self, logged: &Logged) {
-        let Some((name, arguments)) = &self.logged else {
-            return;
-        };
-        if *name != logged.name || *arguments != logged.arguments {
-            let id = logged.id;
-            self.difference = Some(format!(
-                "call {id} was {}({}) when the run was begun, and is {name}({}) now",
-                logged.name,
-                record::shortened(&logged.arguments),
-                record::shortened(arguments),
-            ));
-            self.answering = None;
-            return;
-        }
-        let answer = logged.answer.clone();
-        self.answering = Some(Box::pin(async move { answer.settled() }));
-    }
-}
-
-/// Begins a call with what the guest wants of it.
-fn start(
-    tools: &HashMap<String, Tool>,
-    limits: &ToolLimits,
-    record: Record,
-    asks: &Asks,
-    (keeps_log, logged): (bool, Option<Logged>),
-) -> Result<Open, Box<(Record, ToolError)>> {
-    let read = CallFrame::of(asks).unwrap_or_else(|| Err("it calls no tool".into()));
-    let call = match read {
-        Ok(call) => call,
-        Err(error) => {
-            return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, error))));
-        }
-    };
-    let record = record.of(&call);
-    if let Some(logged) = logged {
-        // The tool need not be there any more.
-        let mut call = Open {
-            record,
-            answering: None,
-            logged: Some((call.name, call.arguments)),
-            difference: None,
-        };
-        call.take_from(&logged);
-        return Ok(call);
-    }
-    let Some(tool) = tools.get(&call.name) else {
-        let message = format!("there is no tool {:?}", record.name());
-        return Err(Box::new((record, ToolError::of(ToolErrorKind::UnknownTool, message))));
-    };
-    if tool.takes_values() != call.is_typed {
-        let message = "the tool takes its arguments in the other form";
-        return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, message))));
-    }
-    if let Err(problem) = tool.check(&call.arguments) {
-        return Err(Box::new((record, ToolError::of(ToolErrorKind::InvalidArguments, problem))));
-    }
-    let timeout = tool.own_timeout().unwrap_or(limits.timeout);
-    let logged = keeps_log.then(|| (call.name, call.arguments.clone()));
-    let answering = tool.call(call.arguments).map(|answering| -> Answering {
-        Box::pin(async move {
-            tokio::time::timeout(timeout, answering).await.unwrap_or_else(|_| {
-                let seconds = timeout.as_secs_f64();
-                let message = format!("it did not answer within {seconds} seconds");
-                Err(ToolError::of(ToolErrorKind::Timeout, message))
-            })
-        })
-    });
-    Ok(Open {
-        record,
-        answering,
-        logged,
-        difference: None,
-    })
-}
-
-impl Inner {
-    /// Takes a call of so many bytes down; why not, if it is one too many. Only the first of those
-    /// is recorded.
-    fn admit(&mut self, bytes: usize) -> Result<u64, ToolError> {
-        let total = self.bytes.saturating_add(bytes as u64);
-        let (is_lasting, problem) = if self.count >= u64::from(self.limits.calls) {
-            (true, format!("the run has used up its {} calls", self.limits.calls))
-        } else if total > self.limits.total_bytes {
-            (true, format!("the run has used up its {} bytes for calls", self.limits.total_bytes))
-        } else if self.fresh.len() + self.open.len() + self.answered.len() >= MAX_OPEN_CALLS {
-            (false, format!("{MAX_OPEN_CALLS} calls are open already"))
-        } else {
-            self.bytes = total;
-            return Ok(self.next());
-        };
-        if is_lasting && !std::mem::replace(&mut self.is_spent, true) {
-            let record = Record::new(self.next(), Instant::now());
-            self.note(record.failed(ToolErrorKind::BudgetExceeded, &problem));
-        }
-        Err(ToolError::of(ToolErrorKind::BudgetExceeded, problem))
-    }
-
-    /// A call with what the log has of it.
-    fn with_logged(&self, fresh: Fresh) -> (Fresh, Option<Logged>) {
-        let logged = self.log.as_ref().and_then(|log| log.get(&fresh.id)).cloned();
-        (fresh, logged)
-    }
-
-    /// A number for another call.
-    fn next(&mut self) -> u64 {
-        self.count += 1;
-        self.latest += 1;
-        self.latest
-    }
-
-    /// Takes an answer down for the guest.
-    fn settle(&mut self, record: Record, answer: Settled) -> Record {
-        let id = record.id();
-        let is_typed = record.is_typed();
-        let answer = answer.and_then(|value| self.weigh(value, is_typed));
-        let (sent, record) = match answer {
-            Ok(bytes) => {
-                let length = bytes.len();
-                let sent = if is_typed {
-                    frames::typed(&bytes)
-                } else {
-                    frames::answer(&bytes)
-                };
-                (sent, record.answered(length))
-            }
-            Err(error) => {
-                let (kind, message) = error.into_parts();
-                (frames::failure(kind, &message), record.failed(kind, &message))
-            }
-        };
-        self.answered.insert(id, sent);
-        record
-    }
-
-    /// An answer as it is sent, if it is not too large.
-    fn weigh(&mut self, value: Value, is_typed: bool) -> Result<Vec<u8>, ToolError> {
-        let bytes = if is_typed {
-            // What is wrong with an answer is its author's business, and an internal error here.
-            crate::value::wire::write(&serde_json::from_value(value)?)?
-        } else {
-            serde_json::to_vec(&value)?
-        };
-        let most = self.limits.answer_bytes;
-        if bytes.len() > most as usize {
-            let message = format!("the answer has {} bytes, at most {most} are sent", bytes.len());
-            return Err(ToolError::of(ToolErrorKind::TooLarge, message));
-        }
-        let total = self.bytes.saturating_add(bytes.len() as u64);
-        if total > self.limits.total_bytes {
-            let total = self.limits.total_bytes;
-            let message = format!("the run has used up its {total} bytes for calls");
-            return Err(ToolError::of(ToolErrorKind::BudgetExceeded, message));
-        }
-        self.bytes = total;
-        Ok(bytes)
-    }
-
-    fn note(&mut self, mut record: Record) {
-        if record.is_listed() {
-            record.keep_arguments_within(MAX_RECORDED_TOGETHER.saturating_sub(self.recorded));
-            self.recorded += record.kept_bytes();
-            self.records.push(record);
-        }
-    }
-
-    /// Whether somebody who waits for these can go on: when one is answered, or, where the run is
-    /// repeatable, when none is open.
-    fn is_ready(&self, ids: &[u64]) -> bool {
-        let is_open = |id: &u64| {
-            self.open.iter().any(|call| call.record.id() == *id)
-                || self.fresh.iter().any(|fresh| fresh.id == *id)
-        };
-        match ids {
-            [id] => !is_open(id),
-            _ if self.repeatable => !ids.iter().any(is_open),
-            _ => !ids.iter().all(is_open),
-        }
-    }
-
-    /// Takes what was answered of these. A call that never was is answered too: with that it is not
-    /// there.
-    fn fetch(&mut self, ids: &[u64]) -> Vec<(u64, Vec<u8>)> {
-        let mut found = Vec::new();
-        for id in ids {
-            if let Some(answer) = self.answered.remove(id) {
-                found.push((*id, answer));
-            } else if !self.open.iter().any(|call| call.record.id() == *id)
-                && !self.fresh.iter().any(|fresh| fresh.id == *id)
-            {
-                found.push((
-                    *id,
-                    frames::failure(ToolErrorKind::Cancelled, "there is no such call"),
-                ));
-            }
-        }
-        found
-    }
-
-    /// Gives a call up.
-    fn cancel(&mut self, id: u64) {
-        self.answered.remove(&id);
-        let why = "the code gave it up";
-        if let Some(at) = self.open.iter().position(|call| call.record.id() == id) {
-            let call = self.open.swap_remove(at);
-            self.note(call.record.failed(ToolErrorKind::Cancelled, why));
-        }
-        if let Some(at) = self.fresh.iter().position(|fresh| fresh.id == id) {
-            let fresh = self.fresh.swap_remove(at);
-            let record = Record::new(fresh.id, fresh.since);
-            self.note(record.failed(ToolErrorKind::Cancelled, why));
-        }
     }
 }

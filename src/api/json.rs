@@ -20,6 +20,7 @@ use crate::api::request::{
     Capture, Content, Deterministic, Dialect, Echo, ImageChoice, InputFile, Limits, Policy,
     Request, Threads,
 };
+use crate::api::tool::{DeferredTool, Tool, ToolAnswer};
 use crate::value::Value as PythonValue;
 
 /// A run asked for in JSON. Only `code` must be there; a key that is not listed here is refused
@@ -110,6 +111,14 @@ pub struct RunRequest {
         deserialize_with = "object"
     )]
     pub capture: Option<Capture>,
+    /// Tools that the code can call and that are answered later: for runs of sessions, and for
+    /// deterministic ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<DeferredTool>,
+    /// Answers to calls of these, for deterministic runs: by the numbers that an outcome of kind
+    /// `waiting` gave them. A session is answered otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<ToolAnswer>,
 }
 
 /// What is in a file: text, or an object that says where its bytes are.
@@ -190,6 +199,8 @@ impl RunRequest {
             threads: self.threads.unwrap_or_default(),
             deterministic: self.deterministic,
             capture: self.capture.unwrap_or_default(),
+            tools: self.tools.into_iter().map(Tool::from).collect(),
+            answers: self.answers,
             ..Request::default()
         })
     }
@@ -374,6 +385,21 @@ mod tests {
                 ..Capture::default()
             });
         assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn tools_are_declared_and_answered() {
+        let request = request(
+            r#"{"code": "c", "deterministic": {}, "answers": [{"id": 1, "answer": 5}],
+                "tools": [{"name": "a", "description": "d", "schema": {"properties": {}}, "typed": true}]}"#,
+        )
+        .unwrap();
+        assert_eq!(request.answers, [ToolAnswer::new(1, 5)]);
+        let [tool] = &request.tools[..] else {
+            panic!("{:?}", request.tools);
+        };
+        assert!(tool.is_deferred() && tool.takes_values());
+        assert_eq!((tool.name(), tool.describe()), ("a", "d"));
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub enum Field {
     Tools,
     /// The limits on these.
     ToolLimits,
+    /// The answers to calls of deferred tools.
+    Answers,
     /// The bytes of a typed result.
     TypedBytes,
 }
@@ -114,6 +116,7 @@ impl Field {
             Self::FigureDpi => "capture.figure_dpi",
             Self::Tools => "tools",
             Self::ToolLimits => "tool_limits",
+            Self::Answers => "answers",
             Self::TypedBytes => "capture.typed_bytes",
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::interrupt::Interrupt;
 use crate::api::setters::setters;
-use crate::api::tool::{Answerer, Tool, ToolLimits};
+use crate::api::tool::{Answerer, Tool, ToolAnswer, ToolLimits};
 use crate::api::watch::{OutputWatcher, Watcher};
 use crate::value::Value;
 
@@ -74,6 +74,8 @@ pub struct Request {
     pub tools: Vec<Tool>,
     /// How far these may go.
     pub tool_limits: ToolLimits,
+    /// Answers to the calls of deferred tools in a deterministic run, which has them from the start.
+    pub answers: Vec<ToolAnswer>,
     /// Who answers `input()`; at its end when there is nobody.
     pub answerer: Option<Answerer>,
     /// The switch that interrupts the run.
@@ -568,6 +570,27 @@ impl Request {
     #[must_use]
     pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
         self.tool_limits = limits;
+        self
+    }
+
+    /// Answers a call of a deferred tool that the code is about to make. Only for deterministic runs,
+    /// whose calls have the same numbers every time: one that ended with kind `waiting` is run again
+    /// with an answer to the call for which it waited, and with those that it had. Answers to calls
+    /// that the code does not make are passed over.
+    ///
+    /// ```
+    /// use belljar::{Deterministic, Request, Tool, ToolAnswer};
+    /// use serde_json::json;
+    ///
+    /// let request = Request::new("import tools\nprint(tools.approve(amount=9))")
+    ///     .tool(Tool::deferred("approve", json!({"properties": {"amount": {}}})))
+    ///     .deterministic(Deterministic::new(1));
+    /// // Its outcome is of kind `waiting`, and lists call 1.
+    /// let answered = request.clone().answer(ToolAnswer::new(1, true));
+    /// ```
+    #[must_use]
+    pub fn answer(mut self, answer: ToolAnswer) -> Self {
+        self.answers.push(answer);
         self
     }
 

@@ -138,10 +138,7 @@ impl Core {
         context: &Context,
         mut request: Request,
     ) -> Result<Outcome, Error> {
-        if self.pending.is_some() {
-            let id = context.id.clone();
-            return Err(SessionError::Waiting { id }.into());
-        }
+        self.check_not_waiting(context)?;
         let tools = request.tools.iter().chain(&context.fixed.tools.tools);
         let pending = if tools.into_iter().any(Tool::is_deferred) {
             request = aside(true, move || {
@@ -163,6 +160,15 @@ impl Core {
             None
         };
         Box::pin(self.go_on(context, request, pending)).await
+    }
+
+    /// Refuses what would change the state from which a run that waits is begun again.
+    pub(super) fn check_not_waiting(&self, context: &Context) -> Result<(), Error> {
+        if self.pending.is_some() {
+            let id = context.id.clone();
+            return Err(SessionError::Waiting { id }.into());
+        }
+        Ok(())
     }
 
     /// Goes on with the run that waits.

@@ -137,6 +137,16 @@ pub enum SessionError {
         /// The call.
         call: u64,
     },
+    /// An answer to a tool with typed values is no value in the tagged form. The run waits as before.
+    #[error("the answer to call {call} of session {id} is no typed value: {why}")]
+    BadAnswer {
+        /// The session.
+        id: String,
+        /// The call.
+        call: u64,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Something cannot be done with a path of its workspace.
     #[error("cannot {action} {path:?} in session {id}: {problem}")]
     Path {
@@ -211,6 +221,7 @@ impl Coded for SessionError {
             Self::Waiting { .. } => Code::SessionWaiting,
             Self::NotWaiting { .. } => Code::SessionNotWaiting,
             Self::NoCall { .. } => Code::SessionNoCall,
+            Self::BadAnswer { .. } => Code::SessionBadAnswer,
             Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
             Self::OtherVersion { .. } => Code::SessionOtherVersion,
             Self::Format { .. } => Code::SessionFormat,
@@ -264,6 +275,7 @@ impl Hint for SessionError {
             Self::NotWaiting { .. } | Self::NoCall { .. } => {
                 "Session::waiting lists the calls that are to be answered"
             }
+            Self::BadAnswer { .. } => "write it in the tagged form of docs/values.md",
             Self::IdTaken { .. } => {
                 "close the session that has it, or let the new one have its own"
             }

@@ -137,7 +137,8 @@ impl SessionFiles {
     /// # Errors
     ///
     /// [`SessionError::Path`] when the path cannot be one of a file or the session has no room for it,
-    /// [`SessionError::Source`] when the reader fails.
+    /// [`SessionError::Source`] when the reader fails; [`SessionError::Waiting`], as for all changes, while
+    /// a run waits for answers.
     pub async fn write(
         &self,
         path: &str,
@@ -146,6 +147,7 @@ impl SessionFiles {
         self.check("write", path)?;
         let max = {
             let mut core = self.session.lock().await?;
+            core.check_not_waiting(self.context())?;
             let state = &core.past(self.context()).await?.state;
             room(self.context(), state).0
         };
@@ -244,6 +246,7 @@ impl Core {
         context: &Context,
         change: impl FnOnce(&mut Contents) -> Result<Option<Moved>, PathProblem>,
     ) -> Result<Result<(), PathProblem>, Error> {
+        self.check_not_waiting(context)?;
         let before = Arc::clone(&self.past(context).await?.state);
         let mut contents = (*before.contents).clone();
         let moved = match change(&mut contents) {

@@ -323,6 +323,7 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
         (Field::Mounts, !request.mounts.is_empty()),
         (Field::Aliases, !request.aliases.is_empty()),
         (Field::Deterministic, request.deterministic.is_some()),
+        (Field::Answers, !request.answers.is_empty()),
         (Field::Memory, limits.memory.is_some()),
         (Field::Workspace, limits.workspace.is_some()),
         (Field::MaxFiles, limits.files.is_some()),

@@ -11,12 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::SessionError;
-use crate::api::outcome::ToolErrorKind;
 use crate::api::policy::Plan;
 use crate::api::request::{
     Capture, Content, Deterministic, Dialect, Echo, InputFile, Limits, Policy, Request, Threads,
 };
-use crate::api::tool::{Tool, ToolAnswer, ToolLimits, WaitingCall};
+use crate::api::tool::{DeferredTool, Tool, ToolAnswer, ToolLimits, WaitingCall};
 use crate::error::Error;
 use crate::tools::{Logged, LoggedAnswer};
 use crate::value::Value as Typed;
@@ -82,22 +81,30 @@ impl Pending {
                 let id = id.to_owned();
                 return Err(SessionError::NoCall { id, call });
             };
+            if let (true, Ok(value)) = (awaited.typed, &answer) {
+                is_value(value).map_err(|why| SessionError::BadAnswer {
+                    id: id.to_owned(),
+                    call,
+                    why,
+                })?;
+            }
             log.retain(|logged| logged.id != call);
             log.push(Logged {
                 id: call,
                 name: awaited.name.clone(),
                 arguments: awaited.arguments.clone(),
-                answer: match answer {
-                    Ok(value) => LoggedAnswer::Ok(value),
-                    Err(message) => LoggedAnswer::Error {
-                        kind: ToolErrorKind::ToolError,
-                        message,
-                    },
-                },
+                answer: LoggedAnswer::given(answer),
+                is_for_any: false,
             });
         }
         Ok(log)
     }
+}
+
+/// Whether a value in the tagged form can be given to a guest; what is wrong with it.
+fn is_value(tagged: &Value) -> Result<(), String> {
+    let value: Typed = serde_json::from_value(tagged.clone()).map_err(|e| e.to_string())?;
+    value.check().map_err(|e| e.to_string())
 }
 
 /// Whether a plan has tools that nobody answers while it runs.
@@ -146,17 +153,6 @@ pub(super) struct PendingEntry {
     awaited: Vec<WaitingCall>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeferredTool {
-    name: String,
-    description: String,
-    schema: Value,
-    /// It takes and gives typed values.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    typed: bool,
-}
-
 impl PendingEntry {
     pub(super) fn of(pending: &Pending) -> Self {
         let request = &pending.request;
@@ -183,16 +179,7 @@ impl PendingEntry {
             result_var: request.result_var.clone(),
             threads: request.threads,
             capture: request.capture.clone(),
-            tools: request
-                .tools
-                .iter()
-                .map(|tool| DeferredTool {
-                    name: tool.name().to_owned(),
-                    description: tool.describe().to_owned(),
-                    schema: tool.schema().clone(),
-                    typed: tool.takes_values(),
-                })
-                .collect(),
+            tools: request.tools.iter().map(DeferredTool::from).collect(),
             tool_limits: request.tool_limits,
             pins: pending.pins.clone(),
             log: pending.log.clone(),
@@ -205,10 +192,6 @@ impl PendingEntry {
     pub(super) fn read(self) -> Option<Pending> {
         let file = |(path, bytes): (String, String)| {
             Some(InputFile::new(path, BASE64.decode(bytes).ok()?))
-        };
-        let tool = |tool: DeferredTool| {
-            let typed = tool.typed;
-            Tool::deferred(tool.name, tool.schema).description(tool.description).with_values(typed)
         };
         let request = Request {
             files: self.files.into_iter().map(file).collect::<Option<_>>()?,
@@ -230,7 +213,7 @@ impl PendingEntry {
             result_var: self.result_var,
             threads: self.threads,
             capture: self.capture,
-            tools: self.tools.into_iter().map(tool).collect(),
+            tools: self.tools.into_iter().map(Tool::from).collect(),
             tool_limits: self.tool_limits,
             ..Request::new(self.code)
         };

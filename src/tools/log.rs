@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Settled;
 use crate::api::outcome::ToolErrorKind;
-use crate::api::tool::ToolError;
+use crate::api::tool::{ToolAnswer, ToolError};
 
 /// A call and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,22 @@ pub(crate) struct Logged {
     pub name: String,
     pub arguments: Value,
     pub answer: LoggedAnswer,
+    /// Whoever gave the answer did not say to what, so it belongs to whatever call has the number.
+    #[serde(skip)]
+    pub is_for_any: bool,
+}
+
+impl Logged {
+    /// An answer that was given before its call was made.
+    pub(crate) fn beforehand(answer: &ToolAnswer) -> Self {
+        Self {
+            id: answer.id,
+            name: String::new(),
+            arguments: Value::Null,
+            answer: LoggedAnswer::given(answer.answer.clone()),
+            is_for_any: true,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +45,17 @@ pub(crate) enum LoggedAnswer {
 }
 
 impl LoggedAnswer {
+    /// What a caller gave.
+    pub(crate) fn given(answer: Result<Value, String>) -> Self {
+        match answer {
+            Ok(value) => Self::Ok(value),
+            Err(message) => Self::Error {
+                kind: ToolErrorKind::ToolError,
+                message,
+            },
+        }
+    }
+
     pub(super) fn of(answer: &Settled) -> Self {
         match answer {
             Ok(value) => Self::Ok(value.clone()),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belljar::{
-    Deterministic, ErrorKind, Outcome, Request, RestoreOptions, SessionOptions, Tool, ToolAnswer,
-    ToolErrorKind, blocking,
+    Deterministic, ErrorKind, HostPaths, Outcome, Request, RestoreOptions, RunRequest,
+    SessionOptions, Tool, ToolAnswer, ToolErrorKind, blocking, value as typed,
 };
 use serde_json::{Value, json};
 
@@ -70,6 +70,7 @@ fn a_run_waits_and_goes_on_when_it_is_answered() {
 
     // Nothing else can be done with it, and a wrong answer changes nothing.
     assert_eq!(session.run(Request::new("1")).unwrap_err().code(), "session.waiting");
+    assert_eq!(session.set("x", 8).unwrap_err().code(), "session.waiting");
     let wrong = session.answer(vec![ToolAnswer::new(9, 1)]).unwrap_err();
     assert_eq!(wrong.code(), "session.no_call");
 
@@ -148,6 +149,117 @@ fn a_run_that_does_something_else_the_second_time_is_told() {
     assert!(session.waiting().unwrap().is_empty());
     assert_eq!(session.run(Request::new("print('z' in globals())")).unwrap().stdout, "False\n");
     session.close();
+}
+
+/// The run is begun again from the state before it, which nobody changes meanwhile.
+#[test]
+fn files_stay_as_they_were_while_a_run_waits() {
+    let session = session(SessionOptions::new().file("n", "1"));
+    let code = "import os, tools\nopen('made', 'w').close()\n\
+                n = int(open('n').read())\nprint(n, tools.approve(amount=n), open('n').read())";
+    let id = waits(&session.run(Request::new(code)).unwrap());
+    let files = session.workspace();
+    let changes = [
+        files.write("n", &b"2"[..]).map(drop),
+        files.remove("n"),
+        files.rename("n", "m"),
+        files.make_dir("d"),
+    ];
+    for changed in changes {
+        assert_eq!(changed.unwrap_err().code(), "session.waiting");
+    }
+    // They can be looked at: those of the state before.
+    assert_eq!(files.read("n", ..).unwrap(), b"1");
+    let names = files.list("", 1).unwrap();
+    assert_eq!(names.iter().map(|e| e.path.as_str()).collect::<Vec<_>>(), ["n"]);
+    let outcome = session.answer(vec![ToolAnswer::new(id, "ok")]).unwrap();
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, "1 ok 1\n");
+    files.write("n", &b"2"[..]).unwrap();
+    assert_eq!(session.run(Request::new("print(open('n').read())")).unwrap().stdout, "2\n");
+    session.close();
+}
+
+fn typed_echo() -> Tool {
+    let schema = json!({"properties": {"value": {}}, "required": ["value"]});
+    Tool::deferred_values("echo", schema)
+}
+
+#[test]
+fn typed_values_go_to_whoever_answers_later_and_back() {
+    let session = session(SessionOptions::new().tool(typed_echo()));
+    let code = "import tools\nprint(tools.echo((1, b'ab', 2 ** 70, {3: 'x'})))";
+    let id = waits(&session.run(Request::new(code)).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("typed.belljar");
+    session.checkpoint(&file).unwrap();
+    let restored = runtime().blocking().restore(RestoreOptions::file(&file)).unwrap();
+    for session in [session, restored] {
+        let asked = session.waiting().unwrap().remove(0);
+        assert!(asked.typed);
+        let value = asked.values().unwrap().remove("value").unwrap();
+        let typed::Value::Tuple(items) = &value else {
+            panic!("{value:?}");
+        };
+        assert_eq!(items[1], typed::Value::Bytes(b"ab".to_vec()));
+        // What is no value is refused, and the run waits as before.
+        let wrong = vec![ToolAnswer::new(id, json!({"$": "nonesuch"}))];
+        assert_eq!(session.answer(wrong).unwrap_err().code(), "session.bad_answer");
+        let answer = typed::Value::Tuple(vec![value, 1.5.into()]);
+        let outcome = session.answer(vec![ToolAnswer::value(id, &answer)]).unwrap();
+        succeeded(&outcome);
+        assert_eq!(outcome.stdout, "((1, b'ab', 1180591620717411303424, {3: 'x'}), 1.5)\n");
+        session.close();
+    }
+}
+
+/// Without a session: the same request again, with the answers so far.
+#[test]
+fn a_deterministic_run_takes_its_answers_with_the_request() {
+    let text = json!({
+        "code": "import tools, random\nprint(random.random())\n\
+                 a = tools.approve(amount=5)\nb = tools.approve(amount=a)\n\
+                 try:\n    tools.approve(amount=b)\nexcept tools.ToolError as error:\n    print(a, b, error)",
+        "image": "core",
+        "deterministic": {"seed": 7},
+        "tools": [{"name": "approve", "schema": {"properties": {"amount": {"type": "integer"}}}}],
+    });
+    let run = |answers: &[Value]| {
+        let mut text = text.clone();
+        text["answers"] = answers.to_vec().into();
+        let asked: RunRequest = serde_json::from_value(text).unwrap();
+        let request = asked.into_request(HostPaths::Refused).unwrap();
+        runtime().blocking().run(request).unwrap().outcome
+    };
+    let mut answers = Vec::new();
+    let mut printed = Vec::new();
+    for (expected, answer) in [
+        (1, json!({"id": 1, "answer": 6})),
+        (2, json!({"id": 2, "answer": 7})),
+        (3, json!({"id": 3, "error": "no"})),
+    ] {
+        let outcome = run(&answers);
+        assert_eq!(waits(&outcome), expected);
+        let last = outcome.tool_calls.last().unwrap();
+        assert_eq!((last.id, &last.arguments["amount"]), (expected, &json!(4 + expected)));
+        printed.push(outcome.stdout);
+        answers.push(answer);
+    }
+    let outcome = run(&answers);
+    succeeded(&outcome);
+    assert_eq!(outcome.tool_calls.len(), 3);
+    assert_eq!(outcome.stdout, format!("{}6 7 no\n", printed[0]));
+    assert!(printed.iter().all(|text| *text == printed[0]));
+    // Answers to calls that are not made do nothing.
+    answers.push(json!({"id": 9, "answer": 1}));
+    assert_eq!(run(&answers).stdout, outcome.stdout);
+
+    // A session is answered otherwise, and a run that is not repeatable not at all.
+    let session = session(SessionOptions::new());
+    let request = Request::new("1").answer(ToolAnswer::new(1, 1));
+    assert_eq!(session.run(request.clone()).unwrap_err().code(), "refused");
+    session.close();
+    assert_eq!(runtime().blocking().run(request).unwrap_err().code(), "refused");
 }
 
 #[test]

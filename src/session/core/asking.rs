@@ -45,6 +45,7 @@ impl Core {
         context: &Context,
         variables: BTreeMap<String, Value>,
     ) -> Result<(), Error> {
+        self.check_not_waiting(context)?;
         if self.pending.is_some() {
             return Err(failure("a run of the session waits for a tool"));
         }

@@ -1,0 +1,151 @@
+//! The books of one run's calls: what is admitted, answered, fetched and given up.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::frames;
+use super::record::Record;
+use super::{Fresh, Inner, Logged, Settled};
+use crate::api::outcome::ToolErrorKind;
+use crate::api::tool::ToolError;
+use crate::limits::{MAX_OPEN_CALLS, MAX_RECORDED_TOGETHER};
+
+impl Inner {
+    /// Takes a call of so many bytes down; why not, if it is one too many. Only the first of those
+    /// is recorded.
+    pub(super) fn admit(&mut self, bytes: usize) -> Result<u64, ToolError> {
+        let total = self.bytes.saturating_add(bytes as u64);
+        let (is_lasting, problem) = if self.count >= u64::from(self.limits.calls) {
+            (true, format!("the run has used up its {} calls", self.limits.calls))
+        } else if total > self.limits.total_bytes {
+            (true, format!("the run has used up its {} bytes for calls", self.limits.total_bytes))
+        } else if self.fresh.len() + self.open.len() + self.answered.len() >= MAX_OPEN_CALLS {
+            (false, format!("{MAX_OPEN_CALLS} calls are open already"))
+        } else {
+            self.bytes = total;
+            return Ok(self.next());
+        };
+        if is_lasting && !std::mem::replace(&mut self.is_spent, true) {
+            let record = Record::new(self.next(), Instant::now());
+            self.note(record.failed(ToolErrorKind::BudgetExceeded, &problem));
+        }
+        Err(ToolError::of(ToolErrorKind::BudgetExceeded, problem))
+    }
+
+    /// A call with what the log has of it.
+    pub(super) fn with_logged(&self, fresh: Fresh) -> (Fresh, Option<Logged>) {
+        let logged = self.log.as_ref().and_then(|log| log.get(&fresh.id)).cloned();
+        (fresh, logged)
+    }
+
+    /// A number for another call.
+    fn next(&mut self) -> u64 {
+        self.count += 1;
+        self.latest += 1;
+        self.latest
+    }
+
+    /// Takes an answer down for the guest.
+    pub(super) fn settle(&mut self, record: Record, answer: Settled) -> Record {
+        let id = record.id();
+        let is_typed = record.is_typed();
+        let answer = answer.and_then(|value| self.weigh(value, is_typed));
+        let (sent, record) = match answer {
+            Ok(bytes) => {
+                let length = bytes.len();
+                let sent = if is_typed {
+                    frames::typed(&bytes)
+                } else {
+                    frames::answer(&bytes)
+                };
+                (sent, record.answered(length))
+            }
+            Err(error) => {
+                let (kind, message) = error.into_parts();
+                (frames::failure(kind, &message), record.failed(kind, &message))
+            }
+        };
+        self.answered.insert(id, sent);
+        record
+    }
+
+    /// An answer as it is sent, if it is not too large.
+    fn weigh(&mut self, value: Value, is_typed: bool) -> Result<Vec<u8>, ToolError> {
+        let bytes = if is_typed {
+            // What is wrong with an answer is its author's business, and an internal error here.
+            crate::value::wire::write(&serde_json::from_value(value)?)?
+        } else {
+            serde_json::to_vec(&value)?
+        };
+        let most = self.limits.answer_bytes;
+        if bytes.len() > most as usize {
+            let message = format!("the answer has {} bytes, at most {most} are sent", bytes.len());
+            return Err(ToolError::of(ToolErrorKind::TooLarge, message));
+        }
+        let total = self.bytes.saturating_add(bytes.len() as u64);
+        if total > self.limits.total_bytes {
+            let total = self.limits.total_bytes;
+            let message = format!("the run has used up its {total} bytes for calls");
+            return Err(ToolError::of(ToolErrorKind::BudgetExceeded, message));
+        }
+        self.bytes = total;
+        Ok(bytes)
+    }
+
+    pub(super) fn note(&mut self, mut record: Record) {
+        if record.is_listed() {
+            record.keep_arguments_within(MAX_RECORDED_TOGETHER.saturating_sub(self.recorded));
+            self.recorded += record.kept_bytes();
+            self.records.push(record);
+        }
+    }
+
+    /// Whether somebody who waits for these can go on: when one is answered, or, where the run is
+    /// repeatable, when none is open.
+    pub(super) fn is_ready(&self, ids: &[u64]) -> bool {
+        let is_open = |id: &u64| {
+            self.open.iter().any(|call| call.record.id() == *id)
+                || self.fresh.iter().any(|fresh| fresh.id == *id)
+        };
+        match ids {
+            [id] => !is_open(id),
+            _ if self.repeatable => !ids.iter().any(is_open),
+            _ => !ids.iter().all(is_open),
+        }
+    }
+
+    /// Takes what was answered of these. A call that never was is answered too: with that it is not
+    /// there.
+    pub(super) fn fetch(&mut self, ids: &[u64]) -> Vec<(u64, Vec<u8>)> {
+        let mut found = Vec::new();
+        for id in ids {
+            if let Some(answer) = self.answered.remove(id) {
+                found.push((*id, answer));
+            } else if !self.open.iter().any(|call| call.record.id() == *id)
+                && !self.fresh.iter().any(|fresh| fresh.id == *id)
+            {
+                found.push((
+                    *id,
+                    frames::failure(ToolErrorKind::Cancelled, "there is no such call"),
+                ));
+            }
+        }
+        found
+    }
+
+    /// Gives a call up.
+    pub(super) fn cancel(&mut self, id: u64) {
+        self.answered.remove(&id);
+        let why = "the code gave it up";
+        if let Some(at) = self.open.iter().position(|call| call.record.id() == id) {
+            let call = self.open.swap_remove(at);
+            self.note(call.record.failed(ToolErrorKind::Cancelled, why));
+        }
+        if let Some(at) = self.fresh.iter().position(|fresh| fresh.id == id) {
+            let fresh = self.fresh.swap_remove(at);
+            let record = Record::new(fresh.id, fresh.since);
+            self.note(record.failed(ToolErrorKind::Cancelled, why));
+        }
+    }
+}

@@ -1,13 +1,51 @@
 //! belljar in a Python process: the native half of the package `belljar`.
+//!
+//! It holds what has to be native: runs on threads of their own, values across the border, and
+//! answers for threads and event loops that wait. What a user of the package sees is Python, in
+//! `python/belljar`.
+#![deny(unsafe_code)]
+#![warn(clippy::unwrap_used)]
+
+mod buffer;
+mod error;
+mod event;
+mod files;
+mod images;
+mod json;
+mod options;
+mod progress;
+mod promise;
+mod reactor;
+mod run;
+mod runtime;
+mod session;
+mod tool;
+mod value;
+mod wait;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _belljar {
-    use super::*;
+    #[pymodule_export]
+    use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::files::Files;
+    #[pymodule_export]
+    use crate::images::Images;
+    #[pymodule_export]
+    use crate::run::Run;
+    #[pymodule_export]
+    use crate::runtime::Runtime;
+    #[pymodule_export]
+    use crate::session::Session;
+    #[pymodule_export]
+    use crate::tool::{Reply, Tool};
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        Ok(())
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,0 +1,140 @@
+"""Runs untrusted Python in a sandbox inside this process: CPython on WebAssembly.
+
+    import belljar
+
+    run = belljar.run("import numpy as np\\nresult = np.arange(3) * 2")
+    run.result                     # array([0, 2, 4])
+
+What code does wrong is data, in ``run.error``; exceptions are errors of the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._belljar import VERSION as __version__
+from ._errors import (
+    BelljarError,
+    BusyError,
+    ClosedError,
+    ForkedError,
+    NoSuchFileError,
+    RefusedError,
+    SessionError,
+    SetupError,
+)
+from ._runtime import Runtime, arun, default_runtime, run
+
+if TYPE_CHECKING:
+    from ._files import SessionFiles
+    from ._outcome import (
+        Completion,
+        DataFrameEntry,
+        ErrorDetail,
+        Event,
+        FileEntry,
+        HistoryEntry,
+        ImageInfo,
+        Inspection,
+        Outcome,
+        PathEntry,
+        PlotEntry,
+        SessionInfo,
+        Table,
+        ToolCall,
+        Usage,
+        Violation,
+    )
+    from ._run import Run
+    from ._session import Session
+    from ._tools import Tool, ToolError, tool
+    from ._values import Opaque, Tagged
+
+__all__ = [
+    "BelljarError",
+    "BusyError",
+    "ClosedError",
+    "Completion",
+    "DataFrameEntry",
+    "ErrorDetail",
+    "Event",
+    "FileEntry",
+    "ForkedError",
+    "HistoryEntry",
+    "ImageInfo",
+    "Inspection",
+    "NoSuchFileError",
+    "Opaque",
+    "Outcome",
+    "PathEntry",
+    "PlotEntry",
+    "RefusedError",
+    "Run",
+    "Runtime",
+    "Session",
+    "SessionError",
+    "SessionFiles",
+    "SessionInfo",
+    "SetupError",
+    "Table",
+    "Tagged",
+    "Tool",
+    "ToolCall",
+    "ToolError",
+    "Usage",
+    "Violation",
+    "__version__",
+    "arun",
+    "default_runtime",
+    "run",
+    "tool",
+]
+
+# Names that no first run needs, and where they are.
+_LAZY = {
+    **dict.fromkeys(
+        [
+            "Completion",
+            "DataFrameEntry",
+            "ErrorDetail",
+            "Event",
+            "FileEntry",
+            "HistoryEntry",
+            "ImageInfo",
+            "Inspection",
+            "Outcome",
+            "PathEntry",
+            "PlotEntry",
+            "SessionInfo",
+            "Table",
+            "ToolCall",
+            "Usage",
+            "Violation",
+        ],
+        "_outcome",
+    ),
+    "Run": "_run",
+    "Session": "_session",
+    "SessionFiles": "_files",
+    "Tool": "_tools",
+    "ToolError": "_tools",
+    "tool": "_tools",
+    "Opaque": "_values",
+    "Tagged": "_values",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        home = _LAZY.get(name)
+        if home is None:
+            raise AttributeError(f"module 'belljar' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module("." + home, __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

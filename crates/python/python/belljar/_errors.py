@@ -1,0 +1,109 @@
+"""The exceptions. They are the engine's; what code does wrong is in the outcome of its run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class BelljarError(Exception):
+    """The engine did not do what was asked.
+
+    ``code`` says what went wrong, for programs; ``blame`` whose fault it is (``caller``, ``guest``,
+    ``engine``, ``machine``); ``hint`` what to do about it, where there is something.
+    """
+
+    code: str
+    blame: str
+    hint: str | None
+
+    def __init__(
+        self, message: str, code: str = "error", blame: str = "engine", hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.blame = blame
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = str(self.args[0])
+        return f"{text} (hint: {self.hint})" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remade, (type(self), self.args[0], dict(self.__dict__))
+
+
+class Reason(NamedTuple):
+    """Why a request was refused: the option, the kind of mistake, and a sentence."""
+
+    field: str
+    kind: str
+    message: str
+
+
+class RefusedError(BelljarError, ValueError):
+    """The request is none that can be run; ``reasons`` has everything that is wrong with it."""
+
+    reasons: tuple[Reason, ...] = ()
+
+
+class BusyError(BelljarError):
+    """As many runs wait as the runtime queues."""
+
+
+class ForkedError(BelljarError):
+    """The handle belongs to the process from which this one was forked."""
+
+
+class ClosedError(BelljarError):
+    """The runtime was closed, or the interpreter exits."""
+
+
+class SetupError(BelljarError):
+    """The engine or an image cannot be set up: the cache, the download, the compiler, a recipe."""
+
+
+class SessionError(BelljarError):
+    """A session or a checkpoint cannot be used."""
+
+
+class NoSuchFileError(BelljarError, LookupError):
+    """A run or a session has no file of that name."""
+
+
+_BY_CODE = {
+    "refused": RefusedError,
+    "busy": BusyError,
+    "forked": ForkedError,
+    "closed": ClosedError,
+    "no_such_file": NoSuchFileError,
+}
+_BY_AREA = {
+    "cache": SetupError,
+    "artifact": SetupError,
+    "code": SetupError,
+    "image": SetupError,
+    "recipe": SetupError,
+    "bake": SetupError,
+    "session": SessionError,
+}
+
+
+def make(
+    message: str,
+    code: str,
+    blame: str = "caller",
+    hint: str | None = None,
+    reasons: list[tuple[str, str, str]] | None = None,
+) -> BelljarError:
+    """The exception for an error of the engine."""
+    kind = _BY_CODE.get(code) or _BY_AREA.get(code.partition(".")[0], BelljarError)
+    error = kind(message, code, blame, hint)
+    if isinstance(error, RefusedError):
+        error.reasons = tuple(Reason(*reason) for reason in reasons or ())
+    return error
+
+
+def _remade(kind: type[BelljarError], message: str, attributes: dict[str, object]) -> BelljarError:
+    error = kind(message)
+    error.__dict__.update(attributes)
+    return error

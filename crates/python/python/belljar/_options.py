@@ -1,0 +1,298 @@
+"""The options of runs and sessions: their names, and how they reach the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+
+if TYPE_CHECKING:
+    from ._outcome import Event
+    from ._tools import Tool
+
+    FileContent = Union[str, bytes, bytearray, memoryview, os.PathLike[str]]
+    AnyTool = Union[Tool, Callable[..., Any]]
+    Answerer = Callable[[str], Union[str, Awaitable[Union[str, None]], None]]
+
+
+class Capture(TypedDict, total=False):
+    """What is brought back from a run."""
+
+    figures: bool
+    figure_format: Literal["png", "svg"]
+    figure_dpi: int
+    figure_count: int
+    inline_images: bool
+    dataframes: bool
+    dataframe_chars: int
+    table_rows: int
+    file_hashes: bool
+    media_types: bool
+    result_bytes: int
+    typed_bytes: int
+    charts: bool
+    events: bool
+
+
+class Deterministic(TypedDict, total=False):
+    """What makes a run repeatable to the byte."""
+
+    seed: int
+    epoch: int
+    step_ns: int
+
+
+class Rules(TypedDict, total=False):
+    """The lists of a policy; one that is left out is that of ``strict``."""
+
+    imports: Iterable[str]
+    forbidden_names: Iterable[str]
+    forbidden_attributes: Iterable[str]
+
+
+class ToolLimits(TypedDict, total=False):
+    """How far the tools of a run may go; ``timeout`` in seconds."""
+
+    calls: int
+    argument_bytes: int
+    answer_bytes: int
+    total_bytes: int
+    timeout: float
+
+
+class _CommonOptions(TypedDict, total=False):
+    image: str | None
+    files: Mapping[str, FileContent] | None
+    mounts: Mapping[str, str | os.PathLike[str]] | None
+    variables: Mapping[str, Any] | None
+    env: Mapping[str, str] | None
+    aliases: Sequence[str] | None
+    cwd: str | None
+    args: Sequence[str] | None
+    timeout: float | None
+    memory_mb: int | None
+    fuel: int | None
+    output_bytes: int | None
+    workspace_mb: int | None
+    max_files: int | None
+    policy: Literal["open", "strict"] | Rules | None
+    deterministic: bool | Deterministic | None
+    seed: int | None
+    tools: Sequence[AnyTool] | None
+    tool_limits: ToolLimits | None
+    input: Answerer | None
+
+
+class RunOptions(_CommonOptions, total=False):
+    """Options of a run. ``None`` is the same as not given."""
+
+    stdin: str | bytes | None
+    run_env: Mapping[str, str] | None
+    echo: Literal["none", "all", "last", "display"] | None
+    dialect: Literal["python", "ipython"] | None
+    result: str | None
+    typed: bool | None
+    threads: Literal["in_place", "refuse"] | None
+    capture: Capture | None
+    on_event: Callable[[Event], object] | None
+
+
+class SessionOptions(_CommonOptions, total=False):
+    """Options of a session: those of all its runs, and its own."""
+
+    init_code: str | None
+    lifetime: float | None
+    idle: float | None
+    total_fuel: int | None
+    history: tuple[int, int] | None
+    client: str | None
+    labels: Mapping[str, str] | None
+    lease: float | tuple[float, Literal["close", "suspend"]] | None
+
+
+RUN_OPTIONS = frozenset(
+    """aliases args capture cwd deterministic dialect echo env files fuel image input max_files
+    memory_mb mounts on_event output_bytes policy result run_env seed stdin threads timeout
+    tool_limits tools typed variables workspace_mb""".split()
+)
+_OWN_OPTIONS = frozenset("client history idle labels lease lifetime total_fuel".split())
+SESSION_OPTIONS = (
+    RUN_OPTIONS
+    - frozenset("capture dialect echo on_event result run_env stdin threads typed".split())
+    | _OWN_OPTIONS
+    | {"init_code"}
+)
+
+# Options that the engine takes as they are.
+_PLAIN = frozenset(
+    """cwd dialect echo fuel image max_files memory_mb output_bytes threads timeout
+    workspace_mb""".split()
+)
+
+Extras = dict[str, Any]
+
+
+def split(
+    options: Mapping[str, Any], of: str, known: frozenset[str]
+) -> tuple[dict[str, Any] | None, Extras | None]:
+    """What has a form in JSON, and what has not."""
+    asked: dict[str, Any] = {}
+    extras: Extras = {}
+    typed = True
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(unknown(of, name, known))
+        if value is None:
+            continue
+        if name in _PLAIN:
+            asked[name] = value
+        elif name == "typed":
+            typed = bool(value)
+        else:
+            _READERS[name](asked, extras, value)
+    if not typed:
+        extras["plain"] = True
+    elif "plain" not in extras:
+        extras["plain"] = False
+    return asked or None, extras
+
+
+def unknown(of: str, name: str, known: Iterable[str]) -> str:
+    """The sentence about an option that there is not."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{of} has no option {name!r}{hint}"
+
+
+def own_of(options: dict[str, Any]) -> dict[str, Any] | None:
+    """Takes a session's own options out of all of them."""
+    own = {}
+    for name in _OWN_OPTIONS & options.keys():
+        value = options.pop(name)
+        if value is None:
+            continue
+        if name == "lease" and not isinstance(value, tuple):
+            value = (value, "close")
+        own[name] = dict(value) if name == "labels" else value
+    return own or None
+
+
+def content(value: Any) -> Any:
+    """A file's content as the engine takes it: text, bytes, or the path of a file of the host."""
+    if isinstance(value, (str, bytes, bytearray)) or hasattr(value, "__fspath__"):
+        return value
+    if isinstance(value, memoryview):
+        return value.tobytes()
+    raise TypeError(
+        f"a file is text, bytes or a path (pathlib.Path) to copy, not {type(value).__name__}"
+    )
+
+
+def _files(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    extras["files"] = {str(path): content(held) for path, held in value.items()}
+
+
+def _mounts(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    extras["mounts"] = mounts_of(value)
+
+
+def mounts_of(value: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Pairs of a directory of the host, and where the guest sees it."""
+    return [(os.fspath(host), guest) for guest, host in value.items()]
+
+
+def _tools(asked: dict[str, Any], extras: Extras, value: Sequence[Any]) -> None:
+    from ._tools import native_tools
+
+    extras["tools"] = native_tools(value)
+
+
+def _policy(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+    if isinstance(value, Mapping):
+        rules = value.get("custom", value)
+        value = {"custom": {name: list(held) for name, held in rules.items()}}
+    asked["policy"] = value
+
+
+def _deterministic(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+    if value is False:
+        return
+    held = {} if value is True else dict(value)
+    asked["deterministic"] = {**held, **asked.get("deterministic", {})}
+
+
+def _seed(asked: dict[str, Any], extras: Extras, value: int) -> None:
+    asked["deterministic"] = {**asked.get("deterministic", {}), "seed": value}
+
+
+def _capture(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    asked["capture"] = dict(value)
+    if "typed" in value:
+        raise TypeError("whether a result is typed is an option of its own: typed=False")
+
+
+def _input(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+    from ._tools import starter
+
+    extras["answerer"] = starter(value)
+
+
+def _on_event(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+    from ._outcome import Event
+
+    extras["on_event"] = lambda data: value(Event(data))
+
+
+def _stdin(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+    extras["stdin"] = value
+
+
+def _variables(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    extras["variables"] = dict(value)
+
+
+def _tool_limits(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    extras["tool_limits"] = dict(value)
+
+
+def _strings(name: str) -> Callable[[dict[str, Any], Extras, Any], None]:
+    def read(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+        if isinstance(value, str):
+            raise TypeError(f"{name} is a sequence of texts, not one text")
+        asked[name] = list(value)
+
+    return read
+
+
+def _pairs(name: str) -> Callable[[dict[str, Any], Extras, Any], None]:
+    def read(asked: dict[str, Any], extras: Extras, value: Any) -> None:
+        asked[name] = dict(value)
+
+    return read
+
+
+def _result(asked: dict[str, Any], extras: Extras, value: str) -> None:
+    asked["result_var"] = value
+
+
+_READERS: dict[str, Callable[[dict[str, Any], Extras, Any], None]] = {
+    "aliases": _strings("aliases"),
+    "args": _strings("args"),
+    "capture": _capture,
+    "deterministic": _deterministic,
+    "env": _pairs("env"),
+    "files": _files,
+    "input": _input,
+    "mounts": _mounts,
+    "on_event": _on_event,
+    "policy": _policy,
+    "result": _result,
+    "run_env": _pairs("run_env"),
+    "seed": _seed,
+    "stdin": _stdin,
+    "tool_limits": _tool_limits,
+    "tools": _tools,
+    "variables": _variables,
+}

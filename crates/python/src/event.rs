@@ -1,0 +1,221 @@
+//! Events of a run, brought to a function of the caller's.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar::{Event, EventReader, Interrupt, Request, event_channel};
+use pyo3::prelude::*;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+use crate::error::Failure;
+use crate::json;
+use crate::promise::{HOME, Letter, Postman, promise};
+use crate::reactor::Reactor;
+
+/// Events that may be on their way to the function; then those that follow wait with the guest.
+const MAX_ON_THE_WAY: usize = 256;
+/// How often a thread that waits looks for signals.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The events of a request, and who is called with them.
+pub(crate) struct Watched {
+    events: EventReader,
+    callback: Arc<Py<PyAny>>,
+    switch: Interrupt,
+    failed: Failed,
+}
+
+/// What the function raised first.
+type Failed = Arc<Mutex<Option<PyErr>>>;
+
+impl Watched {
+    /// Has `callback` called with the events of a request.
+    pub(crate) fn new(
+        request: Request,
+        callback: Py<PyAny>,
+        switch: &Interrupt,
+    ) -> (Request, Self) {
+        let (watcher, events) = event_channel();
+        let watched = Self {
+            events,
+            callback: Arc::new(callback),
+            switch: switch.clone(),
+            failed: Failed::default(),
+        };
+        (request.watch(watcher), watched)
+    }
+
+    /// Waits on this thread, which is the one that calls the function.
+    pub(crate) fn wait<T: Send + 'static>(
+        self,
+        py: Python<'_>,
+        reactor: &Arc<Reactor>,
+        run: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> PyResult<T> {
+        let call = reactor.enter()?;
+        let (sender, receiver) = channel();
+        let (outbox, closing) = (Outbox::thread(sender.clone()), Arc::clone(reactor));
+        let (failed, switch) = (Arc::clone(&self.failed), self.switch.clone());
+        let task = reactor.handle().spawn(async move {
+            let result = tokio::select! {
+                biased;
+                result = self.pump(run, outbox) => result,
+                () = closing.closed() => Err(Failure::Closed),
+            };
+            let _ = sender.send(Mail::Ended(result));
+        });
+        let _task = AbortOnDrop(task.abort_handle());
+        let receiver = Mutex::new(receiver);
+        let result = loop {
+            let mail = py.detach(|| {
+                receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK)
+            });
+            match mail {
+                Ok(Mail::Letter(letter)) => letter(py),
+                Ok(Mail::Ended(result)) => break result,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Err(Failure::Closed),
+            }
+            if let Err(error) = py.check_signals() {
+                if fail(&failed, error.clone_ref(py)) {
+                    return Err(error);
+                }
+                switch.interrupt();
+            }
+        };
+        drop(call);
+        finish(&failed, result).map_err(PyErr::from)
+    }
+
+    /// A future of asyncio's; the function is called on its loop.
+    pub(crate) fn promise<T: Send + 'static>(
+        self,
+        py: Python<'_>,
+        reactor: &Arc<Reactor>,
+        home: Py<PyAny>,
+        run: impl Future<Output = Result<T, Failure>> + Send + 'static,
+        answer: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let postman = reactor.postman()?;
+        let failed = Arc::clone(&self.failed);
+        let pumped = async move {
+            let home = HOME.with(Arc::clone);
+            self.pump(run, Outbox::Loop(postman, home)).await
+        };
+        let answer = move |py: Python<'_>, value: T| match take(&failed) {
+            Some(error) => Err(error),
+            None => answer(py, value),
+        };
+        promise(py, reactor, home, pumped, answer)
+    }
+
+    /// Runs, and posts events as they come.
+    async fn pump<T>(mut self, run: impl Future<Output = T>, outbox: Outbox) -> T {
+        let mut run = std::pin::pin!(run);
+        let room = Arc::new(Semaphore::new(MAX_ON_THE_WAY));
+        let result = loop {
+            let next = tokio::select! {
+                event = self.events.next() => event,
+                result = run.as_mut() => break result,
+            };
+            let Some(event) = next else {
+                break run.await;
+            };
+            // Both go on: the run may end, or be interrupted, while there is no room.
+            let mut post = std::pin::pin!(self.post(&room, &outbox, event));
+            tokio::select! {
+                () = post.as_mut() => {}
+                result = run.as_mut() => {
+                    post.await;
+                    break result;
+                }
+            }
+        };
+        // What is left is there already, whoever else holds the sender.
+        while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, self.events.next()).await {
+            self.post(&room, &outbox, event).await;
+        }
+        // What is on its way has arrived before the answer.
+        result
+    }
+
+    async fn post(&self, room: &Arc<Semaphore>, outbox: &Outbox, event: Event) {
+        let permit = Arc::clone(room).acquire_owned().await;
+        let (callback, failed) = (Arc::clone(&self.callback), Arc::clone(&self.failed));
+        let switch = self.switch.clone();
+        outbox.post(Box::new(move |py| {
+            let _permit = permit;
+            if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+                return;
+            }
+            if let Err(error) = tell(py, &callback, &event) {
+                fail(&failed, error);
+                switch.interrupt();
+            }
+        }));
+    }
+}
+
+fn tell(py: Python<'_>, callback: &Py<PyAny>, event: &Event) -> PyResult<()> {
+    let event = serde_json::to_value(event).unwrap_or_default();
+    callback.call1(py, (json::to_py(py, &event)?,))?;
+    Ok(())
+}
+
+/// Notes what was raised; whether something was before.
+fn fail(failed: &Failed, error: PyErr) -> bool {
+    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = failed.is_some();
+    failed.get_or_insert(error);
+    before
+}
+
+fn take(failed: &Failed) -> Option<PyErr> {
+    failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn finish<T>(failed: &Failed, result: Result<T, Failure>) -> Result<T, Failure> {
+    match take(failed) {
+        Some(error) => Err(Failure::Python(error)),
+        None => result,
+    }
+}
+
+enum Mail<T> {
+    Letter(Letter),
+    Ended(Result<T, Failure>),
+}
+
+/// Where letters go.
+enum Outbox {
+    /// To a thread that waits.
+    Thread(Box<dyn Fn(Letter) + Send + Sync>),
+    /// To an event loop.
+    Loop(Postman, Arc<Py<PyAny>>),
+}
+
+impl Outbox {
+    fn thread<T: Send + 'static>(sender: Sender<Mail<T>>) -> Self {
+        Self::Thread(Box::new(move |letter| {
+            // Nobody reads it when the thread gave up.
+            let _ = sender.send(Mail::Letter(letter));
+        }))
+    }
+
+    fn post(&self, letter: Letter) {
+        match self {
+            Self::Thread(send) => send(letter),
+            Self::Loop(postman, home) => postman.post(Arc::clone(home), letter),
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,108 @@
+//! Runs: begun, awaited in one of two ways, and given to Python.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar::{Error, Interrupt, Outcome, Request};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::Failure;
+use crate::event::Watched;
+use crate::options::Asked;
+use crate::promise::{promise, running_loop};
+use crate::reactor::Reactor;
+use crate::wait::wait;
+use crate::{json, value};
+
+/// What a run left in its workspace, which is removed with this.
+#[pyclass(frozen, module = "belljar._belljar")]
+pub(crate) struct Run(Mutex<Option<belljar::Run>>);
+
+#[pymethods]
+impl Run {
+    /// The bytes of a file.
+    fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| Ok::<_, Failure>(of(&self.lock())?.read(path)?))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Copies all files to a directory; their paths there.
+    fn copy_to(&self, py: Python<'_>, dir: PathBuf) -> PyResult<Vec<PathBuf>> {
+        Ok(py.detach(|| Ok::<_, Failure>(of(&self.lock())?.copy_to(&dir)?))?)
+    }
+
+    /// Removes the workspace.
+    fn close(&self, py: Python<'_>) {
+        let run = self.lock().take();
+        py.detach(|| drop(run));
+    }
+}
+
+impl Run {
+    fn lock(&self) -> MutexGuard<'_, Option<belljar::Run>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of(run: &Option<belljar::Run>) -> Result<&belljar::Run, Failure> {
+    let gone = || Failure::Python(PyValueError::new_err("the files of this run were given up"));
+    run.as_ref().ok_or_else(gone)
+}
+
+/// Runs what was asked for. Ctrl-C, and a function for events that raises, interrupt it.
+pub(crate) fn launch<T, F>(
+    py: Python<'_>,
+    reactor: &Arc<Reactor>,
+    asked: Asked,
+    later: bool,
+    begin: impl FnOnce(Request) -> F,
+    answer: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Py<PyAny>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let switch = Interrupt::new();
+    let request = asked.request.interrupt(&switch);
+    let home = if later { Some(running_loop(py)?) } else { None };
+    let engine = |begun: F| async { begun.await.map_err(Failure::from) };
+    match (asked.on_event, home) {
+        (None, None) => {
+            let value = wait(py, reactor, Some(&switch), engine(begin(request)))?;
+            answer(py, value)
+        }
+        (None, Some(home)) => promise(py, reactor, home, engine(begin(request)), answer),
+        (Some(callback), home) => {
+            let (request, watched) = Watched::new(request, callback, &switch);
+            let run = engine(begin(request));
+            match home {
+                None => answer(py, watched.wait(py, reactor, run)?),
+                Some(home) => watched.promise(py, reactor, home, run, answer),
+            }
+        }
+    }
+}
+
+/// A run as Python takes it: the outcome, the typed result in a tuple if there is one, the files.
+pub(crate) fn run_to_py(py: Python<'_>, mut run: belljar::Run) -> PyResult<Py<PyAny>> {
+    let (outcome, typed) = parts(py, &mut run.outcome)?;
+    let files = Run(Mutex::new(Some(run)));
+    Ok((outcome, typed, files).into_pyobject(py)?.into_any().unbind())
+}
+
+/// The outcome of a session's run, in the same way.
+pub(crate) fn outcome_to_py(py: Python<'_>, mut outcome: Outcome) -> PyResult<Py<PyAny>> {
+    let (outcome, typed) = parts(py, &mut outcome)?;
+    Ok((outcome, typed, py.None()).into_pyobject(py)?.into_any().unbind())
+}
+
+type Parts<'py> = (Bound<'py, PyAny>, Option<(Bound<'py, PyAny>,)>);
+
+fn parts<'py>(py: Python<'py>, outcome: &mut Outcome) -> PyResult<Parts<'py>> {
+    let typed = outcome.typed.take().map(|value| value::to_py(py, value)).transpose()?;
+    let document = serde_json::to_value(&*outcome)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((json::to_py(py, &document)?, typed.map(|value| (value,))))
+}

@@ -1,0 +1,194 @@
+//! The runtime, as the Python half uses it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar::{Bounds, Policy, RuntimeBuilder, Strategy};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+
+use crate::error::Failure;
+use crate::images::Images;
+use crate::progress::Told;
+use crate::promise::call;
+use crate::reactor::Reactor;
+use crate::run::{launch, run_to_py};
+use crate::session::{Session, session_to_py};
+use crate::{json as border, options};
+
+#[pyclass(frozen, module = "belljar._belljar")]
+pub(crate) struct Runtime {
+    reactor: Arc<Reactor>,
+    runtime: belljar::Runtime,
+}
+
+#[pymethods]
+impl Runtime {
+    /// Builds a runtime; `progress` is called with `(begins, text, subject, seconds)`.
+    #[staticmethod]
+    fn build(
+        py: Python<'_>,
+        settings: &Bound<'_, PyDict>,
+        progress: Option<Py<PyAny>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let mut builder = configured(settings)?;
+        if let Some(progress) = progress {
+            builder = builder.progress(Arc::new(Told(Arc::new(progress))));
+        }
+        let reactor = Reactor::start()?;
+        let built = reactor.blocking(move || builder.build());
+        let own = Arc::clone(&reactor);
+        call(py, &reactor, later, built, move |py, runtime| {
+            let runtime = Self {
+                reactor: own,
+                runtime,
+            };
+            Ok(Py::new(py, runtime)?.into_any())
+        })
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        code: String,
+        options: Option<&Bound<'_, PyDict>>,
+        extras: Option<&Bound<'_, PyDict>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let asked = options::request(code, options, extras)?;
+        let runtime = self.runtime.clone();
+        let run = |request| async move { runtime.run(request).await };
+        launch(py, &self.reactor, asked, later, run, run_to_py)
+    }
+
+    fn check(
+        &self,
+        py: Python<'_>,
+        code: String,
+        policy: &Bound<'_, PyAny>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let policy: Policy = serde_json::from_value(border::from_py(policy)?)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let runtime = self.runtime.clone();
+        let checked = async move { Ok(runtime.check(&code, &policy).await?) };
+        call(py, &self.reactor, later, checked, |py, report| {
+            let report = json!({
+                "violations": report.violations,
+                "missing_imports": report.missing_imports,
+            });
+            Ok(border::to_py(py, &report)?.unbind())
+        })
+    }
+
+    fn session(
+        &self,
+        py: Python<'_>,
+        code: String,
+        options: Option<&Bound<'_, PyDict>>,
+        extras: Option<&Bound<'_, PyDict>>,
+        own: Option<&Bound<'_, PyDict>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let options = options::session(options::request(code, options, extras)?, own)?;
+        let runtime = self.runtime.clone();
+        let made = async move { Ok(runtime.session(options).await?) };
+        call(py, &self.reactor, later, made, session_to_py(&self.reactor))
+    }
+
+    /// A client's own session, made with these options if it has none.
+    fn for_client(
+        &self,
+        py: Python<'_>,
+        client: String,
+        code: String,
+        options: Option<&Bound<'_, PyDict>>,
+        extras: Option<&Bound<'_, PyDict>>,
+        own: Option<&Bound<'_, PyDict>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let options = options::session(options::request(code, options, extras)?, own)?;
+        let runtime = self.runtime.clone();
+        let found = async move { Ok(runtime.sessions().for_client(&client, options).await?) };
+        call(py, &self.reactor, later, found, session_to_py(&self.reactor))
+    }
+
+    /// Starts a session from a checkpoint: a path, or its bytes.
+    fn restore(
+        &self,
+        py: Python<'_>,
+        from: &Bound<'_, PyAny>,
+        own: Option<&Bound<'_, PyDict>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let options = options::restore(from, own)?;
+        let runtime = self.runtime.clone();
+        let restored = async move { Ok(runtime.restore(options).await?) };
+        call(py, &self.reactor, later, restored, session_to_py(&self.reactor))
+    }
+
+    fn session_from(&self, py: Python<'_>, snapshot: String, later: bool) -> PyResult<Py<PyAny>> {
+        let runtime = self.runtime.clone();
+        let made = async move { Ok(runtime.session_from(&snapshot).await?) };
+        call(py, &self.reactor, later, made, session_to_py(&self.reactor))
+    }
+
+    fn find(&self, id: &str) -> PyResult<Session> {
+        self.reactor.check_process()?;
+        let session = self.runtime.sessions().get(id).map_err(Failure::from)?;
+        Ok(Session::new(Arc::clone(&self.reactor), session))
+    }
+
+    fn sessions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.reactor.check_process()?;
+        border::to_py(py, &json!(self.runtime.sessions().list()))
+    }
+
+    fn snapshots(&self) -> PyResult<Vec<String>> {
+        self.reactor.check_process()?;
+        Ok(self.runtime.sessions().snapshots())
+    }
+
+    fn drop_snapshot(&self, name: &str) -> PyResult<()> {
+        self.reactor.check_process()?;
+        Ok(self.runtime.sessions().drop_snapshot(name).map_err(Failure::from)?)
+    }
+
+    fn images(&self) -> Images {
+        Images {
+            reactor: Arc::clone(&self.reactor),
+            images: self.runtime.images(),
+        }
+    }
+
+    /// Ends what runs, and its threads; every call after it fails.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.reactor.close());
+    }
+}
+
+fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
+    let mut builder = belljar::Runtime::builder();
+    for (key, value) in settings {
+        builder = match key.extract::<&str>()? {
+            "cache" => builder.cache(value.extract::<PathBuf>()?),
+            "wheel" => builder.wheel(value.extract::<PathBuf>()?),
+            "temp_dir" => builder.temp_dir(value.extract::<PathBuf>()?),
+            "concurrency" => builder.concurrency(value.extract()?),
+            "queue" => builder.queue(value.extract()?),
+            "limits" => builder.defaults(options::bounds(Bounds::default(), value.cast()?)?),
+            "ceilings" => builder.ceilings(options::bounds(Bounds::CEILINGS, value.cast()?)?),
+            "sessions" => builder.sessions(options::session_bounds(value.cast()?)?),
+            "memory" => match value.extract::<&str>()? {
+                "map" => builder.memory_strategy(Strategy::Map),
+                "copy" => builder.memory_strategy(Strategy::Copy),
+                _ => return Err(PyValueError::new_err("memory is map or copy")),
+            },
+            other => return Err(PyTypeError::new_err(format!("no such setting: {other}"))),
+        };
+    }
+    Ok(builder)
+}

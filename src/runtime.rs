@@ -307,6 +307,18 @@ impl Runtime {
         self.sessions.from_snapshot(snapshot).await
     }
 
+    /// The limits of requests that name none.
+    #[must_use]
+    pub fn defaults(&self) -> Bounds {
+        self.engine.defaults
+    }
+
+    /// The most that a request may ask for.
+    #[must_use]
+    pub fn ceilings(&self) -> Bounds {
+        self.engine.ceilings
+    }
+
     /// All sessions of this runtime.
     #[must_use]
     pub fn sessions(&self) -> &Sessions {

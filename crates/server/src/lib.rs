@@ -21,8 +21,15 @@
     clippy::unwrap_used
 )]
 
+mod dify;
+mod environment;
 mod http;
+mod librechat;
+mod passing;
+mod piston;
+mod process;
 mod routes;
+mod sandbox_fusion;
 mod server;
 mod service;
 mod v1;

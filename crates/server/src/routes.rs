@@ -6,7 +6,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::http::app::App;
 use crate::http::health;
-use crate::v1;
+use crate::{dify, librechat, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
 ///
@@ -18,6 +18,10 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(health::routes())
         .merge(v1::routes())
+        .merge(dify::routes())
+        .merge(sandbox_fusion::routes())
+        .merge(librechat::routes())
+        .merge(piston::routes())
         .layer(DefaultBodyLimit::max(body_bytes))
         .layer(CatchPanicLayer::new())
         .with_state(app)

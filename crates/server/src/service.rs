@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime};
+use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime, ToolAnswer};
 
 use error::ServiceError;
 use owner::Owner;
@@ -91,6 +91,23 @@ impl Service {
             turn.note(ran.as_ref().ok());
             Ok(ran?)
         })
+    }
+
+    /// Goes on with a run of a session that waits for answers of its deferred tools.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
+    pub async fn answer_in(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        answers: Vec<ToolAnswer>,
+    ) -> Result<Outcome, ServiceError> {
+        let mut turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
+        let answered = held.session().answer(answers).await;
+        turn.note(answered.as_ref().ok());
+        Ok(answered?)
     }
 
     /// Looks at code without running it.

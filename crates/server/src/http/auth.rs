@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use base64::Engine as _;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -123,11 +124,32 @@ impl Keys {
         }
     }
 
+    /// Whoever asks with these headers, or with a key in them that stands there [plainly](plain_key_in).
+    pub(crate) fn owner_of_plain(&self, headers: &HeaderMap) -> Option<Owner> {
+        self.owner_of(headers).or_else(|| self.owner(plain_key_in(headers).as_deref()))
+    }
+
     /// Whoever asks with these headers.
     #[must_use]
     pub fn owner_of(&self, headers: &HeaderMap) -> Option<Owner> {
         self.owner(key_in(headers))
     }
+}
+
+/// The key in `Authorization` where a client says nothing about it (`KEY`), or knows nothing but a name
+/// and a password (`Basic`), as those that are given a URL with both do: the password, or else the name.
+pub(crate) fn plain_key_in(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let Some((scheme, rest)) = value.split_once(' ') else {
+        return (!value.is_empty()).then(|| value.to_owned());
+    };
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = base64::engine::general_purpose::STANDARD.decode(rest.trim()).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    let (name, password) = text.split_once(':').unwrap_or((&text, ""));
+    Some(if password.is_empty() { name } else { password }.to_owned())
 }
 
 /// The key in a request's headers: `Authorization: Bearer KEY`, `Authorization: token KEY`, or `X-API-Key`.
@@ -185,6 +207,21 @@ mod tests {
         for (name, value) in [("authorization", "Basic k"), ("authorization", "k"), ("cookie", "k")]
         {
             assert_eq!(key_in(&headers(name, value)), None, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_key_may_stand_plainly() {
+        // `user:k`, `k:`, `k`
+        for value in ["k", "Basic dXNlcjpr", "basic azo=", "Basic aw=="] {
+            assert_eq!(
+                plain_key_in(&headers("authorization", value)).as_deref(),
+                Some("k"),
+                "{value}"
+            );
+        }
+        for value in ["", " ", "Basic !", "Basic /w==", "Digest k", "Bearer k"] {
+            assert_eq!(plain_key_in(&headers("authorization", value)), None, "{value}");
         }
     }
 

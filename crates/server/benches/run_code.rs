@@ -1,0 +1,138 @@
+//! Many short runs over HTTP: `/run_code`, as a reward server is asked, at several connections, beside the
+//! same runs by the library.
+//!
+//! `cargo bench -p belljar-server --bench run_code`, on a machine that does nothing else. The client is in
+//! the same process and shares the processors with what it asks.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar::{Capture, Request, Runtime};
+use belljar_server::{App, Keys, Server, Service, Settings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+const CONNECTIONS: [usize; 3] = [1, 8, 64];
+const RUNS: u32 = 4_000;
+const WARM: u32 = 500;
+
+#[tokio::main]
+async fn main() {
+    let runtime = Runtime::builder().build().expect("a runtime");
+    for image in ["core", "data"] {
+        runtime.images().prepare(image).expect("an image");
+    }
+    let app = App::new(Service::new(runtime.clone()), Keys::none(), Settings::default());
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::bind(app, any_port).await.expect("a port");
+    let address: SocketAddr =
+        server.url().trim_start_matches("http://").parse().expect("an address");
+    let stop = CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let serving = tokio::spawn(server.run(stopped, Duration::from_secs(1)));
+    println!("{:>11}  {:>34}  {:>34}", "connections", "library", "/run_code");
+    for connections in CONNECTIONS {
+        // In turn, so that what else the machine does falls on both.
+        let mut figures = [Vec::new(), Vec::new()];
+        let mut elapsed = [Duration::ZERO; 2];
+        by_library(&runtime, connections, WARM).await;
+        by_http(address, connections, WARM).await;
+        for _ in 0..2 {
+            for (which, elapsed) in elapsed.iter_mut().enumerate() {
+                let started = Instant::now();
+                figures[which].extend(match which {
+                    0 => by_library(&runtime, connections, RUNS / 2).await,
+                    _ => by_http(address, connections, RUNS / 2).await,
+                });
+                *elapsed += started.elapsed();
+            }
+        }
+        let [library, http] = figures;
+        let text = [told(library, elapsed[0]), told(http, elapsed[1])];
+        let share = elapsed[0].as_secs_f64() / elapsed[1].as_secs_f64() * 100.0;
+        println!("{connections:>11}  {:>34}  {:>34}  {share:.0} %", text[0], text[1]);
+    }
+    stop.cancel();
+    serving.await.expect("the server ends");
+}
+
+/// Runs a second, the median, and the slowest hundredth.
+fn told(mut times: Vec<Duration>, elapsed: Duration) -> String {
+    times.sort();
+    let at = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1e3;
+    let rate = times.len() as f64 / elapsed.as_secs_f64();
+    format!("{rate:.0}/s, {:.2} ms, {:.2} ms", at(50), at(99))
+}
+
+/// What is left of so many runs.
+fn next(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+}
+
+async fn by_library(runtime: &Runtime, jobs: usize, runs: u32) -> Vec<Duration> {
+    let left = Arc::new(AtomicU32::new(runs));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..jobs {
+        let (runtime, left) = (runtime.clone(), Arc::clone(&left));
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            while next(&left) {
+                let started = Instant::now();
+                let capture = Capture::default().figures(false).dataframes(false);
+                let run = runtime.run(Request::new("print(1)").capture(capture)).await;
+                assert_eq!(run.expect("a run").outcome.stdout, "1\n");
+                times.push(started.elapsed());
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+async fn by_http(address: SocketAddr, connections: usize, runs: u32) -> Vec<Duration> {
+    let left = Arc::new(AtomicU32::new(runs));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..connections {
+        let left = Arc::clone(&left);
+        tasks.spawn(async move {
+            let mut stream = TcpStream::connect(address).await.expect("a connection");
+            stream.set_nodelay(true).expect("a socket");
+            let mut times = Vec::new();
+            while next(&left) {
+                let started = Instant::now();
+                ask(&mut stream).await;
+                times.push(started.elapsed());
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+/// One request on a connection that is kept.
+async fn ask(stream: &mut TcpStream) {
+    const BODY: &str = r#"{"compile_timeout": 10, "run_timeout": 10, "code": "print(1)", "stdin": "", "memory_limit_MB": 1024, "language": "python", "files": {}, "fetch_files": []}"#;
+    let request = format!(
+        "POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("a request");
+    let mut answer = Vec::new();
+    loop {
+        let read = stream.read_buf(&mut answer).await.expect("an answer");
+        assert_ne!(read, 0, "the server closed the connection");
+        let text = String::from_utf8_lossy(&answer);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.and_then(|text| text.parse().ok()).expect("a length");
+        if body.len() >= length {
+            assert!(body.contains(r#""stdout":"1\n""#), "{text}");
+            return;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! dify-sandbox, as Dify's code and template nodes call it.
+//!
+//! Everything but a wrong key and a full queue is status 200; `code` says how it went.
+
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use belljar::{Capture, Request};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::environment::Environment;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::process;
+use crate::service::error::ServiceError;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/health", get(async || Json("ok")))
+        .route("/v1/sandbox/run", post(run))
+        .route("/v1/sandbox/dependencies", get(dependencies))
+        .route("/v1/sandbox/dependencies/refresh", get(dependencies))
+        .route("/v1/sandbox/dependencies/update", post(update))
+        .layer(Extension(Environment::default()))
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    language: String,
+    code: String,
+    #[serde(default)]
+    preload: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct About {
+    language: Option<String>,
+}
+
+/// How anything is answered.
+#[derive(Serialize)]
+struct Answer {
+    code: i32,
+    message: String,
+    data: Value,
+}
+
+const PYTHON: &str = "python3";
+
+async fn run(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let asked: Asked = process::json(body).map_err(|why| refused(-400, why.message))?;
+    if asked.language != PYTHON {
+        return Err(unsupported());
+    }
+    let code = match asked.preload.filter(|preload| !preload.trim().is_empty()) {
+        Some(preload) => format!("{preload}\n{}", asked.code),
+        None => asked.code,
+    };
+    let request = Request::new(code).capture(Capture::default().figures(false).dataframes(false));
+    let outcome = app.service().run(&owner, request).await.map_err(failed)?.outcome;
+    // Dify takes any error for a failure of the node. What a program that ended well wrote to standard
+    // error, a warning mostly, is none.
+    let error = if outcome.success {
+        String::new()
+    } else {
+        process::explained(&outcome)
+    };
+    Ok(success(json!({"stdout": outcome.stdout, "error": error})))
+}
+
+async fn dependencies(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+    headers: HeaderMap,
+    Query(about): Query<About>,
+) -> Result<Response, Response> {
+    app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    if about.language.as_deref().is_some_and(|language| language != PYTHON) {
+        return Err(unsupported());
+    }
+    let contents = environment.contents(app.service()).await.map_err(failed)?;
+    let list: Vec<Value> = contents
+        .packages
+        .iter()
+        .map(|(name, version)| json!({"name": name, "version": version}))
+        .collect();
+    Ok(success(json!({"dependencies": list})))
+}
+
+/// There is nothing to install: what there is came with the interpreter.
+async fn update(State(app): State<App>, headers: HeaderMap) -> Result<Response, Response> {
+    app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    Ok(success(json!({})))
+}
+
+fn success(data: Value) -> Response {
+    let answer = Answer {
+        code: 0,
+        message: "success".into(),
+        data,
+    };
+    Json(answer).into_response()
+}
+
+fn refused(code: i32, message: impl Into<String>) -> Response {
+    let answer = Answer {
+        code,
+        message: message.into(),
+        data: Value::Null,
+    };
+    Json(answer).into_response()
+}
+
+fn unsupported() -> Response {
+    (StatusCode::BAD_REQUEST, refused(-400, "unsupported language")).into_response()
+}
+
+fn no_key() -> Response {
+    (StatusCode::UNAUTHORIZED, refused(-401, "a key is needed, as X-Api-Key")).into_response()
+}
+
+fn failed(error: ServiceError) -> Response {
+    let problem = Problem::from(error);
+    match problem.code {
+        "busy" | "stopping" => {
+            (StatusCode::SERVICE_UNAVAILABLE, refused(-503, problem.detail)).into_response()
+        }
+        "limit" => refused(-429, problem.detail),
+        "refused" => refused(-400, problem.detail),
+        _ => refused(-500, problem.detail),
+    }
+}

@@ -1,0 +1,81 @@
+//! LibreChat's Code API: code that runs with files, and code that calls the caller's tools.
+//!
+//! What a model is to read goes into `stderr`: of an HTTP error its clients show no text.
+
+mod cancelling;
+mod exec;
+mod files;
+mod names;
+mod programmatic;
+mod store;
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json, Router};
+use serde_json::{Value, json};
+
+use self::cancelling::Requests;
+use self::programmatic::Memories;
+use self::store::Store;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::process::BadBody;
+use crate::service::error::ServiceError;
+
+/// Below its own path, since its names are everybody's: `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
+pub(crate) fn routes() -> Router<App> {
+    let kept = Arc::new(Kept::default());
+    let routes = Router::new()
+        .merge(exec::routes())
+        .merge(files::routes())
+        .merge(programmatic::routes())
+        .layer(Extension(kept));
+    Router::new().nest("/librechat", routes)
+}
+
+/// What is kept from request to request.
+#[derive(Default)]
+struct Kept {
+    store: Store,
+    requests: Requests,
+    memories: Memories,
+}
+
+/// Where the code finds its files.
+const DATA: &str = "/mnt/data";
+
+fn no_key() -> Response {
+    told(StatusCode::UNAUTHORIZED, "a key is needed, as X-API-Key")
+}
+
+fn told(status: StatusCode, message: impl Into<Value>) -> Response {
+    (status, Json(json!({"error": message.into()}))).into_response()
+}
+
+fn bad_body(BadBody { status, message }: BadBody) -> Response {
+    told(status, message)
+}
+
+fn failed(error: ServiceError) -> Response {
+    let problem = Problem::from(error);
+    match problem.code {
+        "limit" => {
+            let seconds = problem.retry_after.map_or(1, |wait| wait.as_secs().max(1));
+            let body = json!({"error": "rate_limited", "retry_after_seconds": seconds, "message": problem.detail});
+            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds.to_string())], Json(body))
+                .into_response()
+        }
+        "busy" | "stopping" => told(StatusCode::SERVICE_UNAVAILABLE, problem.detail),
+        "refused" => told(StatusCode::BAD_REQUEST, problem.detail),
+        _ => told(problem.status, problem.detail),
+    }
+}
+
+/// Something of the machine's: a disk that is full, say.
+fn broken(error: impl std::error::Error) -> Response {
+    tracing::warn!(%error, "a file of LibreChat's cannot be kept");
+    told(StatusCode::INTERNAL_SERVER_ERROR, "a file cannot be kept")
+}

@@ -1,0 +1,322 @@
+//! `/exec`: a program in a fresh interpreter, with files from before, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Extension, Json, Router};
+use belljar::{Capture, Outcome, Request};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::store::{Contents, FileRef, Place, Store, Stored, new_id};
+use super::{DATA, Kept, bad_body, broken, failed, no_key};
+use crate::http::app::App;
+use crate::process;
+use crate::service::owner::Owner;
+
+pub(super) fn routes() -> Router<App> {
+    Router::new().route("/exec", post(exec))
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(alias = "language")]
+    lang: String,
+    code: String,
+    #[serde(default)]
+    args: Option<Args>,
+    #[serde(default)]
+    files: Option<Vec<FileRef>>,
+    #[serde(default)]
+    runtime_session_hint: Option<String>,
+    /// Milliseconds.
+    #[serde(default)]
+    timeout: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Args {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// How a program went, and its files.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    pub session_id: String,
+    pub stdout: String,
+    pub stderr: String,
+    pub files: Vec<File>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deleted_files: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_delivery: Option<Delivery>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_status: Option<&'static str>,
+}
+
+/// A file that later calls can name.
+#[derive(Clone, Serialize)]
+pub(super) struct File {
+    pub id: String,
+    pub name: String,
+    pub storage_session_id: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inherited: bool,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Files that could not be kept.
+#[derive(Serialize)]
+pub(super) struct Delivery {
+    code: &'static str,
+    status: &'static str,
+    attempted: usize,
+    delivered: usize,
+    failed: usize,
+}
+
+async fn exec(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let asked: Asked = process::json(body).map_err(bad_body)?;
+    let session = new_id().map_err(broken)?;
+    if !matches!(asked.lang.as_str(), "py" | "python") {
+        return Ok(Json(Answer::only(session, not_python(&asked.lang))).into_response());
+    }
+    let hint = asked.runtime_session_hint.filter(|hint| !hint.is_empty());
+    let directory = hint.map(|hint| kept.store.directory(&owner, &hint));
+    let directory = directory.transpose().map_err(broken)?;
+    let mut contents = match &directory {
+        Some(directory) => Some(directory.contents.lock().await),
+        None => None,
+    };
+    let inputs =
+        Inputs::of(&kept.store, &owner, asked.files.unwrap_or_default(), contents.as_deref_mut());
+    let capture = capture(&asked.code);
+    let mut request = inputs.place(Request::new(asked.code)).alias(DATA).cwd(DATA).capture(capture);
+    request.args = match asked.args {
+        None => Vec::new(),
+        Some(Args::One(arg)) => vec![arg],
+        Some(Args::Several(args)) => args,
+    };
+    let ceilings = app.service().runtime().ceilings();
+    request.limits.timeout = asked.timeout.and_then(|ms| process::timeout(ms / 1e3, &ceilings));
+    let run = app.service().run(&owner, request).await.map_err(failed)?;
+    let mut answer = Answer::only(session, process::explained(&run.outcome));
+    answer.stdout.clone_from(&run.outcome.stdout);
+    inputs.note_missing(&mut answer.stderr);
+    if let (Some(directory), Some(contents)) = (&directory, &contents) {
+        answer.runtime_session_id = Some(directory.id.clone());
+        answer.runtime_status = Some(if contents.was_used { "reused" } else { "new" });
+    }
+    let kept = Arc::clone(&kept);
+    let collecting = tokio::task::spawn_blocking(move || {
+        let read = |path: &str| run.read(path).ok();
+        collect(&mut answer, &kept.store, &owner, &inputs, &run.outcome, read);
+        answer
+    });
+    let answer = collecting.await.map_err(broken)?;
+    if let Some(contents) = &mut contents {
+        contents.was_used = true;
+        let place = |file: &File| Place {
+            session: file.storage_session_id.clone(),
+            id: file.id.clone(),
+        };
+        contents.files = answer.files.iter().map(|file| (file.name.clone(), place(file))).collect();
+        // The caller sends these along from now on.
+        contents.seen.extend(answer.files.iter().map(place));
+    }
+    Ok(Json(answer).into_response())
+}
+
+/// What is brought back: figures, unless the code saves them, as models are told to do here. One that it
+/// saved and left open would be there twice.
+pub(super) fn capture(code: &str) -> Capture {
+    Capture::default().dataframes(false).figures(!code.contains("savefig("))
+}
+
+/// What a model is told that asked for something else.
+fn not_python(lang: &str) -> String {
+    format!(
+        "Only Python runs here: send the program in Python, with \"lang\": \"py\", instead of {lang:?}. \
+         There is no shell either, and no other program can be started.\n"
+    )
+}
+
+impl Answer {
+    /// One that says only this.
+    pub(super) fn only(session_id: String, stderr: String) -> Self {
+        Self {
+            session_id,
+            stdout: String::new(),
+            stderr,
+            files: Vec::new(),
+            deleted_files: Vec::new(),
+            artifact_delivery: None,
+            runtime_session_id: None,
+            runtime_status: None,
+        }
+    }
+}
+
+/// The files that a program finds, by their paths below `/mnt/data`.
+pub(super) struct Inputs {
+    files: BTreeMap<String, (Stored, Option<FileRef>)>,
+    /// Names of files that are not kept any more, or cannot be placed.
+    missing: Vec<String>,
+}
+
+impl Inputs {
+    /// Those that a request names, over those of the directory, if there is one: but what a caller has
+    /// sent along before is not newer than what is in the directory.
+    pub(super) fn of(
+        store: &Store,
+        owner: &Owner,
+        asked: Vec<FileRef>,
+        mut directory: Option<&mut Contents>,
+    ) -> Self {
+        let mut inputs = Self {
+            files: BTreeMap::new(),
+            missing: Vec::new(),
+        };
+        for (name, place) in directory.iter().flat_map(|directory| &directory.files) {
+            match store.find(owner, place) {
+                Some(stored) => {
+                    inputs.files.insert(name.clone(), (stored, None));
+                }
+                None => inputs.missing.push(name.clone()),
+            }
+        }
+        for file in asked {
+            let place = file.place();
+            let stored = store.find(owner, &place);
+            if let Some(Contents { seen, .. }) = directory.as_deref_mut()
+                && stored.is_some()
+                && !seen.insert(place)
+            {
+                continue;
+            }
+            let name = stored.as_ref().filter(|_| file.name.is_empty()).map(|s| s.name.clone());
+            let name = name.unwrap_or_else(|| file.name.clone());
+            match (stored, process::workspace_path(&name, &[DATA])) {
+                (Some(stored), Some(path)) => {
+                    inputs.files.insert(path, (stored, Some(file)));
+                }
+                _ => inputs.missing.push(name),
+            }
+        }
+        inputs
+    }
+
+    /// A request with these files.
+    pub(super) fn place(&self, request: Request) -> Request {
+        let files = self.files.iter();
+        files.fold(request, |request, (path, (stored, _))| request.host_file(path, stored.path()))
+    }
+
+    /// Says which files are not there.
+    pub(super) fn note_missing(&self, stderr: &mut String) {
+        use std::fmt::Write;
+        for name in &self.missing {
+            let _ = writeln!(
+                stderr,
+                "{name:?} is not kept any more, and was not there: upload it again"
+            );
+        }
+    }
+}
+
+/// Keeps what a program left, and puts into the answer what the caller has to know of it. Of a program
+/// that failed nothing is kept. It blocks.
+pub(super) fn collect(
+    answer: &mut Answer,
+    store: &Store,
+    owner: &Owner,
+    inputs: &Inputs,
+    outcome: &Outcome,
+    read: impl Fn(&str) -> Option<Vec<u8>>,
+) {
+    let is_changed = |path: &str| outcome.files.iter().any(|file| file.path == path);
+    for (path, (stored, asked)) in &inputs.files {
+        let is_there = || read(path).is_some();
+        if outcome.success && !stored.is_read_only && !is_changed(path) && !is_there() {
+            answer.deleted_files.push(path.clone());
+        } else if !outcome.success || stored.is_read_only || !is_changed(path) {
+            answer.files.push(File {
+                id: stored.place.id.clone(),
+                name: path.clone(),
+                storage_session_id: stored.place.session.clone(),
+                inherited: true,
+                rest: asked.as_ref().map(|asked| asked.rest.clone()).unwrap_or_default(),
+            });
+        }
+    }
+    if !outcome.success {
+        return;
+    }
+    let is_sealed =
+        |path: &str| inputs.files.get(path).is_some_and(|(stored, _)| stored.is_read_only);
+    let written = outcome.files.iter().filter(|f| f.symlink.is_none() && !is_sealed(&f.path));
+    let (mut attempted, mut delivered) = (0, 0);
+    for file in written {
+        attempted += 1;
+        let place = match new_id() {
+            Ok(id) => Place {
+                session: answer.session_id.clone(),
+                id,
+            },
+            Err(_) => continue,
+        };
+        let bytes = read(&file.path);
+        let written = bytes.and_then(|bytes| write(store, &bytes));
+        let kept = written.and_then(|written| {
+            store.keep(owner, place.clone(), file.path.clone(), written, false)
+        });
+        if kept.is_some() {
+            delivered += 1;
+            answer.files.push(File {
+                id: place.id,
+                name: file.path.clone(),
+                storage_session_id: place.session,
+                inherited: false,
+                rest: Map::new(),
+            });
+        }
+    }
+    if delivered < attempted {
+        answer.artifact_delivery = Some(Delivery {
+            code: "artifact_delivery_failed",
+            status: if delivered == 0 { "failed" } else { "partial" },
+            attempted,
+            delivered,
+            failed: attempted - delivered,
+        });
+    }
+}
+
+fn write(store: &Store, bytes: &[u8]) -> Option<(PathBuf, u64)> {
+    let path = store.room().ok()?;
+    let written = std::fs::write(&path, bytes);
+    if let Err(error) = written {
+        tracing::warn!(%error, "a file that a program left cannot be kept");
+        let _ = std::fs::remove_file(&path);
+        return None;
+    }
+    Some((path, bytes.len() as u64))
+}

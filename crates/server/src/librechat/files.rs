@@ -1,0 +1,264 @@
+//! Files in and out: `/upload`, `/upload/batch`, `/download`, and what is known of them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
+use axum::extract::{DefaultBodyLimit, Multipart, Path, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use super::store::{Place, Stored, new_id};
+use super::{DATA, Kept, broken, no_key, told};
+use crate::http::app::App;
+use crate::process;
+use crate::service::owner::Owner;
+
+/// Bytes of one upload: what LibreChat itself sends at most.
+const MAX_UPLOAD: usize = 150 << 20;
+
+/// Files of one upload.
+const MAX_FILES: usize = 1_000;
+
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/upload", post(upload))
+        .route("/upload/batch", post(upload_batch))
+        .layer(DefaultBodyLimit::max(MAX_UPLOAD))
+        .route("/download/{session}/{file}", get(download))
+        .route("/files/{session}", get(list))
+        .route("/files/{session}/{file}", get(object).delete(remove))
+        .route("/sessions/{session}/objects/{file}", get(object))
+}
+
+async fn upload(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let form = form.map_err(|error| told(error.status(), error.body_text()))?;
+    let Uploaded { session, files } = receive(&kept, &owner, form).await?;
+    let mut names = Vec::new();
+    for file in files {
+        let stored =
+            file.map_err(|(name, why)| told(StatusCode::BAD_REQUEST, format!("{name:?} {why}")))?;
+        names.push(json!({"fileId": stored.place.id, "filename": stored.name}));
+    }
+    if names.is_empty() {
+        return Err(told(StatusCode::BAD_REQUEST, "the form has no file"));
+    }
+    // Old clients read the one, new ones the other.
+    let answer = json!({
+        "message": "success", "session_id": session, "storage_session_id": session, "files": names,
+    });
+    Ok(Json(answer).into_response())
+}
+
+async fn upload_batch(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let form = form.map_err(|error| told(error.status(), error.body_text()))?;
+    let Uploaded { session, files } = receive(&kept, &owner, form).await?;
+    let succeeded = files.iter().filter(|file| file.is_ok()).count();
+    let failed = files.len() - succeeded;
+    let list: Vec<Value> = files
+        .into_iter()
+        .map(|file| match file {
+            Ok(Stored { place, name, .. }) => {
+                json!({"status": "success", "fileId": place.id, "filename": name})
+            }
+            Err((name, why)) => json!({"status": "error", "filename": name, "error": why}),
+        })
+        .collect();
+    let message = match (succeeded, failed) {
+        (0, _) => "error",
+        (_, 0) => "success",
+        _ => "partial_success",
+    };
+    let answer = json!({
+        "message": message, "session_id": session, "storage_session_id": session, "files": list,
+        "succeeded": succeeded, "failed": failed,
+    });
+    Ok(Json(answer).into_response())
+}
+
+/// What a form brought: each file, or its name and what is wrong with it.
+struct Uploaded {
+    session: String,
+    files: Vec<Result<Stored, (String, &'static str)>>,
+}
+
+async fn receive(kept: &Kept, owner: &Owner, mut form: Multipart) -> Result<Uploaded, Response> {
+    let session = new_id().map_err(broken)?;
+    let mut files = Vec::new();
+    let mut is_read_only = false;
+    while let Some(field) = form.next_field().await.map_err(|error| bad_form(&error))? {
+        let Some(name) = field.file_name().map(str::to_owned) else {
+            if field.name() == Some("read_only") {
+                is_read_only = field.text().await.map_err(|error| bad_form(&error))? == "true";
+            }
+            continue;
+        };
+        if files.len() == MAX_FILES {
+            return Err(told(StatusCode::PAYLOAD_TOO_LARGE, "too many files at once"));
+        }
+        let Some(path) = process::workspace_path(&name, &[DATA]) else {
+            files.push(Err((name, "is not a path below /mnt/data")));
+            continue;
+        };
+        let room = kept.store.room().map_err(broken)?;
+        let written = Written::new(room, field).await?;
+        let place = Place {
+            session: session.clone(),
+            id: new_id().map_err(broken)?,
+        };
+        let stored = kept.store.keep(owner, place, path, written.keep(), is_read_only);
+        files.push(stored.ok_or((name, "is larger than all that is kept")));
+    }
+    Ok(Uploaded { session, files })
+}
+
+/// A file that is being received; dropped, it is gone.
+struct Written {
+    path: PathBuf,
+    size: u64,
+    is_kept: bool,
+}
+
+impl Written {
+    async fn new(path: PathBuf, mut field: Field<'_>) -> Result<Self, Response> {
+        let mut file = tokio::fs::File::create_new(&path).await.map_err(broken)?;
+        let mut written = Self {
+            path,
+            size: 0,
+            is_kept: false,
+        };
+        while let Some(chunk) = field.chunk().await.map_err(|error| bad_form(&error))? {
+            file.write_all(&chunk).await.map_err(broken)?;
+            written.size += chunk.len() as u64;
+        }
+        file.flush().await.map_err(broken)?;
+        Ok(written)
+    }
+
+    fn keep(mut self) -> (PathBuf, u64) {
+        self.is_kept = true;
+        (self.path.clone(), self.size)
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn bad_form(error: &MultipartError) -> Response {
+    told(error.status(), error.body_text())
+}
+
+async fn download(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    Path((session, id)): Path<(String, String)>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let stored = kept.store.find(&owner, &Place { session, id }).ok_or_else(no_file)?;
+    let bytes = tokio::fs::read(stored.path()).await.map_err(broken)?;
+    let media_type = mime_guess::from_path(&stored.name).first_or_octet_stream();
+    let name = stored.name.rsplit('/').next().unwrap_or_default();
+    // It is a stranger's, and only ever saved.
+    let headers = [
+        (CONTENT_TYPE, media_type.to_string()),
+        (CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{}", percent_encoded(name))),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff".into()),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// A name as RFC 5987 has it.
+fn percent_encoded(name: &str) -> String {
+    use std::fmt::Write;
+    name.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(byte.into());
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    Path(session): Path<String>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let files: Vec<Value> = kept.store.list(&owner, &session).iter().map(about).collect();
+    Ok(Json(files).into_response())
+}
+
+async fn object(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    Path((session, id)): Path<(String, String)>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let stored = kept.store.find(&owner, &Place { session, id }).ok_or_else(no_file)?;
+    Ok(Json(about(&stored)).into_response())
+}
+
+async fn remove(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    Path((session, id)): Path<(String, String)>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    if !kept.store.remove(&owner, &Place { session, id }) {
+        return Err(no_file());
+    }
+    Ok(Json(json!({"message": "success"})).into_response())
+}
+
+fn about(stored: &Stored) -> Value {
+    let Stored {
+        place: Place { session, id },
+        name,
+        size,
+        modified,
+        ..
+    } = stored;
+    let modified = chrono::DateTime::<chrono::Utc>::from(*modified);
+    let extension = name.rsplit_once('.').map_or(String::new(), |(_, end)| format!(".{end}"));
+    json!({
+        "id": id,
+        "name": format!("{session}/{id}{extension}"),
+        "metadata": {"original-filename": name},
+        "session_id": session,
+        "storage_session_id": session,
+        "size": size,
+        "lastModified": modified.to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
+    })
+}
+
+fn no_file() -> Response {
+    told(StatusCode::NOT_FOUND, "there is no such file, or it is not kept any more")
+}

@@ -1,0 +1,391 @@
+//! `/exec/programmatic`: code that calls the caller's tools, over several requests.
+//!
+//! The code is a run of a session with deferred tools. When it waits, the caller gets the calls and a token;
+//! with the answers it goes on. The token is the session's name, which nobody can guess, and finds it for
+//! its owner only. A session that nobody comes back to ends with its lease.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Extension, Json, Router};
+use belljar::{
+    Error, ErrorKind, LeaseEnd, Outcome, Request, SessionOptions, ToolAnswer, Truncated,
+    WaitingCall,
+};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::cancelling::{Requests, Running};
+use super::exec::{Answer, Inputs, capture, collect};
+use super::names::{self, AskedTool, Named};
+use super::store::{FileRef, new_id};
+use super::{DATA, Kept, bad_body, broken, failed, no_key, told};
+use crate::http::app::App;
+use crate::passing::Passing;
+use crate::process::{self, Ending};
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+use crate::service::sessions::NewSession;
+
+/// How long a session waits for its caller to come back.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// The header by which a request can be cancelled.
+const REQUEST_ID: &str = "x-librechat-code-request-id";
+
+/// How the name of a session begins that is waited for here.
+const PREFIX: &str = "ptc-";
+
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/exec/programmatic", post(programmatic))
+        .route("/exec/programmatic/cancel", post(cancel))
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Asked {
+    GoOn {
+        continuation_token: String,
+        #[serde(default)]
+        tool_results: Vec<ToolResult>,
+    },
+    Begin(Program),
+}
+
+#[derive(Deserialize)]
+struct Program {
+    code: String,
+    #[serde(default)]
+    tools: Vec<AskedTool>,
+    /// Milliseconds.
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default)]
+    files: Option<Vec<FileRef>>,
+    #[serde(default, alias = "lang")]
+    language: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ToolResult {
+    call_id: String,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    error_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Cancelled {
+    #[serde(default)]
+    request_id: Value,
+}
+
+/// What is known of a session beside what is in it.
+#[derive(Default)]
+struct Memory {
+    /// The id under which its files are kept.
+    files: String,
+    inputs: Vec<FileRef>,
+    names: Vec<Named>,
+}
+
+/// The same of all sessions, by their names. Cheap to clone; clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Memories(Arc<Mutex<HashMap<String, Remembered>>>);
+
+/// Since when.
+type Remembered = (Arc<Memory>, Instant);
+
+async fn programmatic(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let running = running(&kept.requests, &owner, &headers);
+    let running = running.map_err(|(status, message)| told(status, message))?;
+    let body: Value = process::json(body).map_err(bad_body)?;
+    let is_first = body["continuation_token"].as_str().is_none_or(str::is_empty);
+    let asked = read(body, is_first).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+    let work = async {
+        match asked {
+            Asked::Begin(program) => begin(&app, &kept, &owner, program).await,
+            Asked::GoOn {
+                continuation_token,
+                tool_results,
+            } => go_on(&app, &kept, &owner, &continuation_token, tool_results).await,
+        }
+    };
+    let Some(running) = running else {
+        return work.await;
+    };
+    tokio::select! {
+        answer = work => answer,
+        // The work is dropped, and with it the session.
+        () = running.cancelled() => {
+            let error = "Programmatic execution request cancelled";
+            Ok(Json(json!({"status": "error", "error": error})).into_response())
+        }
+    }
+}
+
+async fn cancel(
+    State(app): State<App>,
+    Extension(kept): Extension<Arc<Kept>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
+    let Cancelled { request_id } = process::json(body).map_err(bad_body)?;
+    let Some(id) = request_id.as_str().filter(|id| Requests::is_id(id)) else {
+        return Err(told(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
+    };
+    kept.requests.cancel(owner.name(), id);
+    let answer = json!({"status": "cancellation_requested"});
+    Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+}
+
+/// The request as one that can be cancelled, if it has an id.
+fn running(
+    requests: &Requests,
+    owner: &Owner,
+    headers: &HeaderMap,
+) -> Result<Option<Running>, (StatusCode, &'static str)> {
+    let Some(id) = headers.get(REQUEST_ID) else {
+        return Ok(None);
+    };
+    let id = id.to_str().ok().filter(|id| Requests::is_id(id));
+    let id = id.ok_or((StatusCode::BAD_REQUEST, "Invalid programmatic request ID"))?;
+    let running = requests.begin(owner.name(), id);
+    let taken = (StatusCode::CONFLICT, "Programmatic request ID is already in use");
+    running.ok_or(taken).map(Some)
+}
+
+fn read(body: Value, is_first: bool) -> Result<Asked, String> {
+    if is_first {
+        if body["code"].as_str().is_none_or(str::is_empty) {
+            return Err("Missing required field: code".into());
+        }
+        let program: Program = serde_json::from_value(body).map_err(|error| error.to_string())?;
+        if program.tools.is_empty() {
+            return Err("Missing required field: tools (must be a non-empty array)".into());
+        }
+        if let Some(other) = program.language.as_deref().filter(|l| !matches!(*l, "python" | "py"))
+        {
+            return Err(format!("Unsupported language \"{other}\"; only python runs here"));
+        }
+        return Ok(Asked::Begin(program));
+    }
+    match body["tool_results"].as_array() {
+        None => Err("tool_results must be an array when continuation_token is provided".into()),
+        Some(results) if results.is_empty() => Err(
+            "tool_results must be a non-empty array; resubmit with at least one result per pending \
+             tool call"
+                .into(),
+        ),
+        Some(_) => serde_json::from_value(body).map_err(|_| "a tool result has no call_id".into()),
+    }
+}
+
+async fn begin(
+    app: &App,
+    kept: &Arc<Kept>,
+    owner: &Owner,
+    program: Program,
+) -> Result<Response, Response> {
+    let names =
+        names::names(&program.tools).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+    let asked = program.files.unwrap_or_default();
+    let inputs = Inputs::of(&kept.store, owner, asked.clone(), None);
+    let token = format!("{PREFIX}{}", new_id().map_err(broken)?);
+    let memory = Memory {
+        files: new_id().map_err(broken)?,
+        inputs: asked,
+        names,
+    };
+    let preamble = Request::new(names::preamble(&memory.names, &program.code)).image("data");
+    let mut options = SessionOptions::from_request(inputs.place(preamble))
+        .alias(DATA)
+        .cwd(DATA)
+        .history(0, 0)
+        .lease(PATIENCE, LeaseEnd::Close);
+    for tool in names::present(&program.tools, &memory.names) {
+        options = options.tool(tool);
+    }
+    let new = NewSession::from(options).named(Some(token.clone()));
+    let session = Passing::begin(app.service(), owner, new).await.map_err(failed)?;
+    let capture = capture(&program.code);
+    let mut request = Request::new(program.code).capture(capture);
+    request.tools = names::deferred(&program.tools, &memory.names);
+    let ceilings = app.service().runtime().ceilings();
+    request.limits.timeout = program.timeout.and_then(|ms| process::timeout(ms / 1e3, &ceilings));
+    let outcome = app.service().run_in(owner, session.held(), request).await.map_err(failed)?;
+    answer(kept, owner, session, token, Arc::new(memory), &inputs, &outcome).await
+}
+
+async fn go_on(
+    app: &App,
+    kept: &Arc<Kept>,
+    owner: &Owner,
+    token: &str,
+    results: Vec<ToolResult>,
+) -> Result<Response, Response> {
+    let gone = || told(StatusCode::NOT_FOUND, "Execution not found or expired");
+    if !token.starts_with(PREFIX) {
+        return Err(gone());
+    }
+    let held = app.service().find(owner, token).map_err(|_| gone())?;
+    // A server that was started anew finds its sessions, but remembers nothing else of them.
+    let memory = match kept.memories.take(token) {
+        Some(memory) => memory,
+        None => Arc::new(Memory {
+            files: new_id().map_err(broken)?,
+            ..Memory::default()
+        }),
+    };
+    let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
+    let unknown = || told(StatusCode::BAD_REQUEST, "a call_id is none that was issued");
+    let answers = answers.ok_or_else(unknown)?;
+    held.session().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
+    let answered = {
+        let passing = Passing::of(app.service(), owner, held.clone());
+        let answered = app.service().answer_in(owner, &held, answers).await;
+        match answered {
+            Ok(outcome) => Ok((passing, outcome)),
+            Err(error) => {
+                // It waits as before.
+                passing.keep();
+                kept.memories.put(token, Arc::clone(&memory));
+                Err(error)
+            }
+        }
+    };
+    let (session, outcome) = answered.map_err(|error| match error.code() {
+        "session.no_call" => unknown(),
+        "session.not_waiting" => told(
+            StatusCode::CONFLICT,
+            "Another continuation is already in flight for this execution; retry shortly",
+        ),
+        "session.not_found" => gone(),
+        _ => failed(error),
+    })?;
+    let inputs = Inputs::of(&kept.store, owner, memory.inputs.clone(), None);
+    answer(kept, owner, session, token.to_owned(), memory, &inputs, &outcome).await
+}
+
+/// What the caller is told of the run so far.
+async fn answer(
+    kept: &Arc<Kept>,
+    owner: &Owner,
+    session: Passing,
+    token: String,
+    memory: Arc<Memory>,
+    inputs: &Inputs,
+    outcome: &Outcome,
+) -> Result<Response, Response> {
+    let engine = |error: Error| failed(ServiceError::from(error));
+    if outcome.error_detail.as_ref().is_some_and(|d| d.kind == ErrorKind::Waiting) {
+        let waiting = session.held().session().waiting().await.map_err(engine)?;
+        let calls: Vec<Value> = waiting.iter().map(|call| memory.call(call)).collect();
+        session.keep();
+        kept.memories.put(&token, Arc::clone(&memory));
+        let mut answer = json!({
+            "status": "tool_call_required", "session_id": memory.files, "continuation_token": token,
+            "tool_calls": calls,
+        });
+        for (key, text) in
+            [("partial_stdout", &outcome.stdout), ("partial_stderr", &outcome.stderr)]
+        {
+            if !text.is_empty() {
+                answer[key] = text.as_str().into();
+            }
+        }
+        return Ok(Json(answer).into_response());
+    }
+    let listed = session.held().session().files().await.map_err(engine)?;
+    let mut contents = HashMap::new();
+    for file in listed.iter().filter(|file| file.symlink.is_none()) {
+        let is_new = outcome.files.iter().any(|written| written.path == file.path);
+        let bytes = if is_new && outcome.success {
+            session.held().session().read(&file.path).await.map_err(engine)?
+        } else {
+            Vec::new()
+        };
+        contents.insert(file.path.clone(), bytes);
+    }
+    let mut answer = Answer::only(memory.files.clone(), process::explained(outcome));
+    answer.stdout.clone_from(&outcome.stdout);
+    inputs.note_missing(&mut answer.stderr);
+    let read = |path: &str| contents.get(path).cloned();
+    collect(&mut answer, &kept.store, owner, inputs, outcome, read);
+    let mut told = serde_json::to_value(answer).unwrap_or_default();
+    match problem(outcome) {
+        None => told["status"] = "completed".into(),
+        Some(problem) => {
+            told["status"] = "error".into();
+            told["error"] = problem.into();
+        }
+    }
+    Ok(Json(told).into_response())
+}
+
+/// What went wrong, in the words that clients pass on to a model.
+fn problem(outcome: &Outcome) -> Option<String> {
+    Some(match Ending::of(outcome) {
+        Ending::Exited(0) => return None,
+        Ending::OutOfTime => "Time limit exceeded".into(),
+        Ending::OutOfMemory => "Out of memory".into(),
+        Ending::TooMuchOutput if outcome.truncated.contains(&Truncated::Stdout) => {
+            "stdout length exceeded".into()
+        }
+        Ending::TooMuchOutput => "stderr length exceeded".into(),
+        Ending::Interrupted => "Execution failed or timed out".into(),
+        other => format!("Sandbox exited with code {}", other.return_code()),
+    })
+}
+
+impl Memory {
+    fn call(&self, call: &WaitingCall) -> Value {
+        let named = self.names.iter().find(|named| named.tool == call.name);
+        let name = named.map_or(call.name.as_str(), |named| named.original.as_str());
+        json!({"id": format!("call_{:03}", call.id), "name": name, "input": call.arguments})
+    }
+}
+
+impl Memories {
+    fn put(&self, name: &str, memory: Arc<Memory>) {
+        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of sessions whose lease has ended.
+        memories.retain(|_, (_, since)| since.elapsed() < PATIENCE);
+        memories.insert(name.to_owned(), (memory, Instant::now()));
+    }
+
+    fn take(&self, name: &str) -> Option<Arc<Memory>> {
+        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memories.remove(name).map(|(memory, _)| memory)
+    }
+}
+
+impl ToolResult {
+    /// As the engine has it; `None` when the id is none that is ever given.
+    fn answer(self) -> Option<ToolAnswer> {
+        let id = self.call_id.strip_prefix("call_")?.parse().ok()?;
+        if self.is_error {
+            let message = self.error_message.unwrap_or_else(|| "Tool execution failed".into());
+            return Some(ToolAnswer::failed(id, message));
+        }
+        Some(ToolAnswer::new(id, self.result))
+    }
+}

@@ -1,0 +1,354 @@
+//! Piston, as bots and its many clients call it.
+
+use std::cmp::Ordering;
+
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use belljar::{Bounds, Capture, Outcome, Request, Truncated};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::environment::Environment;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::process::{self, Ending};
+use crate::service::error::ServiceError;
+
+/// The paths under which an installation has it, and under which its public one had it; some clients end
+/// them with a slash.
+pub(crate) fn routes() -> Router<App> {
+    let mut router = Router::new();
+    for base in ["/api/v2", "/api/v2/piston"] {
+        for end in ["", "/"] {
+            router = router
+                .route(&format!("{base}/runtimes{end}"), get(runtimes))
+                .route(&format!("{base}/packages{end}"), get(packages))
+                .route(&format!("{base}/execute{end}"), post(execute));
+        }
+    }
+    router.layer(Extension(Environment::default()))
+}
+
+const LANGUAGE: &str = "python";
+const ALIASES: [&str; 4] = ["py", "py3", "python3", "python3.15"];
+
+/// Milliseconds that a run has unless its request says otherwise.
+const RUN_TIMEOUT: f64 = 3_000.0;
+
+async fn runtimes(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+) -> Result<Response, Response> {
+    let contents = environment.contents(app.service()).await.map_err(failed)?;
+    let aliases = ALIASES;
+    Ok(Json(json!([{"language": LANGUAGE, "version": contents.version, "aliases": aliases}]))
+        .into_response())
+}
+
+async fn packages(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+) -> Result<Response, Response> {
+    let version = &environment.contents(app.service()).await.map_err(failed)?.version;
+    let package = json!({"language": LANGUAGE, "language_version": version, "installed": true});
+    Ok(Json(json!([package])).into_response())
+}
+
+async fn execute(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app
+        .keys()
+        .owner_of_plain(&headers)
+        .ok_or_else(|| told(StatusCode::UNAUTHORIZED, "a key is needed, as Authorization: KEY"))?;
+    let body: Value = process::json(body).map_err(|why| {
+        let status = match why.status {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        told(status, why.message)
+    })?;
+    let version = &environment.contents(app.service()).await.map_err(failed)?.version;
+    let ceilings = app.service().runtime().ceilings();
+    let request = read(&body, version, &ceilings)
+        .map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+    let outcome = app.service().run(&owner, request).await.map_err(failed)?.outcome;
+    let answer = json!({"run": Stage::of(&outcome), "language": LANGUAGE, "version": version});
+    Ok(Json(answer).into_response())
+}
+
+/// The request that a body asks for; what is wrong with it, in the protocol's words.
+fn read(body: &Value, version: &str, ceilings: &Bounds) -> Result<Request, String> {
+    let text = |name: &str| {
+        let given = body[name].as_str().filter(|text| !text.is_empty());
+        given.ok_or_else(|| format!("{name} is required as a string"))
+    };
+    let (language, wanted) = (text("language")?, text("version")?);
+    let files = body["files"].as_array().ok_or("files is required as an array")?;
+    let files: Vec<File> = files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| File::read(index, file))
+        .collect::<Result<_, _>>()?;
+    let is_known = language == LANGUAGE || ALIASES.contains(&language);
+    if !is_known || !matches_version(wanted, version) {
+        return Err(format!("{language}-{wanted} runtime is unknown"));
+    }
+    let main = files
+        .iter()
+        .position(|file| file.is_text)
+        .ok_or("files must include at least one utf8 encoded file")?;
+    let limit = |name: &str, ceiling: f64| match &body[name] {
+        Value::Null | Value::Bool(false) => Ok(None),
+        Value::Number(number) => match number.as_f64().unwrap_or(0.0) {
+            // Clients that want no limit of their own send -1.
+            none if none <= 0.0 => Ok(None),
+            given if given > ceiling => {
+                Err(format!("{name} cannot exceed the configured limit of {ceiling}"))
+            }
+            given => Ok(Some(given)),
+        },
+        _ => Err(format!("If specified, {name} must be a number")),
+    };
+    let milliseconds = ceilings.timeout.as_secs_f64() * 1e3;
+    let wall = limit("run_timeout", milliseconds)?.unwrap_or(RUN_TIMEOUT);
+    let cpu = limit("run_cpu_time", milliseconds)?.unwrap_or(wall);
+    let memory = limit("run_memory_limit", ceilings.memory as f64)?;
+    // There is nothing to compile, but what is no number is refused as ever.
+    for name in ["compile_timeout", "compile_cpu_time", "compile_memory_limit"] {
+        limit(name, f64::INFINITY)?;
+    }
+    let code = String::from_utf8(files[main].bytes.clone())
+        .map_err(|_| format!("files[{main}] is not UTF-8"))?;
+    let mut request =
+        Request::new(code).capture(Capture::default().figures(false).dataframes(false));
+    for file in files {
+        request = request.file(file.path, file.bytes);
+    }
+    let mut stdin = body["stdin"].as_str().unwrap_or_default().to_owned();
+    if !stdin.ends_with('\n') {
+        stdin.push('\n');
+    }
+    request = request.stdin(stdin);
+    for arg in body["args"].as_array().into_iter().flatten() {
+        request = request.arg(arg.as_str().map_or_else(|| arg.to_string(), str::to_owned));
+    }
+    request.limits.timeout = process::timeout(wall.min(cpu) / 1e3, ceilings);
+    request.limits.memory = memory.and_then(|bytes| process::memory(bytes as i64, ceilings));
+    Ok(request)
+}
+
+/// A file of the request.
+struct File {
+    path: String,
+    bytes: Vec<u8>,
+    /// It may be the program.
+    is_text: bool,
+}
+
+impl File {
+    fn read(index: usize, file: &Value) -> Result<Self, String> {
+        let content = file["content"]
+            .as_str()
+            .ok_or_else(|| format!("files[{index}].content is required as a string"))?;
+        let encoding = file["encoding"].as_str().unwrap_or("utf8");
+        let bytes = match encoding {
+            "base64" => process::from_base64(content),
+            "hex" => from_hex(content),
+            _ => Some(content.as_bytes().to_vec()),
+        };
+        let bytes = bytes.ok_or_else(|| format!("files[{index}].content is not {encoding}"))?;
+        let name = file["name"].as_str().filter(|name| !name.is_empty());
+        let name = name.map_or_else(|| format!("file{index}.code"), str::to_owned);
+        let path = process::workspace_path(&name, &["/workspace"])
+            .ok_or_else(|| format!("File path \"{name}\" tries to escape parent directory"))?;
+        Ok(Self {
+            path,
+            bytes,
+            is_text: !matches!(encoding, "base64" | "hex"),
+        })
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// Whether a version is in the range that a client names: `*`, `3`, `3.x`, `^3.10`, `~3.15`, `>=3.8`.
+fn matches_version(wanted: &str, version: &str) -> bool {
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        let parts = text.split('.').filter(|part| !matches!(*part, "x" | "X" | "*"));
+        parts.map(|part| part.parse().ok()).collect()
+    };
+    let wanted = wanted.trim();
+    let (operator, rest) = wanted
+        .split_at(wanted.find(|c: char| c.is_ascii_digit() || c == '*' || c == 'x').unwrap_or(0));
+    let (Some(wanted), Some(version)) = (numbers(rest.trim()), numbers(version)) else {
+        return false;
+    };
+    let begins = |length: usize| version.iter().zip(&wanted).take(length).all(|(a, b)| a == b);
+    let order = version.iter().zip(&wanted).map(|(a, b)| a.cmp(b)).find(|order| order.is_ne());
+    let is_later = order.unwrap_or(Ordering::Equal).is_ge();
+    match operator.trim() {
+        "" | "=" | "v" => begins(wanted.len()),
+        "^" => is_later && begins(1),
+        "~" => is_later && begins(2),
+        ">=" => is_later,
+        ">" => order == Some(Ordering::Greater),
+        "<=" => order != Some(Ordering::Greater),
+        "<" => order == Some(Ordering::Less),
+        _ => false,
+    }
+}
+
+/// How the program went.
+#[derive(Serialize)]
+struct Stage {
+    stdout: String,
+    stderr: String,
+    output: String,
+    code: Option<i32>,
+    signal: Option<&'static str>,
+    message: Option<String>,
+    status: Option<&'static str>,
+    cpu_time: u64,
+    wall_time: u64,
+    memory: u64,
+}
+
+impl Stage {
+    fn of(outcome: &Outcome) -> Self {
+        let ending = Ending::of(outcome);
+        let cut = |stream: Truncated| outcome.truncated.contains(&stream);
+        let (status, message) = match ending {
+            Ending::OutOfTime => (Some("TO"), Some("Time limit exceeded".to_owned())),
+            _ if cut(Truncated::Stdout) => (Some("OL"), Some("stdout length exceeded".into())),
+            _ if cut(Truncated::Stderr) => (Some("EL"), Some("stderr length exceeded".into())),
+            Ending::Exited(0) => (None, None),
+            Ending::Exited(code) => (Some("RE"), Some(format!("Exited with error status {code}"))),
+            _ => (Some("SG"), outcome.error.clone()),
+        };
+        let is_killed = matches!(status, Some("TO" | "OL" | "EL"));
+        let code = match ending {
+            Ending::Exited(code) if !is_killed => Some(code),
+            _ => None,
+        };
+        let signal = match ending {
+            _ if is_killed => Some("SIGKILL"),
+            other => other.signal().map(|(_, name)| name),
+        };
+        // In which order the two were written is not known here.
+        let mut output = outcome.stdout.clone();
+        output.push_str(&outcome.stderr);
+        let milliseconds = outcome.usage.wall_ms.round() as u64;
+        Self {
+            stdout: outcome.stdout.clone(),
+            stderr: outcome.stderr.clone(),
+            output,
+            code,
+            signal,
+            message,
+            status,
+            cpu_time: milliseconds,
+            wall_time: milliseconds,
+            memory: outcome.usage.memory_peak_bytes,
+        }
+    }
+}
+
+fn told(status: StatusCode, message: impl Into<String>) -> Response {
+    let body = Map::from_iter([("message".to_owned(), Value::String(message.into()))]);
+    (status, Json(body)).into_response()
+}
+
+fn failed(error: ServiceError) -> Response {
+    let problem = Problem::from(error);
+    let status = match problem.code {
+        "busy" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
+        "limit" => StatusCode::TOO_MANY_REQUESTS,
+        "refused" => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    told(status, problem.detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ranges() {
+        for wanted in [
+            "*", "3", "3.x", "3.15", "3.15.0", "3.15.x", "^3.10.0", "~3.15", ">=3.8", "=3.15.0",
+            ">2", "<4",
+        ] {
+            assert!(matches_version(wanted, "3.15.0"), "{wanted}");
+        }
+        for wanted in [
+            "2",
+            "3.10.0",
+            "^4",
+            "^3.16",
+            "~3.14",
+            ">=3.16",
+            "<3",
+            ">3.15.0",
+            "",
+            "latest",
+            "3.15.0-rc",
+            "!3",
+            "3..1",
+        ] {
+            assert!(!matches_version(wanted, "3.15.0"), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn hex_is_pairs_of_digits() {
+        assert_eq!(from_hex("00fFa1"), Some(vec![0, 255, 0xa1]));
+        assert_eq!(from_hex(""), Some(vec![]));
+        for text in ["0", "0g", "é0", "0 0"] {
+            assert_eq!(from_hex(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_told_in_the_protocols_words() {
+        let ceilings = Bounds::CEILINGS;
+        let told = |body: Value| read(&body, "3.15.0", &ceilings).unwrap_err();
+        let file = json!([{"content": "1"}]);
+        assert_eq!(told(json!({})), "language is required as a string");
+        assert_eq!(told(json!([1])), "language is required as a string");
+        assert_eq!(told(json!({"language": "py"})), "version is required as a string");
+        assert_eq!(
+            told(json!({"language": "py", "version": "*"})),
+            "files is required as an array"
+        );
+        assert_eq!(
+            told(json!({"language": "py", "version": "*", "files": [{}]})),
+            "files[0].content is required as a string"
+        );
+        assert_eq!(
+            told(json!({"language": "rust", "version": "1.0", "files": file})),
+            "rust-1.0 runtime is unknown"
+        );
+        let long = json!({"language": "py", "version": "*", "files": file, "run_timeout": 1e9});
+        assert_eq!(told(long), "run_timeout cannot exceed the configured limit of 3600000");
+        let text = json!({"language": "py", "version": "*", "files": file, "run_timeout": "1"});
+        assert_eq!(told(text), "If specified, run_timeout must be a number");
+        let out =
+            json!({"language": "py", "version": "*", "files": [{"name": "../a", "content": "1"}]});
+        assert_eq!(told(out), "File path \"../a\" tries to escape parent directory");
+    }
+}

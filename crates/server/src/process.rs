@@ -1,0 +1,234 @@
+//! A run as code runners tell it: a process that was given files, limits and a standard input, and ended.
+
+use std::time::Duration;
+
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use belljar::{Bounds, ErrorKind, Outcome, Truncated};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+/// How a run ended, for protocols that know processes only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// Its time, or its fuel, was over.
+    OutOfTime,
+    /// It took all of its memory.
+    OutOfMemory,
+    /// It wrote far more than is kept.
+    TooMuchOutput,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// The interpreter ended abnormally.
+    Crashed,
+}
+
+impl Ending {
+    /// How the run with this outcome ended.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        let Some(detail) = &outcome.error_detail else {
+            return Self::Exited(0);
+        };
+        match detail.kind {
+            // What the parent of a process sees of its status.
+            ErrorKind::Exit => Self::Exited((detail.exit_status.unwrap_or(1) & 0xff) as i32),
+            ErrorKind::Timeout | ErrorKind::Fuel => Self::OutOfTime,
+            ErrorKind::Memory => Self::OutOfMemory,
+            ErrorKind::Output => Self::TooMuchOutput,
+            ErrorKind::Interrupted => Self::Interrupted,
+            ErrorKind::Crash => Self::Crashed,
+            _ => Self::Exited(1),
+        }
+    }
+
+    /// The signal that would have ended a process in this way: its number, and its name.
+    pub(crate) fn signal(self) -> Option<(i32, &'static str)> {
+        match self {
+            Self::Exited(_) => None,
+            Self::OutOfTime | Self::OutOfMemory | Self::TooMuchOutput => Some((9, "SIGKILL")),
+            Self::Interrupted => Some((2, "SIGINT")),
+            Self::Crashed => Some((6, "SIGABRT")),
+        }
+    }
+
+    /// The return code as Python's `subprocess` tells it: negative for a signal.
+    pub(crate) fn return_code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            other => other.signal().map_or(1, |(number, _)| -number),
+        }
+    }
+}
+
+/// What the code wrote to standard error, and after it why it was stopped, where no traceback says so.
+pub(crate) fn explained(outcome: &Outcome) -> String {
+    let mut text = outcome.stderr.clone();
+    let Some(detail) = &outcome.error_detail else {
+        return text;
+    };
+    let mut line = |what: &str| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(what);
+        text.push('\n');
+    };
+    let has_traceback = matches!(detail.kind, ErrorKind::Exception | ErrorKind::Syntax);
+    if let (false, Some(error)) = (has_traceback || detail.kind == ErrorKind::Exit, &outcome.error)
+    {
+        line(error);
+    }
+    if let Some(hint) = &detail.hint {
+        line(hint);
+    }
+    for (stream, name) in [(Truncated::Stdout, "stdout"), (Truncated::Stderr, "stderr")] {
+        if outcome.truncated.contains(&stream) {
+            line(&format!("{name} was longer than what is kept of it; the rest is not shown"));
+        }
+    }
+    text
+}
+
+/// A limit in seconds, or milliseconds made such, as near as the runtime allows; `None` for what is none.
+pub(crate) fn timeout(seconds: f64, ceilings: &Bounds) -> Option<Duration> {
+    if seconds.is_nan() || seconds <= 0.0 {
+        return None;
+    }
+    let asked = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    Some(asked.clamp(MIN_TIMEOUT, ceilings.timeout))
+}
+
+/// A limit of memory in bytes, as near as the runtime allows; `None` for what is none.
+pub(crate) fn memory(bytes: i64, ceilings: &Bounds) -> Option<u64> {
+    let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
+    Some(bytes.clamp(MIN_MEMORY, ceilings.memory))
+}
+
+/// The least of both that a run can have.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+const MIN_MEMORY: u64 = 1 << 20;
+
+/// The path in the workspace that a client means: relative, or absolute under one of its names.
+pub(crate) fn workspace_path(path: &str, roots: &[&str]) -> Option<String> {
+    let under = |root: &&str| {
+        let rest = path.strip_prefix(*root)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    };
+    let relative = match roots.iter().find_map(under) {
+        Some(rest) => rest,
+        None if path.starts_with('/') => return None,
+        None => path,
+    };
+    let parts: Vec<&str> = relative.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let is_inside = !parts.contains(&"..") && !relative.contains(['\0', '\\']);
+    (is_inside && !parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// Bytes from base64, with or without padding, and with line breaks in it, as MIME has them.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let whole: String;
+    let text = if text.contains(['\n', '\r']) {
+        whole = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        &whole
+    } else {
+        text
+    };
+    let engine = if text.ends_with('=') {
+        &STANDARD
+    } else {
+        &STANDARD_NO_PAD
+    };
+    engine.decode(text).ok()
+}
+
+/// The same bytes in base64.
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// A body that cannot be taken.
+pub(crate) struct BadBody {
+    /// The status with which it is refused.
+    pub status: StatusCode,
+    /// Why.
+    pub message: String,
+}
+
+/// Reads a body as JSON, whatever its content type says: not all clients say it.
+pub(crate) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> Result<T, BadBody> {
+    let bytes = body.map_err(|rejection| BadBody {
+        status: rejection.status(),
+        message: rejection.body_text(),
+    })?;
+    serde_json::from_slice(&bytes).map_err(|error| BadBody {
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        message: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_the_workspaces_own_or_none() {
+        let roots = ["/mnt/data", "/workspace"];
+        for (path, meant) in [
+            ("a.txt", "a.txt"),
+            ("./a.txt", "a.txt"),
+            ("dir//a.txt", "dir/a.txt"),
+            ("/mnt/data/a.txt", "a.txt"),
+            ("/workspace/dir/a.txt", "dir/a.txt"),
+        ] {
+            assert_eq!(workspace_path(path, &roots).as_deref(), Some(meant), "{path}");
+        }
+        for path in [
+            "",
+            ".",
+            "/",
+            "/etc/passwd",
+            "/mnt/data",
+            "/mnt/database/a",
+            "../a",
+            "a/../../b",
+            "/mnt/data/../a",
+            "a\0b",
+            "a\\b",
+        ] {
+            assert_eq!(workspace_path(path, &roots), None, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn base64_comes_with_and_without_padding_and_in_lines() {
+        for text in ["aGVsbG8=", "aGVsbG8", "aGVs\nbG8=\r\n"] {
+            assert_eq!(from_base64(text).as_deref(), Some(&b"hello"[..]), "{text:?}");
+        }
+        for text in ["aGVsbG8==", "a", "aGV sbG8=", "_-8=", "=", "aGVsbG8=aGVs"] {
+            assert_eq!(from_base64(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_as_near_to_what_was_asked_as_it_may() {
+        let ceilings = Bounds::CEILINGS.timeout(Duration::from_secs(30)).memory(1 << 30);
+        for (asked, given) in [
+            (10.0, Some(Duration::from_secs(10))),
+            (1e300, Some(Duration::from_secs(30))),
+            (f64::INFINITY, Some(Duration::from_secs(30))),
+            (1e-300, Some(Duration::from_millis(1))),
+            (0.0, None),
+            (-1.0, None),
+            (f64::NAN, None),
+        ] {
+            assert_eq!(timeout(asked, &ceilings), given, "{asked}");
+        }
+        assert_eq!(memory(-1, &ceilings), None);
+        assert_eq!(memory(1, &ceilings), Some(1 << 20));
+        assert_eq!(memory(i64::MAX, &ceilings), Some(1 << 30));
+    }
+}

@@ -1,0 +1,303 @@
+//! SandboxFusion, as its own client and the reward functions of verl call it.
+//!
+//! Who is over a limit, or finds the queue full, gets 504: it is the one status after which all of its
+//! clients try again.
+
+mod notebook;
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use belljar::{Capture, Outcome, Request, Run};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::process::{self, BadBody, Ending};
+use crate::service::error::ServiceError;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/run_code", post(run_code))
+        .route("/run_jupyter", post(notebook::run_jupyter))
+        .route("/v1/ping", get(async || Json("pong")))
+}
+
+#[derive(Deserialize)]
+struct CodeRequest {
+    code: String,
+    language: Language,
+    #[serde(default)]
+    stdin: Option<String>,
+    #[serde(default = "default_timeout")]
+    run_timeout: f64,
+    #[serde(default = "no_limit", rename = "memory_limit_MB")]
+    memory_limit_mb: i64,
+    #[serde(default)]
+    files: BTreeMap<String, Option<String>>,
+    #[serde(default)]
+    fetch_files: Vec<String>,
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+fn default_timeout() -> f64 {
+    10.0
+}
+
+fn no_limit() -> i64 {
+    -1
+}
+
+/// The languages that the protocol knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Language {
+    Python,
+    Pytest,
+    Python2,
+    PythonGpu,
+    Cpp,
+    Nodejs,
+    Js,
+    Ts,
+    Go,
+    GoTest,
+    Java,
+    Php,
+    Csharp,
+    Bash,
+    Typescript,
+    Sql,
+    Rust,
+    Cuda,
+    Lua,
+    #[serde(rename = "R")]
+    R,
+    Perl,
+    #[serde(rename = "D_ut")]
+    DUt,
+    Ruby,
+    Scala,
+    Julia,
+    Junit,
+    KotlinScript,
+    Jest,
+    Verilog,
+    Lean,
+    Swift,
+    Racket,
+    Gtest,
+    React,
+}
+
+#[derive(Serialize)]
+struct CodeResponse {
+    status: Status,
+    message: String,
+    compile_result: Option<Command>,
+    run_result: Option<Command>,
+    executor_pod_name: Option<String>,
+    files: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum Status {
+    Success,
+    Failed,
+    SandboxError,
+}
+
+/// How a process ended.
+#[derive(Serialize)]
+struct Command {
+    status: CommandStatus,
+    execution_time: f64,
+    return_code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum CommandStatus {
+    Finished,
+    TimeLimitExceeded,
+}
+
+/// Bytes of the files that one answer brings back, and of the cells in it.
+const MAX_ANSWER: usize = 64 << 20;
+
+async fn run_code(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = app.keys().owner_of_plain(&headers).ok_or_else(no_key)?;
+    let asked: CodeRequest = process::json(body).map_err(bad_body)?;
+    let is_pytest = match asked.language {
+        Language::Python => false,
+        Language::Pytest => true,
+        other => {
+            return Ok(sandbox_error(&format!("{other:?} does not run here: only Python does")));
+        }
+    };
+    let files = match input_files(asked.files) {
+        Ok(files) => files,
+        Err(why) => return Ok(sandbox_error(&why)),
+    };
+    let ceilings = app.service().runtime().ceilings();
+    let mut request = if is_pytest {
+        let mut request = Request::new(PYTEST).file(PYTEST_FILE, asked.code);
+        request.args = asked.args;
+        request
+    } else {
+        Request::new(asked.code)
+    };
+    for (path, bytes) in files {
+        request = request.file(path, bytes);
+    }
+    request = request
+        .stdin(asked.stdin.unwrap_or_default())
+        .capture(Capture::default().figures(false).dataframes(false));
+    request.limits.timeout = process::timeout(asked.run_timeout, &ceilings);
+    request.limits.memory =
+        process::memory(asked.memory_limit_mb.saturating_mul(1 << 20), &ceilings);
+    let run = app.service().run(&owner, request).await.map_err(failed)?;
+    if is_pytest && lacks_pytest(&run.outcome) {
+        return Ok(sandbox_error("pytest is not in the image: put it into one of your own"));
+    }
+    let command = Command::of(&run.outcome);
+    let files = fetch(run, asked.fetch_files).await;
+    let response = CodeResponse {
+        status: command.meaning(),
+        message: String::new(),
+        compile_result: None,
+        run_result: Some(command),
+        executor_pod_name: None,
+        files,
+    };
+    Ok(Json(response).into_response())
+}
+
+/// Runs pytest on the code that was sent.
+const PYTEST: &str =
+    "import sys, pytest\nsys.exit(pytest.main(['test_program.py', *sys.argv[1:]]))";
+const PYTEST_FILE: &str = "test_program.py";
+
+fn lacks_pytest(outcome: &Outcome) -> bool {
+    let detail = outcome.error_detail.as_ref();
+    detail.is_some_and(|detail| {
+        detail.type_ == "ModuleNotFoundError"
+            && detail.line == Some(1)
+            && detail.message.contains("'pytest'")
+    })
+}
+
+impl Command {
+    fn of(outcome: &Outcome) -> Self {
+        let ending = Ending::of(outcome);
+        let (status, return_code) = match ending {
+            Ending::OutOfTime => (CommandStatus::TimeLimitExceeded, None),
+            other => (CommandStatus::Finished, Some(other.return_code())),
+        };
+        Self {
+            status,
+            execution_time: outcome.usage.wall_ms / 1e3,
+            return_code,
+            stdout: outcome.stdout.clone(),
+            stderr: outcome.stderr.clone(),
+        }
+    }
+
+    fn meaning(&self) -> Status {
+        match (self.status, self.return_code) {
+            (CommandStatus::Finished, Some(0)) => Status::Success,
+            _ => Status::Failed,
+        }
+    }
+}
+
+/// Bytes that are left in an answer.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
+
+/// The files that a request brings; what is wrong with one.
+fn input_files(files: BTreeMap<String, Option<String>>) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let named = files.into_iter().filter_map(|(name, text)| Some((name, text?)));
+    named
+        .map(|(name, text)| {
+            let path = process::workspace_path(&name, &[WORKSPACE])
+                .ok_or_else(|| format!("{name:?} is not a path in the sandbox's directory"))?;
+            let bytes = process::from_base64(&text)
+                .ok_or_else(|| format!("the content of {name:?} is not base64"))?;
+            Ok((path, bytes))
+        })
+        .collect()
+}
+
+const WORKSPACE: &str = "/workspace";
+
+/// Those of the files that are wanted and there, as far as an answer holds them.
+async fn fetch(run: Run, wanted: Vec<String>) -> BTreeMap<String, String> {
+    if wanted.is_empty() {
+        return BTreeMap::new();
+    }
+    let read = tokio::task::spawn_blocking(move || {
+        let mut room = Room(MAX_ANSWER);
+        let mut files = BTreeMap::new();
+        for name in wanted {
+            let path = process::workspace_path(&name, &[WORKSPACE]);
+            if let Some(Ok(bytes)) = path.map(|path| run.read(&path))
+                && room.take(bytes.len())
+            {
+                files.insert(name, process::to_base64(&bytes));
+            }
+        }
+        files
+    });
+    read.await.unwrap_or_default()
+}
+
+/// The sandbox cannot do it, and trying again is of no use.
+fn sandbox_error(message: &str) -> Response {
+    let response = json!({
+        "status": Status::SandboxError, "message": message, "compile_result": null, "run_result": null,
+        "driver": null, "cells": [], "executor_pod_name": null, "files": {},
+    });
+    Json(response).into_response()
+}
+
+fn told(status: StatusCode, detail: impl Into<Value>) -> Response {
+    (status, Json(json!({"detail": detail.into()}))).into_response()
+}
+
+fn no_key() -> Response {
+    told(StatusCode::UNAUTHORIZED, "a key is needed: http://key:KEY@host in the URL will do")
+}
+
+fn bad_body(BadBody { status, message }: BadBody) -> Response {
+    told(status, json!([{"type": "value_error", "loc": ["body"], "msg": message}]))
+}
+
+fn failed(error: ServiceError) -> Response {
+    let problem = Problem::from(error);
+    match problem.code {
+        "busy" | "stopping" | "limit" => told(StatusCode::GATEWAY_TIMEOUT, problem.detail),
+        "refused" => sandbox_error(&problem.detail),
+        _ => told(StatusCode::INTERNAL_SERVER_ERROR, problem.detail),
+    }
+}

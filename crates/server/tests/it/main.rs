@@ -1,0 +1,4 @@
+//! The server from the outside: its faces, and clients that mean it ill.
+
+mod shims;
+mod support;

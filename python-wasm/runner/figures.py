@@ -84,11 +84,38 @@ def harvest(close):
             guard.attempt(what, _capture_left_open, manager.canvas.figure)
         if close:
             guard.attempt("The figures cannot be closed", helpers.Gcf.destroy_all)
+    pyplot = _modules.get("matplotlib.pyplot")
+    if pyplot is not None and STATE.saves:
+        guard.attempt("The figures cannot be asked for", _harvest_stand_ins, pyplot)
     STATE.shown = None
     STATE.displayed.clear()
     if STATE.refused:
         most = STATE.options["max"]
         guard.note(f"{STATE.refused} figures were not captured: the limit is {most}")
+
+
+def _harvest_stand_ins(pyplot):
+    """Have the figures saved that a `matplotlib.pyplot` of the code's own says are open.
+
+    Code that is tested without matplotlib has one. All that is known of its figures is that
+    `savefig` takes a path.
+    """
+    if getattr(pyplot, "_pylab_helpers", None) is not None:
+        return
+    numbers = getattr(pyplot, "get_fignums", None)
+    figure = getattr(pyplot, "figure", None)
+    if callable(numbers) and callable(figure):
+        for number in numbers():
+            if not _may_add():
+                break
+            guard.attempt("A figure cannot be saved", _save_stand_in, figure, number)
+
+
+def _save_stand_in(figure, number):
+    [(path, name)] = _next_names(["png"])
+    figure(number).savefig(path)
+    if paths.is_taken(path):
+        send(b"p", {"path": name, "shown": True})
 
 
 def in_order(figures):
@@ -253,20 +280,24 @@ def write(parts):
 
     Returns the paths in the workspace.
     """
+    written = []
+    for (path, name), data in zip(_next_names(parts), parts.values(), strict=True):
+        _write_file(path, data)
+        written.append(name)
+        send(b"p", {"path": name, "shown": True})
+    return written
+
+
+def _next_names(kinds):
+    """The next plot's files, one for each kind: absolute paths, and those in the workspace."""
     folder = f"{STATE.roots[0].rstrip('/')}/{_FOLDER}"
     paths.make_directory(folder)
     while True:
         stem = f"plot_{STATE.next}"
         STATE.next += 1
-        names = {kind: f"{folder}/{stem}.{kind}" for kind in parts}
-        if not any(paths.is_taken(name) for name in names.values()):
-            break
-    written = []
-    for kind, name in names.items():
-        _write_file(name, parts[kind])
-        written.append(f"{_FOLDER}/{stem}.{kind}")
-        send(b"p", {"path": written[-1], "shown": True})
-    return written
+        names = [(f"{folder}/{stem}.{kind}", f"{_FOLDER}/{stem}.{kind}") for kind in kinds]
+        if not any(paths.is_taken(path) for path, _ in names):
+            return names
 
 
 def _write_file(path, data):

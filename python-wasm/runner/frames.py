@@ -17,8 +17,6 @@ def harvest(namespace, options, passes_over):
 
     `passes_over` says of a name whether it is left out.
     """
-    if "pandas" not in _modules:
-        return
     for name, value in list(namespace.items()):
         if not type_module(type(value)).startswith("pandas"):
             continue
@@ -40,8 +38,10 @@ def _send(name, value, options):
 
 def table(value, rows):
     """The columns, types, index and first rows of a frame or a series; None for the rest."""
-    pandas = _modules["pandas"]
+    pandas = _modules.get("pandas")
     bases = mro_of(type(value))
+    if pandas is None:
+        return None
     if pandas.DataFrame in bases:
         frame = pandas.DataFrame(value)
     elif pandas.Series in bases:

@@ -272,3 +272,48 @@ def test_fonts_are_kept_without_their_files(runs):
     )
     assert done.status()["status"] == "ok", done.stderr
     assert done.value() == [[], True, True]
+
+
+STAND_IN = """\
+import sys, types
+
+class Figure:
+    def __init__(self, number):
+        self.number = number
+
+    def savefig(self, path):
+        if self.number == 2:
+            raise ValueError("no")
+        with open(path, "wb") as file:
+            file.write(b"figure %d" % self.number)
+
+pyplot = types.ModuleType("matplotlib.pyplot")
+pyplot.get_fignums = lambda: [1, 2, 3]
+pyplot.figure = Figure
+sys.modules["matplotlib"] = types.ModuleType("matplotlib")
+sys.modules["matplotlib.pyplot"] = sys.modules["matplotlib"].pyplot = pyplot
+"""
+
+
+def test_figures_of_a_stand_in_for_pyplot_are_saved_as_it_can(runs):
+    done = runs(STAND_IN)
+    assert plots(done) == [("plots/plot_1.png", True), ("plots/plot_3.png", True)]
+    assert (runs.workspace / "plots/plot_3.png").read_bytes() == b"figure 3"
+    assert [one["message"] for one in done.of("w")] == ["A figure cannot be saved: ValueError: no"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pyplot.get_fignums = None",
+        "pyplot.figure = 5",
+        "del pyplot.get_fignums",
+        "sys.modules['matplotlib.pyplot'] = None",
+        "sys.modules['matplotlib.pyplot'] = 5",
+        "pyplot.get_fignums = lambda: []",
+    ],
+)
+def test_a_stand_in_without_figures_is_left_alone(runs, line):
+    done = runs(STAND_IN + line)
+    assert plots(done) == []
+    assert done.of("w") == []

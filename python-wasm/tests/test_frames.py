@@ -1,5 +1,7 @@
 """The pandas objects that a run reports."""
 
+import sys
+
 import pandas as pd
 import pytest
 
@@ -167,3 +169,9 @@ def test_a_run_reports_them(runs):
     assert [one["name"] for one in done.of("d")] == ["frame"]
     order = {"capture": False, "max_repr_chars": 1, "table_rows": None}
     assert runs("import pandas as pd\nx = pd.NaT", frames=order).of("d") == []
+
+
+def test_a_stand_in_is_shown_where_pandas_is_not_there(door, monkeypatch):
+    monkeypatch.delitem(sys.modules, "pandas")
+    found = harvest(door, {"frame": pretender(__repr__=lambda self: "a\n1")}, table_rows=5)
+    assert found == [{"name": "frame", "repr": "a\n1", "truncated": False}]

@@ -302,6 +302,28 @@ class Outcome(Record):
             data["result"] = plain(self._typed[0])
         return data
 
+    def to_openai(self, *, call_id: str | None = None) -> dict[str, Any]:
+        """An item of OpenAI's Responses interface: :func:`belljar.convert.to_openai`."""
+        from .convert import to_openai
+
+        return to_openai(self.to_dict(), call_id=call_id)
+
+    def to_anthropic(
+        self, tool_use_id: str | None = None, *, file_ids: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """A block of Anthropic's Messages interface: :func:`belljar.convert.to_anthropic`."""
+        from .convert import to_anthropic
+
+        return to_anthropic(self.to_dict(), tool_use_id, file_ids=file_ids)
+
+    def to_gemini(
+        self, *, call_id: str | None = None, name: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Parts of Gemini's interface: :func:`belljar.convert.to_gemini`."""
+        from .convert import to_gemini
+
+        return to_gemini(self.to_dict(), call_id=call_id, name=name)
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented

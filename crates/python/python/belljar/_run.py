@@ -8,7 +8,7 @@ from ._outcome import Outcome
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -118,6 +118,30 @@ class Run:
 
             raise make(f"the run left no file {path}", "no_such_file")
         return found
+
+    def to_openai(self, *, call_id: str | None = None) -> dict[str, Any]:
+        """An item of OpenAI's Responses interface, figures included."""
+        from .convert import to_openai
+
+        return to_openai(self.outcome.to_dict(), call_id=call_id, read=self.__getitem__)
+
+    def to_anthropic(
+        self, tool_use_id: str | None = None, *, file_ids: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """A block of Anthropic's Messages interface, figures included."""
+        from .convert import to_anthropic
+
+        document = self.outcome.to_dict()
+        return to_anthropic(document, tool_use_id, file_ids=file_ids, read=self.__getitem__)
+
+    def to_gemini(
+        self, *, call_id: str | None = None, name: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Parts of Gemini's interface, figures included."""
+        from .convert import to_gemini
+
+        document = self.outcome.to_dict()
+        return to_gemini(document, call_id=call_id, name=name, read=self.__getitem__)
 
     def close(self) -> None:
         """Removes the files now, rather than with the object."""

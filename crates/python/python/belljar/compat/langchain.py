@@ -1,0 +1,107 @@
+"""LangChain's `PythonREPL`, `PythonREPLTool` and `PythonAstREPLTool`, run by belljar.
+
+They have the names and the signatures of `langchain_experimental`. The variables of a REPL live
+in a session of its own; `_globals` that are given are set in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_experimental.tools.python import tool as original
+from langchain_experimental.utilities import python as utilities
+from pydantic import ConfigDict, Field, PrivateAttr
+
+import belljar
+
+from ..report import describe
+from ._common import Installer, runtime_or_default
+
+__all__ = ["PythonAstREPLTool", "PythonREPL", "PythonREPLTool", "install", "uninstall"]
+
+
+class PythonREPL(utilities.PythonREPL):
+    """Runs commands one after the other and gives what they print, or their exception's repr."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    runtime: Any = None
+    session_options: dict[str, Any] = Field(default_factory=dict)
+    _session: belljar.Session | None = PrivateAttr(default=None)
+
+    @property
+    def session(self) -> belljar.Session:
+        if self._session is None:
+            self._session = runtime_or_default(self.runtime).session(**self.session_options)
+            for variables in (self.globals, self.locals):
+                for name, value in (variables or {}).items():
+                    if not name.startswith("__"):
+                        self._session.set(name, value)
+        return self._session
+
+    def run(self, command: str, timeout: float | None = None) -> str:
+        options = {} if timeout is None else {"timeout": timeout}
+        run = self.session.run(self.sanitize_input(command), echo="none", **options)
+        document = run.outcome.to_dict()
+        if document["success"]:
+            return document["stdout"]
+        detail = document["error_detail"]
+        if detail["kind"] == "timeout":
+            return "Execution timed out"
+        if detail["kind"] in ("exception", "syntax", "exit"):
+            return f"{detail['type']}({detail['message']!r})"
+        return describe(document)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+class PythonREPLTool(original.PythonREPLTool):
+    """The tool over such a REPL."""
+
+    python_repl: utilities.PythonREPL = Field(default_factory=PythonREPL)
+
+
+class PythonAstREPLTool(original.PythonAstREPLTool):
+    """The tool that gives the value of the last expression, or what was printed."""
+
+    runtime: Any = None
+    session_options: dict[str, Any] = Field(default_factory=dict)
+    _repl: PythonREPL | None = PrivateAttr(default=None)
+
+    def _run(self, query: str, run_manager: Any = None) -> str:
+        if self._repl is None:
+            self._repl = PythonREPL(
+                _globals=self.globals,
+                _locals=self.locals,
+                runtime=self.runtime,
+                session_options=self.session_options,
+            )
+        if self.sanitize_input:
+            query = original.sanitize_input(query)
+        document = self._repl.session.run(query, echo="last").outcome.to_dict()
+        if document["success"]:
+            return document["stdout"]
+        return f"{document['error_detail']['type']}: {document['error_detail']['message']}"
+
+
+_INSTALLER = Installer(
+    (
+        "langchain_experimental.utilities.python",
+        "langchain_experimental.utilities",
+        "langchain_experimental.tools.python.tool",
+        "langchain_experimental.tools",
+    )
+)
+
+
+def install() -> None:
+    """Makes LangChain's REPL and tools these, in all of their modules."""
+    _INSTALLER.install({name: globals()[name] for name in __all__[:3]})
+
+
+def uninstall() -> None:
+    """Gives LangChain its own back."""
+    _INSTALLER.uninstall()

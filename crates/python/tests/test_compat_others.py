@@ -1,0 +1,236 @@
+"""Other frameworks' places for code execution, with ours in them."""
+
+import asyncio
+
+import pytest
+
+import belljar
+
+
+def test_smolagents():
+    smolagents = pytest.importorskip("smolagents", reason="smolagents is not installed")
+    from belljar.compat.smolagents import BelljarExecutor, CodeError
+
+    class Price(smolagents.Tool):
+        name = "price"
+        description = "The price of a thing."
+        inputs = {"thing": {"type": "string", "description": "which"}}  # noqa: RUF012
+        output_type = "number"
+
+        def forward(self, thing: str) -> float:
+            return {"tea": 3.0, "coffee": 4.0}[thing]
+
+    executor = BelljarExecutor(timeout=5)
+    executor.send_tools({"price": Price(), "final_answer": smolagents.FinalAnswerTool()})
+    executor.send_variables({"discount": 0.5, "names": ("tea", "coffee")})
+    output = executor("print(names)\nsum(price(name) for name in names) * discount")
+    assert (output.output, output.logs, output.is_final_answer) == (
+        "3.5",
+        "('tea', 'coffee')\n",
+        False,
+    )
+    with pytest.raises(CodeError, match=r"^ZeroDivisionError"):
+        executor("kept = 1\n1 / 0")
+    output = executor(
+        "try:\n    final_answer({1: kept})\nexcept Exception:\n    pass\nprint('never')"
+    )
+    assert (output.output, output.logs, output.is_final_answer) == ({1: 1}, "", True)
+    executor.cleanup()
+
+    replies = iter(
+        [
+            "Thought: ask.\n<code>\ncost = price('tea')\nprint(cost)\n</code>",
+            "<code>\nfinal_answer(cost * 2)\n</code>",
+        ]
+    )
+
+    class Scripted(smolagents.Model):
+        def generate(self, messages, **_):
+            return smolagents.ChatMessage(role="assistant", content=next(replies))
+
+    agent = smolagents.CodeAgent(
+        tools=[Price()], model=Scripted(), executor=BelljarExecutor(), verbosity_level=0
+    )
+    assert agent.run("What do two teas cost?") == 6.0
+    agent.cleanup()
+
+
+@pytest.fixture
+def langchain():
+    pytest.importorskip(
+        "langchain_experimental.tools", reason="langchain-experimental is not installed"
+    )
+    from belljar.compat import langchain
+
+    return langchain
+
+
+def test_langchain_repl(langchain):
+    from langchain_experimental.utilities import PythonREPL
+
+    repl = langchain.PythonREPL(_globals={"x": 20, "__name__": "x"})
+    assert isinstance(repl, PythonREPL)
+    assert repl.run("```python\nprint(x + 1)\n```") == "21\n"
+    assert repl.run("x + 1") == ""
+    assert repl.run("x = 1 / 0") == "ZeroDivisionError('division by zero')"
+    assert repl.run("while True: pass", timeout=0.3) == "Execution timed out"
+    assert repl.run("print(x)") == "20\n"
+    repl.close()
+
+
+def test_langchain_tools(langchain):
+    tool = langchain.PythonREPLTool()
+    assert tool.name == "Python_REPL"
+    tool.invoke("y = 2")
+    assert tool.invoke("print(y)") == "2\n"
+    tool = langchain.PythonAstREPLTool(locals={"z": 5})
+    assert tool.invoke({"query": "print('a')\nz + 1"}) == "a\n6\n"
+    assert tool.invoke({"query": "1 / 0"}) == "ZeroDivisionError: division by zero"
+
+
+def test_langchain_install(langchain):
+    from langchain_experimental import tools, utilities
+
+    langchain.install()
+    try:
+        assert tools.PythonREPLTool is langchain.PythonREPLTool
+        assert utilities.PythonREPL is langchain.PythonREPL
+    finally:
+        langchain.uninstall()
+    assert tools.PythonREPLTool is not langchain.PythonREPLTool
+
+
+def test_llamaindex():
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from belljar.compat.llamaindex import CodeInterpreterToolSpec
+
+    [tool] = CodeInterpreterToolSpec().to_tool_list()
+    assert tool.metadata.name == "code_interpreter"
+    assert "standard error" in tool.metadata.description
+    assert tool.call(code="print(6 * 7)").content == "StdOut:\n42\n\nStdErr:\n"
+    failed = tool.call(code="print('a')\n1 / 0").content
+    assert failed.startswith("StdOut:\na\n\nStdErr:\nTraceback")
+    with belljar.default_runtime().session() as session:
+        spec = CodeInterpreterToolSpec(session=session, timeout=3)
+        spec.code_interpreter("x = 1")
+        assert spec.code_interpreter("x") == "StdOut:\n1\n\nStdErr:\n"
+
+
+@pytest.mark.asyncio
+async def test_autogen():
+    pytest.importorskip("autogen_core", reason="autogen-core is not installed")
+    from autogen_core import CancellationToken
+    from autogen_core.code_executor import CodeBlock, CodeExecutor
+
+    from belljar.compat.autogen import BelljarCodeExecutor
+
+    async def run(executor, *codes, token=None):
+        blocks = [CodeBlock(code, "python") for code in codes]
+        return await executor.execute_code_blocks(blocks, token or CancellationToken())
+
+    async with BelljarCodeExecutor(timeout=5) as executor:
+        assert isinstance(executor, CodeExecutor)
+        done = await run(executor, "x = 1", "print(x)")
+        assert (done.exit_code, done.output) == (0, "1\n")
+        done = await run(executor, "print('a')", "1 / 0", "print('never')")
+        assert done.exit_code == 1
+        assert done.output.startswith("a\nTraceback")
+        assert "never" not in done.output
+        assert (await run(executor, "import sys\nsys.exit(3)")).exit_code == 3
+        done = await executor.execute_code_blocks([CodeBlock("ls", "bash")], CancellationToken())
+        assert (done.exit_code, done.output) == (1, "unsupported language: bash\n")
+        await executor.restart()
+        assert "NameError" in (await run(executor, "x")).output
+
+        token = CancellationToken()
+        asyncio.get_running_loop().call_later(0.2, token.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await run(executor, "while True: pass", token=token)
+        copy = CodeExecutor.load_component(executor.dump_component())
+        assert copy.dump_component() == executor.dump_component()
+    short = BelljarCodeExecutor(timeout=0.3)
+    assert (await run(short, "while True: pass")).exit_code == 124
+    await short.stop()
+
+
+def test_google_adk():
+    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    import base64
+
+    from google.adk.code_executors.code_execution_utils import CodeExecutionInput, File
+
+    from belljar.compat.adk import BelljarCodeExecutor
+
+    executor = BelljarCodeExecutor(timeout_seconds=5)
+    data = base64.b64encode(b"a,b\n1,2\n").decode()
+    done = executor.execute_code(
+        None,
+        CodeExecutionInput(
+            code=(
+                "text = open('in.csv').read()\n"
+                "open('out.csv', 'w').write(text * 2)\n"
+                "print(len(text))"
+            ),
+            input_files=[File("in.csv", data, "text/csv")],
+        ),
+    )
+    assert (done.stdout, done.stderr, done.exit_code) == ("8\n", "", 0)
+    [file] = done.output_files
+    assert (file.name, file.mime_type) == ("out.csv", "text/csv")
+    assert file.content == b"a,b\n1,2\na,b\n1,2\n"
+    failed = executor.execute_code(None, CodeExecutionInput(code="1 / 0"))
+    assert failed.exit_code == 1
+    assert "ZeroDivisionError" in failed.stderr
+    warned = executor.execute_code(
+        None, CodeExecutionInput(code="import warnings\nwarnings.warn('x')")
+    )
+    assert (warned.stderr, warned.exit_code) == ("", 0)
+
+    executor = BelljarCodeExecutor(stateful=True)
+    for execution_id, expected in (("a", "1\n"), ("b", "1\n"), ("a", "2\n")):
+        code = "n = globals().get('n', 0) + 1\nprint(n)"
+        asked = CodeExecutionInput(code=code, execution_id=execution_id)
+        assert executor.execute_code(None, asked).stdout == expected
+    executor.close()
+
+
+@pytest.mark.asyncio
+async def test_pydantic_ai():
+    pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed")
+    from pydantic_ai import Agent, BinaryContent, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from belljar.compat.pydantic_ai import BelljarToolset
+
+    codes = iter(
+        [
+            "x = 20",
+            "import matplotlib.pyplot as plt\nlines = plt.plot([x])\nplt.show()\nprint(x + 1)",
+        ]
+    )
+    seen = []
+
+    def model(messages, info):
+        seen.append((messages, info))
+        code = next(codes, None)
+        if code is None:
+            return ModelResponse(parts=[TextPart("21")])
+        return ModelResponse(parts=[ToolCallPart("run_python", {"code": code})])
+
+    toolset = BelljarToolset(timeout=5)
+    agent = Agent(FunctionModel(model), toolsets=[toolset])
+    assert (await agent.run("Add.")).output == "21"
+    [tool] = seen[0][1].function_tools
+    assert tool.parameters_json_schema["required"] == ["code"]
+    last = seen[-1][0][-1]
+    assert last.parts[0].content.startswith("21\n")
+    pictures = [
+        item for part in last.parts for item in _contents(part) if isinstance(item, BinaryContent)
+    ]
+    assert [picture.media_type for picture in pictures] == ["image/png"]
+    toolset.close()
+
+
+def _contents(part):
+    content = getattr(part, "content", None)
+    return content if isinstance(content, list) else []

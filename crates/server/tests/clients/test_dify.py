@@ -1,4 +1,4 @@
-"""dify-sandbox: the requests that Dify's code executor sends, and the programs that its nodes make."""
+"""dify-sandbox: the requests that Dify's code executor sends, and the programs of its nodes."""
 
 import json
 from base64 import b64encode
@@ -89,7 +89,9 @@ def executor(server):
 
 
 def test_a_code_node_gets_its_inputs_and_gives_its_result(executor):
-    code = "def main(a: int, names: list) -> dict:\n    return {'sum': a + 1, 'all': ', '.join(names)}"
+    code = (
+        "def main(a: int, names: list) -> dict:\n    return {'sum': a + 1, 'all': ', '.join(names)}"
+    )
     result = executor.node(PYTHON_NODE, {"a": 41, "names": ["Ada", "Grace"]}, code=code)
     assert json.loads(result) == {"sum": 42, "all": "Ada, Grace"}
 
@@ -118,7 +120,12 @@ def test_an_exception_fails_the_node_with_its_traceback(executor):
 
 
 def test_a_warning_does_not_fail_the_node(executor):
-    code = "import sys\nprint('careful', file=sys.stderr)\nimport warnings\nwarnings.warn('old')\nprint('done')"
+    code = (
+        "import sys, warnings\n"
+        "print('careful', file=sys.stderr)\n"
+        "warnings.warn('old')\n"
+        "print('done')"
+    )
     assert executor.execute(code) == "done\n"
 
 

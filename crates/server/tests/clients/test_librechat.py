@@ -32,46 +32,55 @@ def run(api, code, **more):
 )
 def test_the_tools_of_librechat_work_unmodified(server):
     environment = os.environ | {"BELLJAR_URL": server.url, "BELLJAR_KEY": server.key}
-    done = subprocess.run(
-        ["node", "--test"], cwd=TOOLS, env=environment, capture_output=True, text=True, timeout=300
+    done = subprocess.run(  # noqa: S603 - its own tests, and nothing else
+        [shutil.which("node"), "--test"],
+        cwd=TOOLS,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def upload(api, name, data, path="/upload", **fields):
+def upload(api, name, data, **fields):
     headers = {"User-Id": "user", "User-Agent": "LibreChat/1.0"}
-    answer = api.post(path, files={"file": (name, data)}, data=fields, headers=headers)
+    answer = api.post("/upload", files={"file": (name, data)}, data=fields, headers=headers)
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    uploaded = answer.json()
+    assert uploaded["message"] == "success"
+    # Old clients read the one name, new ones the other.
+    assert uploaded["session_id"] == uploaded["storage_session_id"]
+    [file] = uploaded["files"]
+    assert file["filename"] == name
+    session = uploaded["storage_session_id"]
+    return {"id": file["fileId"], "storage_session_id": session, "name": name, "kind": "agent"}
 
 
 def test_a_file_is_uploaded_used_and_downloaded(api):
-    uploaded = upload(api, "numbers.csv", b"x\n1\n2\n", entity_id="agent")
-    assert uploaded["message"] == "success"
-    [file] = uploaded["files"]
-    # Old clients read the one name, new ones the other.
-    session = uploaded["storage_session_id"]
-    assert uploaded["session_id"] == session
-    ref = {"id": file["fileId"], "storage_session_id": session, "name": "numbers.csv", "kind": "agent"}
-    code = "import csv\nprint(sum(int(row['x']) for row in csv.DictReader(open('/mnt/data/numbers.csv'))))"
+    ref = upload(api, "numbers.csv", b"x\n1\n2\n", entity_id="agent")
+    session, file = ref["storage_session_id"], ref["id"]
+    code = "import csv\nprint([row['x'] for row in csv.DictReader(open('/mnt/data/numbers.csv'))])"
     answer = run(api, code, files=[ref])
-    assert (answer["stdout"], answer["stderr"]) == ("3\n", "")
-    [same] = answer["files"]
-    assert same["inherited"] is True and same["id"] == file["fileId"] and same["kind"] == "agent"
-    download = api.get(f"/download/{session}/{file['fileId']}", params={"kind": "user", "id": "user"})
+    assert (answer["stdout"], answer["stderr"]) == ("['1', '2']\n", "")
+    assert answer["files"] == [ref | {"inherited": True}]
+    download = api.get(f"/download/{session}/{file}", params={"kind": "user", "id": "user"})
     assert download.content == b"x\n1\n2\n"
     assert download.headers["content-disposition"].startswith("attachment")
     assert download.headers["x-content-type-options"] == "nosniff"
-    about = api.get(f"/sessions/{session}/objects/{file['fileId']}").json()
+    about = api.get(f"/sessions/{session}/objects/{file}").json()
     assert about["lastModified"].endswith("Z")
     [listed] = api.get(f"/files/{session}", params={"detail": "full"}).json()
     assert listed["metadata"]["original-filename"] == "numbers.csv"
-    assert listed["name"].startswith(f"{session}/{file['fileId']}")
+    assert listed["name"].startswith(f"{session}/{file}")
+    assert api.delete(f"/files/{session}/{file}").status_code == 200
+    assert api.get(f"/download/{session}/{file}").status_code == 404
 
 
 def test_a_batch_says_of_each_file_whether_it_is_kept(api):
     files = [("file", ("skill/a.py", b"A = 1")), ("file", ("../b.py", b"B = 2"))]
-    answer = api.post("/upload/batch", files=files, data={"kind": "skill", "id": "s", "version": "1"}).json()
+    skill = {"kind": "skill", "id": "s", "version": "1"}
+    answer = api.post("/upload/batch", files=files, data=skill).json()
     assert (answer["succeeded"], answer["failed"], answer["message"]) == (1, 1, "partial_success")
     good, bad = answer["files"]
     assert (good["status"], good["filename"]) == ("success", "skill/a.py")
@@ -91,18 +100,23 @@ def test_what_code_does_to_read_only_files_is_dropped(api):
 
 
 def test_changed_and_deleted_files_are_told(api):
-    session = upload(api, "a.txt", b"a")
-    first = {"id": session["files"][0]["fileId"], "storage_session_id": session["session_id"], "name": "a.txt"}
-    session = upload(api, "b.txt", b"b")
-    second = {"id": session["files"][0]["fileId"], "storage_session_id": session["session_id"], "name": "b.txt"}
-    code = "import os\nopen('a.txt', 'a').write('!')\nos.remove('b.txt')\nos.makedirs('d')\nopen('d/c.txt', 'w').close()"
+    first, second = upload(api, "a.txt", b"a"), upload(api, "b.txt", b"b")
+    code = (
+        "import os\n"
+        "open('a.txt', 'a').write('!')\n"
+        "os.remove('b.txt')\n"
+        "os.makedirs('d')\n"
+        "open('d/c.txt', 'w').close()"
+    )
     answer = run(api, code, files=[first, second])
     assert answer["deleted_files"] == ["b.txt"]
     files = {file["name"]: file for file in answer["files"]}
     assert sorted(files) == ["a.txt", "d/c.txt"]
-    assert files["a.txt"]["id"] != first["id"] and "inherited" not in files["a.txt"]
     changed = files["a.txt"]
-    assert api.get(f"/download/{changed['storage_session_id']}/{changed['id']}").content == b"a!"
+    assert changed["id"] != first["id"]
+    assert "inherited" not in changed
+    path = f"/download/{changed['storage_session_id']}/{changed['id']}"
+    assert api.get(path).content == b"a!"
 
 
 def test_code_that_fails_leaves_nothing(api):
@@ -142,8 +156,7 @@ def test_a_directory_keeps_its_files_and_takes_newer_ones(api):
     assert (second["stdout"], second["runtime_status"]) == ("1\n", "reused")
     third = run(api, "print(open('a.txt').read())", runtime_session_hint=hint, files=[old])
     assert third["stdout"] == "2\n"
-    uploaded = upload(api, "a.txt", b"new")
-    new = {"id": uploaded["files"][0]["fileId"], "storage_session_id": uploaded["session_id"], "name": "a.txt"}
+    new = upload(api, "a.txt", b"new")
     fourth = run(api, "print(open('a.txt').read())", runtime_session_hint=hint, files=[old, new])
     assert fourth["stdout"] == "new\n"
     other = run(api, "import os\nprint(os.listdir('.'))", runtime_session_hint=hint + "-other")
@@ -153,7 +166,11 @@ def test_a_directory_keeps_its_files_and_takes_newer_ones(api):
 WEATHER = {
     "name": "get-weather",
     "description": "The weather of a city.",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
 }
 
 
@@ -175,7 +192,9 @@ def test_calls_are_answered_over_requests(api):
     [call] = answer["tool_calls"]
     assert (call["id"], call["input"]) == ("call_002", {"city": "B"})
     results = [{"call_id": "call_002", "result": [1, None, "x"], "is_error": False}]
-    answer = programmatic(api, continuation_token=answer["continuation_token"], tool_results=results)
+    answer = programmatic(
+        api, continuation_token=answer["continuation_token"], tool_results=results
+    )
     assert (answer["status"], answer["stdout"]) == ("completed", "{'next': 'B'} [1, None, 'x']\n")
     # It is over.
     body = {"continuation_token": token, "tool_results": results}
@@ -204,7 +223,11 @@ def test_calls_that_wait_together_may_be_answered_one_by_one(api):
         ({"continuation_token": "x"}, 400, "tool_results must be an array"),
         ({"continuation_token": "x", "tool_results": []}, 400, "non-empty"),
         ({"continuation_token": "x", "tool_results": [{"call_id": "call_001"}]}, 404, "not found"),
-        ({"continuation_token": "ptc-x", "tool_results": [{"call_id": "call_001"}]}, 404, "not found"),
+        (
+            {"continuation_token": "ptc-x", "tool_results": [{"call_id": "call_001"}]},
+            404,
+            "not found",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_request_is_told(api, body, status, message):
@@ -230,15 +253,20 @@ def test_a_request_is_cancelled_by_its_id(server):
         async with httpx.AsyncClient(base_url=base, headers=headers, timeout=60) as client:
             body = {"code": "while True: pass", "tools": [WEATHER], "timeout": 30_000}
             named = {"X-LibreChat-Code-Request-ID": "request-1"}
-            running = asyncio.create_task(client.post("/exec/programmatic", json=body, headers=named))
+            running = asyncio.create_task(
+                client.post("/exec/programmatic", json=body, headers=named)
+            )
             await asyncio.sleep(0.5)
             again = await client.post("/exec/programmatic", json=body, headers=named)
             assert again.status_code == 409
             started = time.monotonic()
-            answer = await client.post("/exec/programmatic/cancel", json={"request_id": "request-1"})
+            answer = await client.post(
+                "/exec/programmatic/cancel", json={"request_id": "request-1"}
+            )
             assert (answer.status_code, answer.json()["status"]) == (202, "cancellation_requested")
             answer = (await running).json()
-            assert answer["status"] == "error" and "cancelled" in answer["error"]
+            assert answer["status"] == "error"
+            assert "cancelled" in answer["error"]
             assert time.monotonic() - started < 3
             # One that is cancelled before it comes does not begin.
             await client.post("/exec/programmatic/cancel", json={"request_id": "request-2"})

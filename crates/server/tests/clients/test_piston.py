@@ -3,8 +3,8 @@
 import asyncio
 
 import httpx
-import pytest
 import pyston
+import pytest
 from ultra_piston import File, PistonClient
 from ultra_piston.errors import BadRequestError
 
@@ -61,12 +61,13 @@ def test_the_first_text_file_is_the_program_and_the_others_are_there(execute):
         {"name": "main.py", "content": "import helper\nhelper.show()"},
         {
             "name": "helper.py",
-            "content": "def show(): print(open('data.bin', 'rb').read(), open('hex.bin', 'rb').read())",
+            "content": "def show():\n    for name in NAMES: print(open(name, 'rb').read())\n"
+            "NAMES = ['data.bin', 'hex.bin']",
         },
     ]
     status, answer = execute(language="py", version="^3.10.0", files=files)
     assert status == 200
-    assert answer["run"]["stdout"] == "b'\\x00\\x01\\xff' b'\\x00\\xff'\n"
+    assert answer["run"]["stdout"] == "b'\\x00\\x01\\xff'\nb'\\x00\\xff'\n"
 
 
 def test_arguments_and_standard_input_arrive(execute):
@@ -91,7 +92,9 @@ def test_arguments_and_standard_input_arrive(execute):
 def test_how_a_program_ended_is_told_as_piston_does(execute, code, status, exit_code, signal):
     _, answer = execute(**python(code, run_timeout=1000))
     run = answer["run"]
-    assert (run["status"], run["code"], run["signal"]) == (status, exit_code, signal), run["message"]
+    assert (run["status"], run["code"], run["signal"]) == (status, exit_code, signal), run[
+        "message"
+    ]
     assert (run["message"] is None) == (status is None)
 
 
@@ -113,4 +116,5 @@ def test_what_is_wrong_with_a_request_is_told_in_pistons_words(execute, body, me
 def test_a_key_is_needed_to_run_but_not_to_look(server):
     assert httpx.get(f"{server.url}/api/v2/runtimes").status_code == 200
     response = httpx.post(f"{server.url}/api/v2/execute", json=python("1"))
-    assert response.status_code == 401 and "key" in response.json()["message"]
+    assert response.status_code == 401
+    assert "key" in response.json()["message"]

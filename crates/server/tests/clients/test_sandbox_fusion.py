@@ -61,7 +61,10 @@ def test_files_go_in_and_out(endpoint):
     )
     answer = run_code(request, **ONCE)
     assert answer.status == "Success"
-    assert answer.files == {"out.bin": encoded(b"\xff\x01\x00"), "./in/a.bin": encoded(b"\x00\x01\xff")}
+    assert answer.files == {
+        "out.bin": encoded(b"\xff\x01\x00"),
+        "./in/a.bin": encoded(b"\x00\x01\xff"),
+    }
 
 
 def test_what_verl_sends_is_answered(server):
@@ -140,7 +143,11 @@ def test_a_figure_is_displayed(endpoint):
     cells = ["import matplotlib.pyplot as plt", "plt.plot([1, 2])\nplt.show()"]
     answer = run_jupyter(RunJupyterRequest(cells=cells), **ONCE)
     shown = answer.cells[1].display
-    assert any(base64.b64decode(one["image/png"]).startswith(b"\x89PNG") for one in shown if "image/png" in one)
+    assert any(
+        base64.b64decode(one["image/png"]).startswith(b"\x89PNG")
+        for one in shown
+        if "image/png" in one
+    )
 
 
 def test_cells_out_of_time_end_the_notebook(endpoint):
@@ -155,10 +162,13 @@ def test_a_cell_out_of_its_own_time_does_not(endpoint):
     cells = ["while True: pass", "print(2)"]
     answer = run_jupyter(RunJupyterRequest(cells=cells, cell_timeout=0.5), **ONCE)
     assert answer.status == "Success"
-    assert answer.cells[0].error and answer.cells[1].stdout == "2\n"
+    assert answer.cells[0].error
+    assert answer.cells[1].stdout == "2\n"
 
 
 def test_a_key_is_needed(server):
-    answer = requests.post(f"{server.url}/run_code", json={"code": "1", "language": "python"}, timeout=40)
+    answer = requests.post(
+        f"{server.url}/run_code", json={"code": "1", "language": "python"}, timeout=40
+    )
     assert answer.status_code == 401
     assert requests.get(f"{server.url}/v1/ping", timeout=40).json() == "pong"

@@ -212,10 +212,10 @@ async def test_initial_code(tmp_path):
     await tools.cleanup()
 
 
-async def test_the_original_s_initial_code_works():
+async def test_the_original_s_initial_code_works(tmp_path):
     from pantheon.toolsets.python.python_interpreter import DEFAULT_INIT_CODE
 
-    tools = PythonInterpreterToolSet("python", init_code=DEFAULT_INIT_CODE)
+    tools = PythonInterpreterToolSet("python", str(tmp_path), init_code=DEFAULT_INIT_CODE)
     answer = await tools.run_python_code("plt.plot([1])\nplt.show()")
     assert len(answer["base64_uri"]) == 1
     await tools.cleanup()

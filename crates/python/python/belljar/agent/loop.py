@@ -192,7 +192,9 @@ class Agent:
 
     async def _current_session(self) -> belljar.Session:
         if self.session is None:
-            runtime = self._runtime or await asyncio.to_thread(belljar.default_runtime)
+            runtime = self._runtime
+            if runtime is None:
+                runtime = await asyncio.to_thread(belljar.default_runtime)
             self.session = await runtime.asession(**self._session_options)
         return self.session
 

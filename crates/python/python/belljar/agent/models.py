@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 Messages = list[dict[str, str]]
@@ -41,7 +41,7 @@ async def reply_of(chat: Chat, messages: Messages) -> Reply:
     return answer if isinstance(answer, Reply) else Reply(answer)
 
 
-async def pieces_of(chat: Chat, messages: Messages) -> AsyncIterator[str]:
+async def pieces_of(chat: Chat, messages: Messages) -> AsyncGenerator[str, None]:
     """The pieces of an answer as they come, and at the end the whole of it, a `Reply`.
 
     A chat with a method `stream` is asked for the pieces; from any other the answer is one.

@@ -21,7 +21,8 @@ from pydantic import Field, PrivateAttr
 
 import belljar
 
-from ..convert import error_text, exit_code
+from ..convert import exit_code
+from ..report import error_text
 from ._common import runtime_or_default
 
 

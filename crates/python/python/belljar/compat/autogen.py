@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 import belljar
 
-from ..convert import error_text, exit_code
+from ..convert import exit_code
+from ..report import error_text
 from ._common import aruntime_or_default
 
 _PYTHON = ("python", "py", "python3")
@@ -49,12 +50,12 @@ class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
         self, code_blocks: list[CodeBlock], cancellation_token: CancellationToken
     ) -> CodeResult:
         """The blocks in their order, up to the first that fails."""
-        await self.start()
+        session = await self._current_session()
         output, status = "", 0
         for block in code_blocks:
             if block.language.lower() not in _PYTHON:
                 return CodeResult(1, f"{output}unsupported language: {block.language}\n")
-            run = asyncio.ensure_future(self._session.arun(block.code, timeout=self._timeout))
+            run = asyncio.ensure_future(session.arun(block.code, timeout=self._timeout))
             cancellation_token.link_future(run)
             document = (await run).outcome.to_dict()
             output += document["stdout"] + error_text(document)
@@ -63,9 +64,7 @@ class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
         return CodeResult(status, output)
 
     async def start(self) -> None:
-        if self._session is None:
-            runtime = await aruntime_or_default(self._runtime)
-            self._session = await runtime.asession(**self._session_options)
+        await self._current_session()
 
     async def stop(self) -> None:
         if self._session is not None:
@@ -75,6 +74,12 @@ class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
     async def restart(self) -> None:
         await self.stop()
         await self.start()
+
+    async def _current_session(self) -> belljar.Session:
+        if self._session is None:
+            runtime = await aruntime_or_default(self._runtime)
+            self._session = await runtime.asession(**self._session_options)
+        return self._session
 
     def _to_config(self) -> BelljarCodeExecutorConfig:
         return BelljarCodeExecutorConfig(

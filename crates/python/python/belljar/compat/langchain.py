@@ -40,8 +40,7 @@ class PythonREPL(utilities.PythonREPL):
         return self._session
 
     def run(self, command: str, timeout: float | None = None) -> str:
-        options = {} if timeout is None else {"timeout": timeout}
-        run = self.session.run(self.sanitize_input(command), echo="none", **options)
+        run = self.session.run(self.sanitize_input(command), echo="none", timeout=timeout)
         document = run.outcome.to_dict()
         if document["success"]:
             return document["stdout"]

@@ -8,7 +8,7 @@ from llama_index.core.tools.tool_spec.base import BaseToolSpec
 
 import belljar
 
-from ..convert import error_text
+from ..report import error_text
 from ._common import runtime_or_default
 
 

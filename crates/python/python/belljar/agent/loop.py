@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -139,9 +139,10 @@ class Agent:
     ) -> Result:
         """`run` as a coroutine."""
         work = _Task(self, task)
-        async for event in work.events():
-            if on_event is not None:
-                on_event(event)
+        async with aclosing(work.events()) as events:
+            async for event in events:
+                if on_event is not None:
+                    on_event(event)
         return work.result()
 
     async def stream_steps(self, task: str) -> AsyncIterator[StepEvent]:
@@ -149,8 +150,9 @@ class Agent:
 
         The last one is a `FinalAnswerEvent` or an `ErrorEvent`.
         """
-        async for event in _Task(self, task).events():
-            yield event
+        async with aclosing(_Task(self, task).events()) as events:
+            async for event in events:
+                yield event
 
     async def areset(self) -> None:
         """Forgets the conversation, and all that was computed."""
@@ -165,6 +167,8 @@ class Agent:
             self.session.close()
             self.session = None
         if self._loop is not None and not self._loop.is_running():
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
             self._loop = None
 
@@ -228,11 +232,12 @@ class _Task:
             seconds=time.monotonic() - self._begun,
         )
 
-    async def events(self) -> AsyncIterator[StepEvent]:
+    async def events(self) -> AsyncGenerator[StepEvent, None]:
         begun_with = len(self._messages)
         try:
-            async for event in self._work():
-                yield event
+            async with aclosing(self._work()) as events:
+                async for event in events:
+                    yield event
         except _StopTaskError as stop:
             self._error = str(stop)
             if self._steps and (error := self._steps[-1].outcome.error):
@@ -243,15 +248,16 @@ class _Task:
             del self._messages[begun_with:]
             raise
 
-    async def _work(self) -> AsyncIterator[StepEvent]:
+    async def _work(self) -> AsyncGenerator[StepEvent, None]:
         self._messages.append({"role": "user", "content": self._task})
         while True:
             replies: list[Reply] = []
-            async for piece in self._ask():
-                if isinstance(piece, Reply):
-                    replies.append(piece)
-                else:
-                    yield TokenEvent(piece)
+            async with aclosing(self._ask()) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Reply):
+                        replies.append(piece)
+                    else:
+                        yield TokenEvent(piece)
             ways = [(reply, code) for reply in replies if (code := extract_code(reply))]
             if 2 * len(ways) < len(replies) or not ways:
                 reply = next(reply for reply in replies if not extract_code(reply))
@@ -288,7 +294,7 @@ class _Task:
         ]
         yield ObservationEvent(observation, tool=_TOOL, run=run)
 
-    async def _ask(self) -> AsyncIterator[str]:
+    async def _ask(self) -> AsyncGenerator[str, None]:
         """The pieces of what the model writes, and its replies, each a `Reply`."""
         if self._limits.tokens is not None and self._tokens >= self._limits.tokens:
             raise _StopTaskError(f"no answer within {self._limits.tokens} tokens")

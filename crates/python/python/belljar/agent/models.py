@@ -51,13 +51,17 @@ async def pieces_of(chat: Chat, messages: Messages) -> AsyncGenerator[str, None]
         yield await reply_of(chat, messages)
         return
     written = []
-    async for piece in stream(messages):
-        if isinstance(piece, Reply):
+    pieces = stream(messages)
+    try:
+        async for piece in pieces:
             yield piece
-            return
-        written.append(piece)
-        yield piece
-    yield Reply("".join(written))
+            if isinstance(piece, Reply):
+                return
+            written.append(piece)
+        yield Reply("".join(written))
+    finally:
+        if hasattr(pieces, "aclose"):
+            await pieces.aclose()
 
 
 class OpenAIChat:

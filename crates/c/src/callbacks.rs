@@ -1,0 +1,298 @@
+//! What a run calls in its caller's program.
+#![expect(unsafe_code, reason = "functions and pointers come from C")]
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use belljar::{Event, OutputWatcher, Request, Stream, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::failure::{Failure, guarded};
+use crate::strings::{give_text, handle, optional_text, text};
+
+/// What a run may call, and what may stop it. All of it zero, or a null pointer in its place, is a
+/// run that calls nothing.
+#[repr(C)]
+pub struct Callbacks {
+    /// Handed to every function.
+    pub context: *mut c_void,
+    /// Something happened in the run: one event of `docs/events.md`, which is only there for the
+    /// time of the call. Events come in their order, one at a time, on the thread that runs the
+    /// code; the run goes on when the function returns.
+    pub event: Option<unsafe extern "C" fn(context: *mut c_void, event: *const c_char)>,
+    /// The tools that the code can call: a JSON array of objects with `name`, `description`,
+    /// `parameters` (a JSON Schema of the arguments, which are an object), and, if it is to be
+    /// answered later and maybe in another process, `"deferred": true`.
+    pub tools: *const c_char,
+    /// The code calls a tool. The call is the function's: it is answered once, by
+    /// `belljar_call_answer` or `belljar_call_fail`, before the function returns or later, on
+    /// whichever thread. The run's time goes on. It is called on the thread that runs the code.
+    pub call: Option<unsafe extern "C" fn(context: *mut c_void, call: *mut Call)>,
+    /// What interrupts the run, or null. It may be freed when the run has begun.
+    pub interrupt: *const Interrupt,
+}
+
+/// A call of a tool that is to be answered.
+pub struct Call {
+    name: String,
+    arguments: String,
+    answer: oneshot::Sender<Result<Value, String>>,
+}
+
+/// A switch that interrupts the runs that it was given to: those that run, and those that begin later.
+pub struct Interrupt(belljar::Interrupt);
+
+/// The caller's context.
+#[derive(Clone, Copy)]
+struct Context(*mut c_void);
+
+// SAFETY: the interface says on which threads it is handed back; what it points to is the caller's.
+unsafe impl Send for Context {}
+// SAFETY: the pointer is copied and handed back, and nothing else.
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn pointer(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// A tool as it is described in JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Described {
+    name: String,
+    #[serde(default)]
+    description: String,
+    parameters: Value,
+    #[serde(default)]
+    deferred: bool,
+}
+
+struct EventFunction {
+    context: Context,
+    function: unsafe extern "C" fn(*mut c_void, *const c_char),
+}
+
+impl OutputWatcher for EventFunction {
+    fn write(&self, _: Stream, _: &[u8]) {}
+
+    fn wants_events(&self) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event) {
+        let event = give_text(serde_json::to_string(event).unwrap_or_default());
+        // SAFETY: the caller gave the function for this, and the text ends with a zero byte.
+        unsafe { (self.function)(self.context.pointer(), event) };
+        // SAFETY: it was made above, and the function was told that it may not keep it.
+        unsafe { crate::strings::belljar_string_free(event) };
+    }
+}
+
+/// What a run has of its caller.
+#[derive(Default)]
+pub(crate) struct Heard {
+    event: Option<Arc<dyn OutputWatcher>>,
+    interrupt: Option<belljar::Interrupt>,
+    pub tools: Vec<Tool>,
+}
+
+impl Heard {
+    /// # Safety
+    ///
+    /// `callbacks` is null, or what it points to, and its pointers, are as [`Callbacks`] says.
+    pub unsafe fn read(callbacks: *const Callbacks) -> Result<Self, Failure> {
+        // SAFETY: the caller promises that it is null or can be read.
+        let Some(given) = (unsafe { callbacks.as_ref() }) else {
+            return Ok(Self::default());
+        };
+        let context = Context(given.context);
+        let event = given.event.map(|function| {
+            Arc::new(EventFunction { context, function }) as Arc<dyn OutputWatcher>
+        });
+        // SAFETY: as promised, it is null or an interrupt that was not freed.
+        let interrupt = unsafe { given.interrupt.as_ref() }.map(|interrupt| interrupt.0.clone());
+        // SAFETY: as promised, it is null or text.
+        let tools = match unsafe { optional_text("tools", given.tools) }? {
+            Some(tools) => serde_json::from_str::<Vec<Described>>(tools)
+                .map_err(|e| Failure::argument("tools", format!("cannot be read: {e}")))?,
+            None => Vec::new(),
+        };
+        let tools = tools.into_iter().map(|described| tool(described, context, given.call));
+        Ok(Self {
+            event,
+            interrupt,
+            tools: tools.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The request of a run that has them.
+    pub fn attach(self, mut request: Request) -> Request {
+        if let Some(watcher) = self.event {
+            request = request.watch(watcher);
+        }
+        if let Some(interrupt) = &self.interrupt {
+            request = request.interrupt(interrupt);
+        }
+        self.tools.into_iter().fold(request, Request::tool)
+    }
+}
+
+/// The tool that is described, answered by the function.
+fn tool(
+    described: Described,
+    context: Context,
+    function: Option<unsafe extern "C" fn(*mut c_void, *mut Call)>,
+) -> Result<Tool, Failure> {
+    let Described {
+        name,
+        description,
+        parameters,
+        deferred,
+    } = described;
+    let tool = match function {
+        _ if deferred => Tool::deferred(name, parameters),
+        Some(function) => {
+            let called = name.clone();
+            Tool::new(name, parameters, move |arguments: Value| {
+                let (answer, answered) = oneshot::channel();
+                let call = Box::new(Call {
+                    name: called.clone(),
+                    arguments: arguments.to_string(),
+                    answer,
+                });
+                // SAFETY: the caller gave the function for this; the call is the function's now.
+                unsafe { function(context.pointer(), Box::into_raw(call)) };
+                async move {
+                    match answered.await {
+                        Ok(answer) => answer.map_err(ToolError::message),
+                        Err(_) => Err(ToolError::message("nobody answered the call")),
+                    }
+                }
+            })
+        }
+        None => return Err(Failure::argument("call", "is null, and there are tools")),
+    };
+    Ok(tool.description(description))
+}
+
+/// The name of the tool that is called, for `belljar_string_free`.
+///
+/// # Safety
+///
+/// `call` was handed to the function `call` of the callbacks, and is not answered yet. `name` may be
+/// written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_call_name(
+    call: *const Call,
+    name: *mut *mut c_char,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised, it is a call that was not answered.
+        let call = unsafe { handle("call", call) }?;
+        // SAFETY: as promised, a pointer may be written there.
+        unsafe { crate::strings::give("name", name, give_text(call.name.as_str())) }
+    })
+}
+
+/// The arguments of the call: a JSON object, for `belljar_string_free`.
+///
+/// # Safety
+///
+/// As for `belljar_call_name`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_call_arguments(
+    call: *const Call,
+    arguments: *mut *mut c_char,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised, it is a call that was not answered.
+        let call = unsafe { handle("call", call) }?;
+        // SAFETY: as promised, a pointer may be written there.
+        unsafe { crate::strings::give("arguments", arguments, give_text(call.arguments.as_str())) }
+    })
+}
+
+/// Answers the call with a JSON value, and frees it. When the value is not JSON the call has failed.
+///
+/// # Safety
+///
+/// `call` was handed to the function `call` of the callbacks, and is not answered yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_call_answer(call: *mut Call, value: *const c_char) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let call = unsafe { taken(call) }?;
+        // SAFETY: as promised, it is null or text.
+        let value = unsafe { text("value", value) }?;
+        let value = serde_json::from_str(value)
+            .map_err(|e| Failure::argument("value", format!("is not JSON: {e}")))?;
+        // The run may be over by now.
+        let _ = call.answer.send(Ok(value));
+        Ok(())
+    })
+}
+
+/// The call has failed, for this reason, which the code is told. Frees the call.
+///
+/// # Safety
+///
+/// As for `belljar_call_answer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_call_fail(call: *mut Call, reason: *const c_char) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let call = unsafe { taken(call) }?;
+        // SAFETY: as promised, it is null or text.
+        let reason = unsafe { text("reason", reason) }?;
+        let _ = call.answer.send(Err(reason.to_owned()));
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `call` is null, or was handed out and not taken back.
+unsafe fn taken(call: *mut Call) -> Result<Box<Call>, Failure> {
+    if call.is_null() {
+        return Err(Failure::argument("call", "is null"));
+    }
+    // SAFETY: it was made by `Box::into_raw` when it was handed out.
+    Ok(unsafe { Box::from_raw(call) })
+}
+
+/// A switch that was not used yet.
+#[unsafe(no_mangle)]
+pub extern "C" fn belljar_interrupt_new() -> *mut Interrupt {
+    Box::into_raw(Box::new(Interrupt(belljar::Interrupt::new())))
+}
+
+/// Interrupts the runs, as Ctrl-C would: their outcomes are of the kind `interrupted`. Any thread may
+/// do it, and nothing happens when `interrupt` is null.
+///
+/// # Safety
+///
+/// `interrupt` is null or was made by `belljar_interrupt_new`, and is not freed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_interrupt_use(interrupt: *const Interrupt) {
+    // SAFETY: as promised.
+    if let Some(interrupt) = unsafe { interrupt.as_ref() } {
+        interrupt.0.interrupt();
+    }
+}
+
+/// Frees the switch; the runs that it was given to keep it.
+///
+/// # Safety
+///
+/// As for `belljar_interrupt_use`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_interrupt_free(interrupt: *mut Interrupt) {
+    if !interrupt.is_null() {
+        // SAFETY: it was made by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(interrupt) });
+    }
+}

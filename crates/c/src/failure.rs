@@ -1,0 +1,73 @@
+//! Errors as the text that a function returns.
+
+use std::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use belljar::{Error, Refusal};
+use serde_json::{Value, json};
+
+use crate::strings::give_text;
+
+/// Why a function could not do what it was called for.
+pub(crate) struct Failure(Value);
+
+impl Failure {
+    /// The caller's argument cannot be used.
+    pub fn argument(name: &str, problem: impl std::fmt::Display) -> Self {
+        Self::of("argument", "caller", &format!("the argument `{name}` {problem}"))
+    }
+
+    fn of(code: &str, blame: &str, message: &str) -> Self {
+        Self(json!({ "code": code, "blame": blame, "message": message }))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let mut failure = json!({
+            "code": error.code(),
+            "blame": error.blame().as_str(),
+            "message": with_causes(&error),
+        });
+        if let Some(hint) = error.hint() {
+            failure["hint"] = hint.into();
+        }
+        if let Error::Refused(refusal) = &error {
+            failure["reasons"] = serde_json::to_value(&refusal.reasons).unwrap_or_default();
+        }
+        Self(failure)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Error::from(refusal).into()
+    }
+}
+
+/// The error and what it comes from, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Does the work of a function that C calls. A panic of ours is an error, too: it must not cross the
+/// border.
+pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> *mut c_char {
+    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(Failure::of("internal", "engine", "belljar failed in a way that it should not"))
+    });
+    match done {
+        Ok(()) => ptr::null_mut(),
+        Err(Failure(error)) => give_text(error.to_string()),
+    }
+}

@@ -1,0 +1,230 @@
+//! The engine, and runs in fresh sandboxes.
+#![expect(unsafe_code, reason = "pointers come from C")]
+
+use std::ffi::{CString, c_char, c_void};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar::progress::Stage;
+use belljar::{HostPaths, Policy, Request, RunRequest, blocking};
+use serde::Deserialize;
+
+use crate::callbacks::{Callbacks, Heard};
+use crate::failure::{Failure, guarded};
+use crate::outcome::Outcome;
+use crate::strings::{give, give_text, handle, optional_text, text};
+
+/// The engine: what all runs and sessions share.
+pub struct Runtime(pub(crate) blocking::Runtime);
+
+/// Is told what takes long on the first start. All of it zero, or a null pointer in its place, is
+/// nobody.
+#[repr(C)]
+pub struct Progress {
+    /// Handed to the function.
+    pub context: *mut c_void,
+    /// A step has begun, or, when `step` is null, ended. On any thread.
+    pub step: Option<unsafe extern "C" fn(context: *mut c_void, step: *const c_char)>,
+}
+
+/// What `belljar_runtime_new` may be told.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    /// Where artifact, code and images are kept. Default: `BELLJAR_CACHE`, or the platform's place.
+    cache: Option<PathBuf>,
+    /// The Python wheel, instead of downloading it.
+    wheel: Option<PathBuf>,
+    /// Where workspaces are made. Default: the system's directory for temporary files.
+    temp_dir: Option<PathBuf>,
+    /// Runs at once. Default: four for each core.
+    concurrency: Option<usize>,
+    /// Runs that may wait. Default 1,024.
+    queue: Option<usize>,
+}
+
+struct Told {
+    context: *mut c_void,
+    step: unsafe extern "C" fn(*mut c_void, *const c_char),
+}
+
+// SAFETY: the interface says that it is called on any thread; what the context points to is the
+// caller's.
+unsafe impl Send for Told {}
+// SAFETY: as above.
+unsafe impl Sync for Told {}
+
+impl belljar::progress::Progress for Told {
+    fn begin(&self, stage: Stage, subject: &str) {
+        let step = format!("{} {subject}", stage.describe());
+        let step = CString::new(step.trim_end()).unwrap_or_default();
+        // SAFETY: the caller gave the function for this, and the text ends with a zero byte.
+        unsafe { (self.step)(self.context, step.as_ptr()) };
+    }
+
+    fn end(&self, _: Stage) {
+        // SAFETY: the caller gave the function for this, and expects null.
+        unsafe { (self.step)(self.context, std::ptr::null()) };
+    }
+}
+
+/// Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
+/// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel` and
+/// `temp_dir`, which are paths, `concurrency` and `queue`, which are numbers of runs.
+///
+/// # Safety
+///
+/// `options` is null or text. `progress` is null or points to a progress, whose function may be called
+/// for as long as the runtime or one of its sessions lives. `runtime` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_runtime_new(
+    options: *const c_char,
+    progress: *const Progress,
+    runtime: *mut *mut Runtime,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let options = match unsafe { optional_text("options", options) }? {
+            Some(options) => serde_json::from_str(options)
+                .map_err(|e| Failure::argument("options", format!("cannot be read: {e}")))?,
+            None => Options::default(),
+        };
+        let mut builder = belljar::Runtime::builder();
+        if let Some(dir) = options.cache {
+            builder = builder.cache(dir);
+        }
+        if let Some(file) = options.wheel {
+            builder = builder.wheel(file);
+        }
+        if let Some(dir) = options.temp_dir {
+            builder = builder.temp_dir(dir);
+        }
+        if let Some(runs) = options.concurrency {
+            builder = builder.concurrency(runs);
+        }
+        if let Some(runs) = options.queue {
+            builder = builder.queue(runs);
+        }
+        // SAFETY: as promised, it is null or can be read.
+        let progress = unsafe { progress.as_ref() };
+        if let Some(&Progress {
+            context,
+            step: Some(step),
+        }) = progress
+        {
+            builder = builder.progress(Arc::new(Told { context, step }));
+        }
+        let made = Runtime(builder.build()?.blocking());
+        // SAFETY: as promised, it may be written to.
+        unsafe { give_handle("runtime", runtime, made) }
+    })
+}
+
+/// Frees the runtime. Sessions and outcomes that are not freed keep what they need of it.
+///
+/// # Safety
+///
+/// `runtime` is null, or was given by this library and is not freed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_runtime_free(runtime: *mut Runtime) {
+    if !runtime.is_null() {
+        // SAFETY: it was made by `Box::into_raw` when it was given.
+        drop(unsafe { Box::from_raw(runtime) });
+    }
+}
+
+/// Runs a request in a fresh sandbox, and waits for it. `request` is the JSON object of
+/// `docs/schema/request.schema.json`; it may name files of the host.
+///
+/// # Safety
+///
+/// `runtime` was given by this library and is not freed yet; `request` is text; `callbacks` is null or
+/// as its type says until this returns; `outcome` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_run(
+    runtime: *const Runtime,
+    request: *const c_char,
+    callbacks: *const Callbacks,
+    outcome: *mut *mut Outcome,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let runtime = unsafe { handle("runtime", runtime) }?;
+        // SAFETY: as promised.
+        let request = unsafe { read_request(request, callbacks) }?;
+        let run = runtime.0.run(request)?;
+        // SAFETY: as promised, it may be written to.
+        unsafe { give_handle("outcome", outcome, Outcome::of_run(run)?) }
+    })
+}
+
+/// Looks at code without running it: a JSON object with `clean`, the `violations` of the policy, and the
+/// `missing_imports`. `policy` is null, `"open"`, `"strict"` (with the quotes) or the object of a request.
+///
+/// # Safety
+///
+/// `runtime` was given by this library and is not freed yet; `code` is text, `policy` null or text;
+/// `report` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_check(
+    runtime: *const Runtime,
+    code: *const c_char,
+    policy: *const c_char,
+    report: *mut *mut c_char,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let runtime = unsafe { handle("runtime", runtime) }?;
+        // SAFETY: as promised.
+        let code = unsafe { text("code", code) }?;
+        // SAFETY: as promised.
+        let policy = match unsafe { optional_text("policy", policy) }? {
+            Some(policy) => serde_json::from_str(policy)
+                .map_err(|e| Failure::argument("policy", format!("cannot be read: {e}")))?,
+            None => Policy::default(),
+        };
+        let found = runtime.0.check(code, &policy)?;
+        let found = serde_json::json!({
+            "clean": found.violations.is_empty() && found.missing_imports.is_empty(),
+            "violations": found.violations,
+            "missing_imports": found.missing_imports,
+        });
+        // SAFETY: as promised, it may be written to.
+        unsafe { give("report", report, give_text(found.to_string())) }
+    })
+}
+
+/// The request in JSON, with what it may call.
+///
+/// # Safety
+///
+/// `request` is text, `callbacks` null or as its type says.
+pub(crate) unsafe fn read_request(
+    request: *const c_char,
+    callbacks: *const Callbacks,
+) -> Result<Request, Failure> {
+    // SAFETY: as promised.
+    let asked = unsafe { text("request", request) }?;
+    let asked: RunRequest = serde_json::from_str(asked)
+        .map_err(|e| Failure::argument("request", format!("cannot be read: {e}")))?;
+    // SAFETY: as promised.
+    let heard = unsafe { Heard::read(callbacks) }?;
+    Ok(heard.attach(asked.into_request(HostPaths::Allowed)?))
+}
+
+/// Gives a handle.
+///
+/// # Safety
+///
+/// `place` is null or may be written to.
+pub(crate) unsafe fn give_handle<T>(
+    name: &'static str,
+    place: *mut *mut T,
+    value: T,
+) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(Failure::argument(name, "is null"));
+    }
+    // SAFETY: as promised.
+    unsafe { give(name, place, Box::into_raw(Box::new(value))) }
+}

@@ -285,6 +285,8 @@ fn failed(error: ServiceError) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -311,6 +313,40 @@ mod tests {
             "3..1",
         ] {
             assert!(!matches_version(wanted, "3.15.0"), "{wanted}");
+        }
+    }
+
+    /// JSON that is nearly a request.
+    fn bodies() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "(python|py|\\*|3\\.x|base64|hex|utf8|[a-z0-9./=é]{0,6})".prop_map(Value::from),
+        ];
+        let keys = "(language|version|files|content|name|encoding|args|stdin|run_timeout|\
+                    run_memory_limit)";
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(keys, inner, 0..8)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_a_request_or_an_error(body in bodies()) {
+            if let Ok(request) = read(&body, "3.15.0", &Bounds::CEILINGS) {
+                assert!(request.limits.timeout <= Some(Bounds::CEILINGS.timeout));
+            }
+        }
+
+        #[test]
+        fn any_version_matches_or_not(wanted: String) {
+            matches_version(&wanted, "3.15.0");
         }
     }
 

@@ -203,6 +203,30 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_asked_for_the_path_stays_inside(path in "[a./\\\\\0 mnt/data]{0,24}") {
+            if let Some(path) = workspace_path(&path, &["/mnt/data"]) {
+                let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+                assert!(path.split('/').all(is_plain), "{path:?}");
+                assert!(!path.contains(['\0', '\\']), "{path:?}");
+            }
+        }
+
+        #[test]
+        fn bytes_come_back_from_base64(bytes: Vec<u8>, text: String) {
+            assert_eq!(from_base64(&to_base64(&bytes)), Some(bytes));
+            let _ = from_base64(&text);
+        }
+
+        #[test]
+        fn limits_are_within_their_bounds(seconds: f64, bytes: i64) {
+            let ceilings = Bounds::CEILINGS;
+            assert!(timeout(seconds, &ceilings).is_none_or(|t| t <= ceilings.timeout && !t.is_zero()));
+            assert!(memory(bytes, &ceilings).is_none_or(|m| m <= ceilings.memory && m > 0));
+        }
+    }
+
     #[test]
     fn base64_comes_with_and_without_padding_and_in_lines() {
         for text in ["aGVsbG8=", "aGVsbG8", "aGVs\nbG8=\r\n"] {

@@ -200,6 +200,17 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn a_name_is_a_word_or_nothing(name: String, code: String) {
+            let word = identifier(&name);
+            let is_word = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            assert!(is_word && !word.starts_with(|c: char| c.is_ascii_digit()), "{word:?}");
+            assert!(!KEYWORDS.contains(&word.as_str()));
+            uses(&code, "pd");
+        }
+    }
+
     #[test]
     fn tools_that_code_could_not_tell_apart_are_refused() {
         assert!(names(&[asked("a-b"), asked("a_b")]).unwrap_err().contains("a_b"));

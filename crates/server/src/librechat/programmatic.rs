@@ -232,7 +232,7 @@ async fn begin(
     let ceilings = app.service().runtime().ceilings();
     request.limits.timeout = program.timeout.and_then(|ms| process::timeout(ms / 1e3, &ceilings));
     let outcome = app.service().run_in(owner, session.held(), request).await.map_err(failed)?;
-    answer(kept, owner, session, token, Arc::new(memory), &inputs, &outcome).await
+    answer(kept, owner, session, token, Arc::new(memory), inputs, outcome).await
 }
 
 async fn go_on(
@@ -282,7 +282,7 @@ async fn go_on(
         _ => failed(error),
     })?;
     let inputs = Inputs::of(&kept.store, owner, memory.inputs.clone(), None);
-    answer(kept, owner, session, token.to_owned(), memory, &inputs, &outcome).await
+    answer(kept, owner, session, token.to_owned(), memory, inputs, outcome).await
 }
 
 /// What the caller is told of the run so far.
@@ -292,8 +292,8 @@ async fn answer(
     session: Passing,
     token: String,
     memory: Arc<Memory>,
-    inputs: &Inputs,
-    outcome: &Outcome,
+    inputs: Inputs,
+    outcome: Outcome,
 ) -> Result<Response, Response> {
     let engine = |error: Error| failed(ServiceError::from(error));
     if outcome.error_detail.as_ref().is_some_and(|d| d.kind == ErrorKind::Waiting) {
@@ -325,18 +325,27 @@ async fn answer(
         };
         contents.insert(file.path.clone(), bytes);
     }
-    let mut answer = Answer::only(memory.files.clone(), process::explained(outcome));
-    answer.stdout.clone_from(&outcome.stdout);
-    inputs.note_missing(&mut answer.stderr);
-    let read = |path: &str| contents.get(path).cloned();
-    collect(&mut answer, &kept.store, owner, inputs, outcome, read);
+    // All that is wanted of it is here.
+    drop(session);
+    let (kept, owner) = (Arc::clone(kept), owner.clone());
+    let collecting = tokio::task::spawn_blocking(move || {
+        let mut answer = Answer::only(memory.files.clone(), process::explained(&outcome));
+        answer.stdout.clone_from(&outcome.stdout);
+        inputs.note_missing(&mut answer.stderr);
+        let read = |path: &str| contents.get(path).cloned();
+        collect(&mut answer, &kept.store, &owner, &inputs, &outcome, read);
+        (answer, problem(&outcome))
+    });
+    let (answer, problem) = collecting.await.map_err(broken)?;
     let mut told = serde_json::to_value(answer).unwrap_or_default();
-    match problem(outcome) {
-        None => told["status"] = "completed".into(),
-        Some(problem) => {
-            told["status"] = "error".into();
-            told["error"] = problem.into();
-        }
+    told["status"] = if problem.is_none() {
+        "completed"
+    } else {
+        "error"
+    }
+    .into();
+    if let Some(problem) = problem {
+        told["error"] = problem.into();
     }
     Ok(Json(told).into_response())
 }

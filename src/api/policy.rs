@@ -351,6 +351,11 @@ fn check_tools(request: &Request, reasons: &mut Vec<Reason>) {
             let message = format!("{} is given twice", tool.name());
             reasons.push(Reason::new(Field::Tools, ReasonKind::Taken, message));
         }
+        let group = tool.name().split_once('.').map(|(group, _)| group);
+        if let Some(group) = group.filter(|group| tools.iter().any(|one| one.name() == *group)) {
+            let message = format!("{group} is a tool, and {} would be in it", tool.name());
+            reasons.push(Reason::new(Field::Tools, ReasonKind::Taken, message));
+        }
     }
     let limits = &request.tool_limits;
     let asked = [

@@ -79,7 +79,8 @@ impl Tool {
     ///
     /// `schema` is a JSON Schema of the arguments, which are an object; its properties, in their
     /// order, are the parameters that the code sees. A name is a word of ASCII letters, digits and
-    /// `_` that begins with a letter. A request with a tool whose name or schema is none is refused.
+    /// `_` that begins with a letter, or two of them, `group.name`: the code finds that one in the
+    /// module `tools.group`. A request with a tool whose name or schema is none is refused.
     pub fn new<A, R, F, Fut>(name: impl Into<String>, schema: Value, function: F) -> Self
     where
         A: DeserializeOwned,

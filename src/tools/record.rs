@@ -52,7 +52,7 @@ impl Record {
     /// A call that was read.
     pub(super) fn of(mut self, call: &CallFrame) -> Self {
         let name = &call.name;
-        let end = name.floor_char_boundary(MAX_TOOL_NAME);
+        let end = name.floor_char_boundary(2 * MAX_TOOL_NAME + 1);
         name[..end].clone_into(&mut self.call.name);
         self.is_typed = call.is_typed;
         // Typed bytes have a third more as text.

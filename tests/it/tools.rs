@@ -89,6 +89,25 @@ fn code_calls_a_tool_and_gets_its_answer() {
 }
 
 #[test]
+fn a_group_of_tools_is_a_module() {
+    let of = |name: &str| Tool::new(name, any(), async |arguments: Value| Ok(arguments));
+    let code = "import tools, tools.shop\nfrom tools.shop import price\n\
+                print(price(a=1), tools.shop.stock(b=2), tools.price(c=3))\n\
+                print(price.__module__, price.__name__, tools.__all__)\n\
+                try: price(a={1: 1j})\nexcept tools.ToolError as e: print(e.tool)";
+    let request = Request::new(code).image("core");
+    let outcome =
+        run(request.tool(of("shop.price")).tool(of("shop.stock")).tool(of("price"))).outcome;
+    let printed =
+        "{'a': 1} {'b': 2} {'c': 3}\ntools.shop price ['price', 'shop', 'ToolError']\nshop.price\n";
+    assert_eq!(outcome.stdout, printed, "{outcome:#?}");
+    assert_eq!(outcome.tool_calls[0].name, "shop.price");
+    let request = Request::new("1").tool(of("shop")).tool(of("shop.price"));
+    let refused = runtime().blocking().run(request).unwrap_err().to_string();
+    assert!(refused.contains("shop is a tool"), "{refused}");
+}
+
+#[test]
 fn values_go_and_come_as_json() {
     prints(
         "import tools\n\

@@ -6,6 +6,8 @@ use super::args::{
     BatchArgs, CheckArgs, CompletionsArgs, Global, ImageCommand, JsonArgs, LicensesArgs,
     SchemaArgs, SetupArgs,
 };
+#[cfg(feature = "server")]
+use super::mcp::McpArgs;
 use super::repl::ReplArgs;
 use super::run::RunArgs;
 #[cfg(feature = "server")]
@@ -85,6 +87,15 @@ pub(super) enum Command {
     /// Exit status: 0 when it was ended so, 2 it was asked for wrongly, 3 it could not be started.
     #[cfg(feature = "server")]
     Serve(Box<ServeArgs>),
+    /// Give a model tools that run Python: a server of MCP on standard input and output
+    ///
+    /// A client starts it itself: {"command": "belljar", "args": ["mcp"]}. Every run begins anew, or goes
+    /// on in a session that the model makes. With --with the code can call the tools of other servers.
+    /// It ends with its input, and what it runs then ends with it. `belljar serve` has the same at /mcp.
+    ///
+    /// Exit status: 0 when its input has ended, 2 it was asked for wrongly, 3 it could not be started.
+    #[cfg(feature = "server")]
+    Mcp(Box<McpArgs>),
     /// Make, list and remove the images that runs start from
     #[command(subcommand)]
     Image(ImageCommand),

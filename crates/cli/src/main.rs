@@ -19,6 +19,8 @@ mod image;
 mod input;
 mod interrupt;
 mod licenses;
+#[cfg(feature = "server")]
+mod mcp;
 mod options;
 mod policy;
 mod printer;
@@ -63,6 +65,8 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Setup(args) => setup::setup(&args, global, printer),
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::serve(&args, global, printer),
+        #[cfg(feature = "server")]
+        Command::Mcp(args) => mcp::mcp(&args, global, printer),
         Command::Image(command) => image::image(&command, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),

@@ -25,6 +25,7 @@ mod dify;
 mod environment;
 mod http;
 mod librechat;
+pub mod mcp;
 mod passing;
 mod piston;
 mod process;

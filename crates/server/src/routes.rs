@@ -6,7 +6,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::http::app::App;
 use crate::http::health;
-use crate::{dify, librechat, piston, sandbox_fusion, v1};
+use crate::{dify, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
 ///
@@ -17,6 +17,7 @@ pub fn router(app: App) -> Router {
     let body_bytes = app.settings().body_bytes;
     Router::new()
         .merge(health::routes())
+        .merge(mcp::routes())
         .merge(v1::routes())
         .merge(dify::routes())
         .merge(sandbox_fusion::routes())

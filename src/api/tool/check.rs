@@ -9,12 +9,28 @@ use super::Tool;
 use crate::limits::{MAX_TOOL_DESCRIPTION, MAX_TOOL_NAME};
 
 impl Tool {
+    /// Whether a tool can be called that, or a group of them: a word of ASCII letters, digits and `_`
+    /// that begins with a letter, is none of Python's own, and has at most 64 bytes.
+    ///
+    /// ```
+    /// # use belljar::Tool;
+    /// assert!(Tool::is_name("price") && !Tool::is_name("class"));
+    /// ```
+    pub fn is_name(name: &str) -> bool {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && name.len() <= MAX_TOOL_NAME
+            && !RESERVED.contains(&name)
+    }
+
     /// Why it cannot be had, if it cannot.
     pub(crate) fn problem(&self) -> Option<String> {
         let name = &self.0.name;
-        let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_word || name.len() > MAX_TOOL_NAME || RESERVED.contains(&name.as_str()) {
+        let (group, own) = match name.split_once('.') {
+            Some((group, own)) => (Some(group), own),
+            None => (None, name.as_str()),
+        };
+        if !Self::is_name(own) || !group.is_none_or(Self::is_name) {
             return Some(format!("{name:?} is not a name that a tool can have"));
         }
         if self.0.description.len() > MAX_TOOL_DESCRIPTION {
@@ -107,10 +123,14 @@ mod tests {
     #[test]
     fn names_and_schemas_that_are_none_are_told() {
         let any = json!({"type": "object"});
-        for name in ["", "_x", "1x", "a b", "é", "class", "ToolError", "a.b", &"x".repeat(65)] {
+        let long = "x".repeat(65);
+        for name in
+            ["", "_x", "1x", "a b", "é", "class", "ToolError", "a.b.c", ".a", "a.", "in.a", &long]
+        {
             assert!(tool(name, any.clone()).problem().is_some(), "{name:?}");
         }
-        assert_eq!(tool("price_2", any).problem(), None);
+        assert_eq!(tool("price_2", any.clone()).problem(), None);
+        assert_eq!(tool("shop.price_2", any).problem(), None);
         for schema in [
             json!(true),
             json!({"type": "array"}),

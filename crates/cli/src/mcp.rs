@@ -1,0 +1,76 @@
+//! `belljar mcp`: tools for a model, over standard input and output.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use belljar_server::Service;
+use belljar_server::mcp::{self, Options, with};
+use clap::{Args, ValueHint};
+
+use super::args::Global;
+use super::engine;
+use super::exit::{Exit, Usage};
+use super::interrupt::Interrupt;
+use super::options::{self, Bounds, Given};
+use super::printer::Printer;
+
+#[derive(Debug, Args)]
+pub(super) struct McpArgs {
+    /// Image that runs start from [default: auto, for sessions data]
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+    /// Connect to the MCP servers of this file, and give their tools to the code as functions; the
+    /// file is the JSON that clients use: {"mcpServers": {...}}
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    with: Option<PathBuf>,
+    /// Let the code call only these tools of them, as SERVER, SERVER.TOOL or SERVER.PREFIX*; may be
+    /// given several times
+    #[arg(long, value_name = "TOOL", requires = "with")]
+    allow: Vec<String>,
+    #[command(flatten)]
+    given: Given,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
+    let mut start = args.given.request()?;
+    start.image = options::image(args.image.as_deref());
+    start.limits = args.bounds.limits();
+    let interrupt = Interrupt::watch();
+    let runtime = engine::start(global, printer)?;
+    let reactor = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let ended = reactor.block_on(async {
+        let mut options = Options::default().start(start);
+        if let Some(file) = &args.with {
+            let connecting = with::Servers::connect(file, &args.allow);
+            let servers = tokio::select! {
+                servers = connecting => servers.map_err(usage)?,
+                exit = interrupt.arrived() => return Ok(exit),
+            };
+            printer.note(&format!("code can call {} tools of other servers", servers.count()));
+            options = options.servers(servers);
+        }
+        let stop = async {
+            interrupt.arrived().await;
+        };
+        mcp::serve(Service::new(runtime), options, stop).await.context("cannot serve")?;
+        Ok(Exit::Success)
+    });
+    reactor.shutdown_background();
+    ended
+}
+
+fn usage(error: with::WithError) -> anyhow::Error {
+    let hint = error.hint();
+    let error = anyhow::Error::new(error);
+    let usage = Usage::new(super::exit::chain(&error));
+    match hint {
+        Some(hint) => usage.hint(hint).into(),
+        None => usage.into(),
+    }
+}

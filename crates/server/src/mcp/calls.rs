@@ -1,0 +1,287 @@
+//! What the tools do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar::{Echo, ImageChoice, InputFile, Interrupt, Request, SessionOptions};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+
+use super::arguments::{
+    Call, CreateSession, GivenContent, GivenFile, Rewind, RunPython, WriteFile, Wrong,
+};
+use super::handler::Handler;
+use super::progress::Teller;
+use super::render::Shown;
+use super::uri::Place;
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+
+/// Time of a run whose code can call other servers, where nothing else is said.
+const TIME_WITH_SERVERS: Duration = Duration::from_mins(1);
+
+/// What is kept of each output stream where nothing else is said, in bytes: a model reads it, some
+/// clients give it the whole outcome.
+const MAX_OUTPUT: u64 = 256 << 10;
+/// The longest table, in characters, for the same reason.
+const MAX_TABLE: u32 = 4_000;
+
+/// Why a call failed, to be told.
+enum Failed {
+    Service(ServiceError),
+    Otherwise(String),
+}
+
+impl<E: Into<ServiceError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+impl Handler {
+    /// Does what was called for. What goes wrong is told in the result, where the model sees it.
+    pub(super) async fn call(
+        &self,
+        owner: &Owner,
+        call: Call,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        let done = match call {
+            Call::Run(asked) => Box::pin(self.run(owner, asked, context)).await,
+            Call::Create(asked) => self.create(owner, asked).await,
+            Call::Fork(asked) => self.fork(owner, &asked.session_id).await,
+            Call::Rewind(asked) => self.rewind(owner, &asked).await,
+            Call::List => Ok(self.list(owner)),
+            Call::Delete(asked) => self.delete(owner, &asked.session_id),
+            Call::Write(asked) => self.write(owner, asked).await,
+        };
+        done.unwrap_or_else(|failed| match failed {
+            Failed::Service(error) => Self::refused(&told(&error)),
+            Failed::Otherwise(why) => Self::refused(&why),
+        })
+    }
+
+    pub(super) fn refused(why: &str) -> CallToolResult {
+        CallToolResult::error(vec![ContentBlock::text(why.to_owned())])
+    }
+
+    async fn run(
+        &self,
+        owner: &Owner,
+        asked: RunPython,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, Failed> {
+        let shared = &self.shared;
+        let interrupt = Interrupt::new();
+        let mut request = self.request(owner, &asked).await?.interrupt(&interrupt);
+        let token = context.meta.get_progress_token();
+        let teller = token.map(|token| Teller::begin(context.peer.clone(), token));
+        if let Some(teller) = &teller {
+            request = request.watch(teller.watcher());
+        }
+        let cancelled = async {
+            context.ct.cancelled().await;
+            interrupt.interrupt();
+            // The run ends by that, and with it the wait for this.
+            std::future::pending::<()>().await;
+        };
+        let Some(id) = asked.session_id else {
+            let running = shared.service.run(owner, request);
+            let run = tokio::select! {
+                run = running => Arc::new(run?),
+                () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
+            };
+            drop(teller);
+            let place = if run.outcome.files.is_empty() {
+                None
+            } else {
+                shared.kept.keep(owner, Arc::clone(&run)).ok().map(Place::Run)
+            };
+            let shown = Shown {
+                outcome: &run.outcome,
+                place,
+            };
+            let read = |path: &str| Some((path.to_owned(), run.read(path).ok()?));
+            let images: Vec<_> = shown.images().into_iter().filter_map(read).collect();
+            return Ok(shown.result(&images));
+        };
+        let held = shared.service.find(owner, &id)?;
+        let running = shared.service.run_in(owner, &held, request);
+        let outcome = tokio::select! {
+            outcome = running => outcome?,
+            () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
+        };
+        drop(teller);
+        let shown = Shown {
+            outcome: &outcome,
+            place: Some(Place::Session(id)),
+        };
+        let mut images = Vec::new();
+        for path in shown.images() {
+            if let Ok(bytes) = held.session().read(path).await {
+                images.push((path.to_owned(), bytes));
+            }
+        }
+        Ok(shown.result(&images))
+    }
+
+    /// The request of a run.
+    async fn request(&self, owner: &Owner, asked: &RunPython) -> Result<Request, Failed> {
+        let options = &self.shared.options;
+        let mut request = match asked.session_id {
+            None => options.start.clone(),
+            // The session has the rest.
+            Some(_) => Request::default(),
+        };
+        request.code.clone_from(&asked.code);
+        request.echo = Some(Echo::Last);
+        request.result_var.clone_from(&asked.result_var);
+        request.limits.timeout = asked.timeout.or(options.limits().timeout);
+        request.limits.output = options.limits().output.or(Some(MAX_OUTPUT));
+        request.capture.dataframe_chars = MAX_TABLE;
+        if let Some(servers) = &options.servers {
+            request.tools.extend(servers.tools());
+            request.limits.timeout = request.limits.timeout.or(Some(TIME_WITH_SERVERS));
+        }
+        for file in &asked.files {
+            request.files.push(self.file(owner, file).await?);
+        }
+        Ok(request)
+    }
+
+    async fn file(&self, owner: &Owner, file: &GivenFile) -> Result<InputFile, Failed> {
+        let bytes = match &file.content {
+            GivenContent::Bytes(bytes) => bytes.clone(),
+            GivenContent::Resource(uri) => {
+                let read = self.bytes(owner, uri).await;
+                read.map_err(|error| {
+                    Failed::Otherwise(format!("{}: {}", file.path, error.message))
+                })?
+            }
+        };
+        Ok(InputFile::new(file.path.clone(), bytes))
+    }
+
+    async fn create(&self, owner: &Owner, asked: CreateSession) -> Result<CallToolResult, Failed> {
+        let mut start = self.shared.options.start.clone();
+        if let Some(image) = asked.image {
+            start.image = ImageChoice::Named(image);
+        } else if start.image == ImageChoice::Auto {
+            start.image = ImageChoice::Named("data".into());
+        }
+        for file in &asked.files {
+            start.files.push(self.file(owner, file).await?);
+        }
+        let options = SessionOptions::from_request(start);
+        let held = self.shared.service.create(owner, options.into()).await?;
+        let image = held.session().info().image;
+        Ok(said(
+            format!("session_id: {}", held.id()),
+            json!({"session_id": held.id(), "image": image}),
+        ))
+    }
+
+    async fn fork(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
+        let service = &self.shared.service;
+        let forked = service.fork(owner, &service.find(owner, id)?, None).await?;
+        Ok(said(
+            format!("session_id: {}", forked.id()),
+            json!({"session_id": forked.id(), "forked_from": id}),
+        ))
+    }
+
+    async fn rewind(&self, owner: &Owner, asked: &Rewind) -> Result<CallToolResult, Failed> {
+        let held = self.shared.service.find(owner, &asked.session_id)?;
+        held.session().rewind(asked.to).await?;
+        Ok(said(
+            format!("session {} is as it was after run {}", held.id(), asked.to),
+            json!({"session_id": held.id(), "execution": asked.to}),
+        ))
+    }
+
+    fn list(&self, owner: &Owner) -> CallToolResult {
+        let sessions = self.shared.service.list(owner);
+        let listed: Vec<Value> = sessions
+            .iter()
+            .map(|held| {
+                let info = held.session().info();
+                json!({
+                    "session_id": held.id(),
+                    "name": held.name(),
+                    "image": info.image,
+                    "status": info.status,
+                })
+            })
+            .collect();
+        let lines: Vec<String> = listed
+            .iter()
+            .map(|one| {
+                format!(
+                    "{} ({}, {})",
+                    text(one, "session_id"),
+                    text(one, "image"),
+                    text(one, "status")
+                )
+            })
+            .collect();
+        let lines = if lines.is_empty() {
+            "no sessions".to_owned()
+        } else {
+            lines.join("\n")
+        };
+        said(lines, json!({"sessions": listed}))
+    }
+
+    fn delete(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
+        self.shared.service.remove(owner, id)?;
+        Ok(said(format!("session {id} is deleted"), json!({"session_id": id})))
+    }
+
+    async fn write(&self, owner: &Owner, asked: WriteFile) -> Result<CallToolResult, Failed> {
+        let bytes = asked.bytes().map_err(|wrong| match wrong {
+            Wrong::Arguments(why) => Failed::Otherwise(format!("write_file: {why}")),
+            Wrong::Tool => Failed::Otherwise("write_file".into()),
+        })?;
+        let held = self.shared.service.find(owner, &asked.session_id)?;
+        let written =
+            held.session().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
+        let uri = Place::Session(held.id().to_owned()).uri_of(&written.path);
+        Ok(said(
+            format!("{}: {} bytes", written.path, written.size),
+            json!({"path": written.path, "size": written.size, "uri": uri}),
+        ))
+    }
+}
+
+fn said(text: String, structured: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(structured);
+    result
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// An error with its causes and what to do about it.
+fn told(error: &ServiceError) -> String {
+    let mut text = error.to_string();
+    if let ServiceError::Engine(belljar::Error::Refused(refusal)) = error {
+        let reasons: Vec<&str> =
+            refusal.reasons.iter().map(|reason| reason.message.as_str()).collect();
+        text = reasons.join("\n");
+    }
+    if let ServiceError::Limit {
+        retry_after: Some(wait),
+        ..
+    } = error
+    {
+        text = format!("{text}; try again in {} s", wait.as_secs().max(1));
+    }
+    match error.hint() {
+        Some(hint) => format!("{text}\nHint: {hint}"),
+        None => text,
+    }
+}

@@ -1,0 +1,191 @@
+//! The tools as clients list them.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+/// The tools, in an order that stays. `about` is what `run_python` says of packages, limits and functions.
+/// With `calls_others` code reaches other servers, and so whatever these do.
+pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
+    let session = json!({"type": "string", "description": "The id of the session."});
+    vec![
+        tool(
+            "run_python",
+            "Run Python",
+            &format!(
+                "Run Python code in a sandbox and return what it prints, the value of its last expression, \
+                 figures and files. Without session_id every call starts anew; with it variables and files \
+                 stay from call to call.\n{about}"
+            ),
+            json!({
+                "code": {"type": "string", "description": "Python source. The value of the last expression is printed, as in a notebook."},
+                "session_id": {"type": "string", "description": "The session to run in, from create_session. Leave it out for a run of its own."},
+                "files": {
+                    "type": "array",
+                    "description": "Files to place in the working directory before the code runs.",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "path": {"type": "string", "description": "Where, relative to the working directory."},
+                            "text": {"type": "string", "description": "What is in it, as text."},
+                            "base64": {"type": "string", "description": "What is in it, as base64, instead of text."},
+                            "uri": {"type": "string", "description": "A belljar:// file of an earlier run, instead of text."},
+                        },
+                        "required": ["path"],
+                        "additionalProperties": false,
+                    },
+                },
+                "timeout": {"type": "number", "description": "Seconds after which the code is stopped."},
+                "result_var": {"type": "string", "description": "A variable whose value is to be returned as JSON; without it the variable named result is."},
+            }),
+            &["code"],
+            hints(false, calls_others, false).open_world(calls_others),
+        ),
+        tool(
+            "create_session",
+            "Create a session",
+            "Start a Python session, whose variables, imports and files stay from one run_python to the next. \
+             Returns its session_id.",
+            json!({
+                "image": {"type": "string", "description": "What is imported already: core (standard library), data (numpy, pandas, matplotlib; the default) or science (also scipy, sklearn, statsmodels, sympy)."},
+            }),
+            &[],
+            hints(false, false, false),
+        ),
+        tool(
+            "fork_session",
+            "Fork a session",
+            "Copy a session, variables and files included, to try something without changing it. Returns the \
+             session_id of the copy.",
+            json!({"session_id": session}),
+            &["session_id"],
+            hints(false, false, false),
+        ),
+        tool(
+            "rewind_session",
+            "Rewind a session",
+            "Put a session back to what it was after one of its runs. Later runs are forgotten.",
+            json!({
+                "session_id": session,
+                "to": {"type": "integer", "minimum": 0, "description": "The number of the run, from 1; 0 is the beginning. run_python returns it as execution."},
+            }),
+            &["session_id", "to"],
+            hints(false, true, true),
+        ),
+        tool(
+            "list_sessions",
+            "List sessions",
+            "List the sessions there are, the oldest first.",
+            json!({}),
+            &[],
+            hints(true, false, true),
+        ),
+        tool(
+            "delete_session",
+            "Delete a session",
+            "End a session and delete its files.",
+            json!({"session_id": session}),
+            &["session_id"],
+            hints(false, true, true),
+        ),
+        tool(
+            "write_file",
+            "Write a file",
+            "Write a file into the working directory of a session.",
+            json!({
+                "session_id": session,
+                "path": {"type": "string", "description": "Where, relative to the working directory. A file that is there is replaced."},
+                "text": {"type": "string", "description": "What is in it, as text."},
+                "base64": {"type": "string", "description": "What is in it, as base64, instead of text."},
+            }),
+            &["session_id", "path"],
+            hints(false, true, true),
+        ),
+    ]
+}
+
+fn tool(
+    name: &'static str,
+    title: &'static str,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+    annotations: ToolAnnotations,
+) -> Tool {
+    let mut schema = serde_json::Map::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), properties);
+    schema.insert("required".into(), json!(required));
+    schema.insert("additionalProperties".into(), false.into());
+    let mut annotations = annotations;
+    annotations.title = Some(title.into());
+    Tool::new(name, description.trim_end().to_owned(), Arc::new(schema))
+        .with_title(title)
+        .with_annotations(annotations)
+}
+
+fn hints(reads_only: bool, is_destructive: bool, is_idempotent: bool) -> ToolAnnotations {
+    ToolAnnotations::new()
+        .read_only(reads_only)
+        .destructive(is_destructive)
+        .idempotent(is_idempotent)
+        .open_world(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What strict clients refuse: anything goes, a choice of types, formats that JSON has no numbers
+    /// for, parameters without a description.
+    fn check(place: &str, schema: &Value) {
+        let Value::Object(map) = schema else {
+            panic!("{place}: {schema}");
+        };
+        assert!(map.get("type").is_some_and(Value::is_string), "{place}: {schema}");
+        for key in map.keys() {
+            let known = [
+                "type",
+                "description",
+                "properties",
+                "required",
+                "items",
+                "minimum",
+                "additionalProperties",
+            ];
+            assert!(known.contains(&key.as_str()), "{place}: {key}");
+        }
+        for (name, one) in map.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            assert!(one["description"].as_str().is_some_and(|text| text.ends_with('.')), "{name}");
+            check(name, one);
+        }
+        if let Some(items) = map.get("items") {
+            check(place, items);
+        }
+    }
+
+    #[test]
+    fn schemas_are_such_as_strict_clients_take() {
+        for tool in tools("", false) {
+            check(&tool.name, &Value::Object((*tool.input_schema).clone()));
+            let hints = tool.annotations.unwrap();
+            assert_eq!(hints.open_world_hint, Some(false), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn every_tool_that_is_listed_can_be_called() {
+        use crate::mcp::arguments::{Call, Wrong};
+        for tool in tools("", false) {
+            let called = Call::of(&tool.name, None);
+            assert!(!matches!(called, Err(Wrong::Tool)), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn code_that_calls_other_servers_may_do_anything() {
+        let hints = tools("", true)[0].annotations.clone().unwrap();
+        assert_eq!((hints.open_world_hint, hints.destructive_hint), (Some(true), Some(true)));
+    }
+}

@@ -1,0 +1,177 @@
+//! `/mcp`: the protocol's Streamable HTTP.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use hmac::{Hmac, KeyInit, Mac};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use sha2::Sha256;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use super::kept::Kept;
+use super::options::Options;
+use crate::http::app::App;
+use crate::http::auth::hex;
+use crate::http::problem::Problem;
+use crate::service::owner::Owner;
+
+/// The header by which clients of the older revision say which of their sessions they mean.
+const SESSION: &str = "mcp-session-id";
+/// The header that every request of the newer one has.
+const METHOD: &str = "mcp-method";
+/// Pages on this machine, such as that of the protocol's inspector. Others cannot ask from a browser.
+const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// The most sessions of the protocol at once; clients of the newer revision have none.
+const MAX_SESSIONS: usize = 1_000;
+/// How long one may be silent.
+const SESSION_TIME: Duration = Duration::from_hours(1);
+
+/// The face, made with the first request.
+struct Face {
+    protocol: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    signer: Signer,
+    kept: Kept,
+    ended: CancellationToken,
+}
+
+/// The route of the protocol.
+pub(crate) fn routes() -> Router<App> {
+    let face: Arc<OnceLock<Face>> = Arc::default();
+    let answer = move |State(app): State<App>, owner: Owner, request: Request| {
+        let face = Arc::clone(&face);
+        async move { face.get_or_init(|| Face::new(&app)).answer(owner, request).await }
+    };
+    Router::new().route("/mcp", any(answer))
+}
+
+impl Face {
+    fn new(app: &App) -> Self {
+        let handler = Handler::new(app.service().clone(), Options::default(), None);
+        let kept = handler.shared.kept.clone();
+        let ended = CancellationToken::new();
+        let config = StreamableHttpServerConfig::default()
+            .with_cancellation_token(ended.clone())
+            .with_allowed_origins(ORIGINS)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(app.settings().body_bytes);
+        // Who needs a key cannot be led here by a name that points to this machine.
+        let config = match app.keys().are_needed() {
+            true => config.disable_allowed_hosts(),
+            false => config,
+        };
+        let make = move || Ok(handler.clone());
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(SESSION_TIME);
+        let sessions = Arc::new(sessions);
+        Self {
+            protocol: StreamableHttpService::new(make, Arc::clone(&sessions), config),
+            sessions,
+            signer: Signer::new(),
+            kept,
+            ended,
+        }
+    }
+
+    async fn answer(&self, owner: Owner, mut request: Request) -> Response {
+        if let Some(shown) = request.headers_mut().remove(SESSION) {
+            let Some(id) = self.signer.opened(&owner, &shown) else {
+                return Problem::new(StatusCode::NOT_FOUND, "session", "there is no such session")
+                    .into_response();
+            };
+            request.headers_mut().insert(SESSION, id);
+        } else if !request.headers().contains_key(METHOD)
+            && self.sessions.sessions.read().await.len() >= MAX_SESSIONS
+        {
+            let message = "there are as many sessions as there can be";
+            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response();
+        }
+        request.extensions_mut().insert(owner.clone());
+        let mut response = self.protocol.handle(request).await.into_response();
+        if let Some(id) = response.headers_mut().remove(SESSION)
+            && let Some(shown) = self.signer.signed(&owner, &id)
+        {
+            response.headers_mut().insert(SESSION, shown);
+        }
+        response
+    }
+}
+
+/// With the server end the protocol's sessions, which otherwise hold on to what they share.
+impl Drop for Face {
+    fn drop(&mut self) {
+        self.ended.cancel();
+        self.kept.clear();
+    }
+}
+
+/// Binds the protocol's sessions to whoever began them: what clients see of an id carries a signature of
+/// it and its owner.
+struct Signer(Option<[u8; 32]>);
+
+impl Signer {
+    fn new() -> Self {
+        let mut key = [0; 32];
+        // Without random numbers there are no sessions.
+        Self(getrandom::fill(&mut key).is_ok().then_some(key))
+    }
+
+    fn signed(&self, owner: &Owner, id: &HeaderValue) -> Option<HeaderValue> {
+        let id = id.to_str().ok()?;
+        HeaderValue::from_str(&format!(
+            "{id}.{}",
+            hex(&self.mac(owner, id)?.finalize().into_bytes())
+        ))
+        .ok()
+    }
+
+    fn opened(&self, owner: &Owner, shown: &HeaderValue) -> Option<HeaderValue> {
+        let (id, signature) = shown.to_str().ok()?.split_once('.')?;
+        let mut bytes = [0; 32];
+        if signature.len() != 64 || !signature.is_ascii() {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(signature.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        self.mac(owner, id)?.verify_slice(&bytes).ok()?;
+        HeaderValue::from_str(id).ok()
+    }
+
+    fn mac(&self, owner: &Owner, id: &str) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_ref()?).ok()?;
+        mac.update(id.as_bytes());
+        mac.update(&[0]);
+        mac.update(owner.name().as_bytes());
+        Some(mac)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::owner::KeyLimits;
+
+    #[test]
+    fn a_session_is_found_by_its_owner_only() {
+        let [ada, bob] = ["ada", "bob"].map(|name| Owner::new(name, KeyLimits::default()));
+        let signer = Signer::new();
+        let id = HeaderValue::from_static("0b0e");
+        let shown = signer.signed(&ada, &id).unwrap();
+        assert_eq!(signer.opened(&ada, &shown), Some(id.clone()));
+        assert_eq!(signer.opened(&bob, &shown), None);
+        assert_eq!(Signer::new().opened(&ada, &shown), None);
+        for wrong in ["0b0e", "0b0e.", ".", "", &shown.to_str().unwrap().replace("0b0e", "0b0f")] {
+            let wrong = HeaderValue::from_str(wrong).unwrap();
+            assert_eq!(signer.opened(&ada, &wrong), None, "{wrong:?}");
+        }
+    }
+}

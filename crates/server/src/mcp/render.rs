@@ -1,0 +1,211 @@
+//! An outcome as a client of MCP shows it: text, figures, links to files, and all of it as JSON.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use belljar::{Outcome, Truncated};
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use serde_json::Value;
+
+use super::text::cut;
+use super::uri::Place;
+
+/// The most figures that come as images; the others are files like any.
+const MAX_IMAGES: usize = 8;
+/// The largest one, in bytes.
+const MAX_IMAGE: u64 = 2 << 20;
+/// The most bytes of all of them.
+const MAX_IMAGES_TOGETHER: u64 = 4 << 20;
+/// The most links to files.
+const MAX_LINKS: usize = 50;
+/// The longest text of one part, in characters: what is left out is in the structured content.
+const MAX_PART: usize = 50_000;
+/// The most tables that are shown where nothing was printed, and the longest, in characters.
+const MAX_TABLES: usize = 5;
+const MAX_TABLE: usize = 5_000;
+
+/// What a run was, and where its files are found.
+pub(super) struct Shown<'a> {
+    pub outcome: &'a Outcome,
+    /// Where its files lie, if they can be had later.
+    pub place: Option<Place>,
+}
+
+impl Shown<'_> {
+    /// The figures that come as images: those of them that clients show, as far as there is room.
+    pub(super) fn images(&self) -> Vec<&str> {
+        let mut left = MAX_IMAGES_TOGETHER;
+        let mut chosen = Vec::new();
+        for plot in &self.outcome.plots {
+            let fits = plot.size <= MAX_IMAGE.min(left);
+            if chosen.len() < MAX_IMAGES && fits && image_type(&plot.path).is_some() {
+                left -= plot.size;
+                chosen.push(plot.path.as_str());
+            }
+        }
+        chosen
+    }
+
+    /// The result of the call; `images` are the bytes of those.
+    pub(super) fn result(&self, images: &[(String, Vec<u8>)]) -> CallToolResult {
+        let outcome = self.outcome;
+        let mut content = vec![ContentBlock::text(self.text())];
+        for (path, bytes) in images {
+            if let Some(kind) = image_type(path) {
+                content.push(ContentBlock::image(BASE64.encode(bytes), kind));
+            }
+        }
+        content.extend(self.links());
+        let mut result = match outcome.success {
+            true => CallToolResult::success(content),
+            false => CallToolResult::error(content),
+        };
+        result.structured_content = Some(serde_json::to_value(outcome).unwrap_or_default());
+        result
+    }
+
+    fn text(&self) -> String {
+        let outcome = self.outcome;
+        let detail = outcome.error_detail.as_ref();
+        let traceback = detail.and_then(|detail| detail.traceback.as_deref()).unwrap_or_default();
+        let mut parts = Vec::new();
+        let mut add = |text: String| {
+            if !text.trim().is_empty() {
+                parts.push(text);
+            }
+        };
+        add(middle_cut(&outcome.stdout));
+        let stderr = outcome.stderr.strip_suffix(traceback).unwrap_or(&outcome.stderr);
+        if !stderr.trim().is_empty() {
+            add(format!("stderr:\n{}", middle_cut(stderr)));
+        }
+        if outcome.result != Value::Null {
+            add(format!("result = {}", middle_cut(&outcome.result.to_string())));
+        }
+        if let Some(error) = &outcome.error {
+            add(error_text(error, traceback, detail.and_then(|detail| detail.hint.as_deref())));
+        }
+        if outcome.success && outcome.stdout.trim().is_empty() {
+            for table in outcome.dataframes.iter().take(MAX_TABLES) {
+                add(format!("{} =\n{}", table.name, cut(table.repr.clone(), MAX_TABLE)));
+            }
+        }
+        add(self.notes());
+        if parts.is_empty() {
+            return "(no output)".to_owned();
+        }
+        let mut text = String::new();
+        for part in parts {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&part);
+        }
+        text
+    }
+
+    fn notes(&self) -> String {
+        let outcome = self.outcome;
+        let mut notes = Vec::new();
+        let names = |paths: Vec<&str>| paths.join(", ");
+        let files: Vec<&str> =
+            outcome.files.iter().take(MAX_LINKS).map(|file| file.path.as_str()).collect();
+        if !files.is_empty() {
+            let more = outcome.files.len() - files.len();
+            let more = if more > 0 {
+                format!(", and {more} more")
+            } else {
+                String::new()
+            };
+            notes.push(format!("[files: {}{more}]", cut(names(files), MAX_TABLE)));
+        }
+        let cut: Vec<&str> = outcome.truncated.iter().map(|what| what_of(*what)).collect();
+        if !cut.is_empty() {
+            notes.push(format!("[cut at its limit: {}]", cut.join(", ")));
+        }
+        if let Some(session) = &outcome.session
+            && session.interpreter_restarted
+        {
+            let why = session.restart_reason.as_deref().unwrap_or("it was lost");
+            notes.push(format!(
+                "[the session is back in the state before this run, since its interpreter was lost: {why}]"
+            ));
+        }
+        notes.join("\n")
+    }
+
+    fn links(&self) -> Vec<ContentBlock> {
+        let Some(place) = &self.place else {
+            return Vec::new();
+        };
+        let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
+        let link = |file: &belljar::FileEntry| {
+            let mut resource =
+                Resource::new(place.uri_of(&file.path), &*file.path).with_size(file.size);
+            if let Some(kind) = mime_guess::from_path(&file.path).first_raw() {
+                resource = resource.with_mime_type(kind);
+            }
+            ContentBlock::resource_link(resource)
+        };
+        regular.take(MAX_LINKS).map(link).collect()
+    }
+}
+
+fn error_text(error: &str, traceback: &str, hint: Option<&str>) -> String {
+    let mut text = error.to_owned();
+    if !traceback.is_empty() {
+        text = format!("{text}\n\n{}", middle_cut(traceback).trim_end());
+    }
+    if let Some(hint) = hint {
+        text = format!("{text}\nHint: {hint}");
+    }
+    text
+}
+
+fn what_of(what: Truncated) -> &'static str {
+    match what {
+        Truncated::Stdout => "stdout",
+        Truncated::Stderr => "stderr",
+        Truncated::Dataframes => "tables",
+        Truncated::Result => "result",
+        _ => "events",
+    }
+}
+
+/// The media type of a picture that clients show.
+fn image_type(path: &str) -> Option<&'static str> {
+    let kind = mime_guess::from_path(path).first_raw()?;
+    matches!(kind, "image/png" | "image/jpeg" | "image/gif" | "image/webp").then_some(kind)
+}
+
+/// Beginning and end of a long text.
+fn middle_cut(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= MAX_PART {
+        return text.to_owned();
+    }
+    let half = MAX_PART / 2;
+    let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..place(half)], &text[place(count - half)..]);
+    format!("{head}\n[... {} characters are left out here ...]\n{tail}", count - 2 * half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_keeps_its_beginning_and_its_end() {
+        let text = format!("a{}é", "é".repeat(200_000));
+        let shown = middle_cut(&text);
+        assert!(shown.starts_with("aé") && shown.ends_with('é'));
+        assert!(shown.contains("[... 150002 characters are left out here ...]"), "{}", shown.len());
+    }
+
+    #[test]
+    fn only_pictures_that_clients_show_are_images() {
+        assert_eq!(image_type("plots/a.PNG"), Some("image/png"));
+        for path in ["a.svg", "a.html", "a", "a.png.exe", "a.tiff"] {
+            assert_eq!(image_type(path), None, "{path}");
+        }
+    }
+}

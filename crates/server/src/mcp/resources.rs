@@ -1,0 +1,157 @@
+//! Files as resources.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rmcp::model::{
+    CacheScope, ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+};
+use serde_json::json;
+
+use super::handler::Handler;
+use super::uri::Place;
+use crate::service::owner::Owner;
+
+/// How many are listed at once.
+const PAGE: usize = 100;
+/// The largest file that is read whole, in bytes.
+const MAX_READ: u64 = 8 << 20;
+/// How long a session is waited for that is running something.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+impl Handler {
+    /// The files of somebody's sessions and of their latest runs.
+    pub(super) async fn resources(
+        &self,
+        owner: &Owner,
+        cursor: Option<String>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let first: usize = match cursor {
+            None => 0,
+            Some(cursor) => cursor
+                .parse()
+                .map_err(|_| ErrorData::invalid_params("there is no such page", None))?,
+        };
+        let mut all = Vec::new();
+        for held in self.shared.service.list(owner) {
+            let files = tokio::time::timeout(PATIENCE, held.session().files()).await;
+            if let Ok(Ok(files)) = files {
+                let place = Place::Session(held.id().to_owned());
+                all.extend(files.iter().map(|file| resource(&place, file)));
+            }
+        }
+        for (id, run) in self.shared.kept.list(owner) {
+            let place = Place::Run(id);
+            all.extend(run.outcome.files.iter().map(|file| resource(&place, file)));
+        }
+        let count = all.len();
+        let page: Vec<Resource> = all.into_iter().skip(first).take(PAGE).flatten().collect();
+        let mut listed = ListResourcesResult::with_all_items(page);
+        let next = first.saturating_add(PAGE);
+        listed.next_cursor = (next < count).then(|| next.to_string());
+        listed.ttl_ms = Some(0);
+        listed.cache_scope = Some(CacheScope::Private);
+        Ok(listed)
+    }
+
+    /// What a resource holds: text, where it is that.
+    pub(super) async fn resource(
+        &self,
+        owner: &Owner,
+        uri: &str,
+    ) -> Result<ReadResourceResult, ErrorData> {
+        let bytes = self.bytes(owner, uri).await?;
+        let kind = mime_guess::from_path(uri).first_raw();
+        let contents = match String::from_utf8(bytes) {
+            Ok(text) if is_text(kind) && !text.contains('\0') => {
+                ResourceContents::text(text, uri).with_mime_type(kind.unwrap_or("text/plain"))
+            }
+            Ok(text) => blob(text.as_bytes(), uri, kind),
+            Err(binary) => blob(binary.as_bytes(), uri, kind),
+        };
+        let mut read = ReadResourceResult::new(vec![contents]);
+        read.ttl_ms = Some(0);
+        read.cache_scope = Some(CacheScope::Private);
+        Ok(read)
+    }
+
+    /// The bytes of a file.
+    pub(super) async fn bytes(&self, owner: &Owner, uri: &str) -> Result<Vec<u8>, ErrorData> {
+        let none = || {
+            ErrorData::resource_not_found(format!("there is no {uri}"), Some(json!({"uri": uri})))
+        };
+        let (place, path) = Place::parse(uri).ok_or_else(none)?;
+        let bytes = match place {
+            Place::Run(id) => {
+                let run = self.shared.kept.get(owner, &id).ok_or_else(none)?;
+                let size = run.outcome.files.iter().find(|file| file.path == path);
+                if size.ok_or_else(none)?.size > MAX_READ {
+                    return Err(too_large(uri));
+                }
+                let read = tokio::task::spawn_blocking(move || run.read(&path)).await;
+                read.map_err(|_| none())?.map_err(|_| none())?
+            }
+            Place::Session(id) => {
+                let held = self.shared.service.find(owner, &id).map_err(|_| none())?;
+                let files = held.session().workspace();
+                files.read(&path, ..=MAX_READ).await.map_err(|_| none())?
+            }
+        };
+        if bytes.len() as u64 > MAX_READ {
+            return Err(too_large(uri));
+        }
+        Ok(bytes)
+    }
+}
+
+fn resource(place: &Place, file: &belljar::FileEntry) -> Option<Resource> {
+    if file.symlink.is_some() {
+        return None;
+    }
+    let mut resource = Resource::new(place.uri_of(&file.path), &*file.path).with_size(file.size);
+    if let Some(kind) = mime_guess::from_path(&file.path).first_raw() {
+        resource = resource.with_mime_type(kind);
+    }
+    Some(resource)
+}
+
+fn is_text(kind: Option<&str>) -> bool {
+    let Some(kind) = kind else {
+        return true;
+    };
+    let is_written = ["json", "xml", "javascript", "yaml", "toml", "sql", "x-sh", "tex"];
+    kind.starts_with("text/")
+        || kind
+            .strip_prefix("application/")
+            .is_some_and(|kind| is_written.iter().any(|one| kind.ends_with(one)))
+        || kind == "image/svg+xml"
+}
+
+fn blob(bytes: &[u8], uri: &str, kind: Option<&str>) -> ResourceContents {
+    ResourceContents::blob(BASE64.encode(bytes), uri)
+        .with_mime_type(kind.unwrap_or("application/octet-stream"))
+}
+
+fn too_large(uri: &str) -> ErrorData {
+    let message = format!(
+        "{uri} is larger than {} MiB, which is the most that is read whole",
+        MAX_READ >> 20
+    );
+    ErrorData::invalid_params(message, Some(json!({"uri": uri})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_comes_as_text() {
+        for kind in [None, Some("text/csv"), Some("application/json"), Some("image/svg+xml")] {
+            assert!(is_text(kind), "{kind:?}");
+        }
+        for kind in ["image/png", "application/pdf", "application/octet-stream"] {
+            assert!(!is_text(Some(kind)), "{kind}");
+        }
+    }
+}

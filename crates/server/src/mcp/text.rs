@@ -1,0 +1,66 @@
+//! Text of somebody else's, made fit to be shown.
+
+/// One line of at most `chars` characters: control characters, and those that turn the direction of
+/// text around, become spaces.
+pub(crate) fn line_of(text: &str, chars: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(4 * chars));
+    let mut was_space = true;
+    let mut count = 0;
+    for c in text.chars() {
+        let c = if is_plain(c) { c } else { ' ' };
+        if c.is_whitespace() && was_space {
+            continue;
+        }
+        if count == chars {
+            line.push('…');
+            return line;
+        }
+        was_space = c.is_whitespace();
+        line.push(if was_space { ' ' } else { c });
+        count += 1;
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// The same over several lines.
+pub(crate) fn lines_of(text: &str, chars: usize) -> String {
+    let plain = |c: char| {
+        if c == '\n' || c == '\t' || is_plain(c) {
+            c
+        } else {
+            ' '
+        }
+    };
+    let lines: String = text.replace("\r\n", "\n").chars().map(plain).collect();
+    cut(lines.trim().to_owned(), chars)
+}
+
+/// The beginning of a text that is longer than so many characters.
+pub(crate) fn cut(mut text: String, chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(chars) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+fn is_plain(c: char) -> bool {
+    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    // Letters that no font shows, of which hidden text is made.
+    let is_tag = matches!(c, '\u{e0000}'..='\u{e0fff}');
+    !c.is_control() && !turns && !is_tag && c != '\u{2028}' && c != '\u{2029}'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_and_shows_all_that_it_says() {
+        assert_eq!(line_of("  a\n\tb \u{1b}[31m c\u{202e}d\u{e0041}  ", 80), "a b [31m c d");
+        assert_eq!(line_of("abcdef", 3), "abc…");
+        assert_eq!(line_of("é\u{2028}é", 3), "é é");
+        assert_eq!(lines_of("a\r\n  b\u{7}\n", 80), "a\n  b");
+    }
+}

@@ -1,0 +1,206 @@
+//! Code mode: tools of other servers, as functions for the code.
+//!
+//! A model that has forty tools calls them one by one, and reads every answer. Given one tool that runs a
+//! program, and the forty as functions in it, it writes the program: only what that prints comes back.
+
+mod answer;
+mod child;
+mod connection;
+mod error;
+mod file;
+mod names;
+mod schema;
+
+use std::path::Path;
+
+use belljar::Tool;
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use self::connection::Connection;
+pub use self::error::WithError;
+use self::names::Names;
+use super::text::{line_of, lines_of};
+
+/// The most functions that code can have.
+const MAX_FUNCTIONS: usize = 256;
+/// The longest description of a function, in characters.
+const MAX_DESCRIPTION: usize = 4_000;
+/// How long the list of all functions may be, in bytes.
+const MAX_LISTING: usize = 16 << 10;
+
+/// Other servers, connected.
+pub struct Servers {
+    connections: Vec<Connection>,
+    functions: Vec<Function>,
+}
+
+/// A tool of another server as the code sees it.
+struct Function {
+    tool: Tool,
+    /// Its name and parameters, as Python has them, and one line about it.
+    signature: String,
+    about: String,
+}
+
+impl Servers {
+    /// Starts the servers that a file names and asks them for their tools. `allow` names those that the
+    /// code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`; empty, all that the file allows.
+    ///
+    /// # Errors
+    ///
+    /// When the file is none, one of its servers cannot be had, or there is nothing of a name in `allow`.
+    pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, WithError> {
+        let entries = file::read(file, &|name| std::env::var(name).ok())?;
+        let connecting = join_all(entries.iter().map(Connection::to)).await;
+        let mut connections = Vec::new();
+        let mut failed = None;
+        for connected in connecting {
+            match connected {
+                Ok(connection) => connections.push(connection),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let mut servers = Self {
+            connections,
+            functions: Vec::new(),
+        };
+        let listed = match failed {
+            None => {
+                let lists: Vec<_> = entries.iter().map(|entry| entry.allow.as_deref()).collect();
+                servers.functions(&lists, allow)
+            }
+            Some(error) => Err(error),
+        };
+        match listed {
+            Ok(functions) => {
+                servers.functions = functions;
+                Ok(servers)
+            }
+            Err(error) => {
+                servers.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn functions(
+        &self,
+        lists: &[Option<&[String]>],
+        allow: &[String],
+    ) -> Result<Vec<Function>, WithError> {
+        let mut used = vec![false; allow.len()];
+        let mut functions = Vec::new();
+        let mut modules = Names::default();
+        for (connection, list) in self.connections.iter().zip(lists) {
+            let module = modules.give(&connection.name);
+            let mut names = Names::default();
+            for tool in &connection.tools {
+                let name = names.give(&tool.name);
+                let full = format!("{}.{}", connection.name, tool.name);
+                let is_listed =
+                    list.is_none_or(|list| list.iter().any(|one| fits(one, &tool.name)));
+                let mut is_allowed = allow.is_empty();
+                for (pattern, used) in allow.iter().zip(&mut used) {
+                    let fitting = *pattern == connection.name
+                        || fits(pattern, &full)
+                        || *pattern == format!("{module}.{name}");
+                    *used |= fitting;
+                    is_allowed |= fitting;
+                }
+                if is_listed && is_allowed {
+                    functions.push(function(connection, tool, &format!("{module}.{name}")));
+                }
+            }
+        }
+        if let Some((pattern, _)) = allow.iter().zip(&used).find(|(_, used)| !**used) {
+            return Err(WithError::Allow {
+                pattern: pattern.clone(),
+            });
+        }
+        if functions.len() > MAX_FUNCTIONS {
+            return Err(WithError::TooMany {
+                count: functions.len(),
+                max: MAX_FUNCTIONS,
+            });
+        }
+        Ok(functions)
+    }
+
+    /// The functions, for a request.
+    pub fn tools(&self) -> impl Iterator<Item = Tool> {
+        self.functions.iter().map(|function| function.tool.clone())
+    }
+
+    /// How many functions there are.
+    pub fn count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// The functions with their signatures, for a model; of very many, the later ones by name only.
+    pub fn listing(&self) -> String {
+        let mut listing = String::new();
+        for function in &self.functions {
+            let line = format!("tools.{}  # {}\n", function.signature, function.about);
+            if listing.len() + line.len() <= MAX_LISTING {
+                listing.push_str(line.strip_suffix("  # \n").unwrap_or(&line));
+                if !listing.ends_with('\n') {
+                    listing.push('\n');
+                }
+            } else if listing.len() < 2 * MAX_LISTING {
+                listing.push_str(&format!("tools.{}(...)\n", function.tool.name()));
+            }
+        }
+        listing
+    }
+
+    /// Ends all connections, and the processes that were started.
+    pub async fn close(&self) {
+        join_all(self.connections.iter().map(Connection::close)).await;
+    }
+}
+
+fn function(connection: &Connection, tool: &rmcp::model::Tool, name: &str) -> Function {
+    let said = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+    let mut description = lines_of(said, MAX_DESCRIPTION);
+    let output = tool.output_schema.as_deref();
+    if let Some(output) = output {
+        let space = if description.is_empty() { "" } else { "\n\n" };
+        description.push_str(&format!("{space}Returns {}.", schema::returned(output)));
+    }
+    let is_wrapped = output.is_some_and(schema::is_wrapped);
+    let caller = connection.caller.clone();
+    let called = tool.name.to_string();
+    let call = move |arguments: Value| {
+        let (caller, called) = (caller.clone(), called.clone());
+        async move { caller.call(called, arguments, is_wrapped).await }
+    };
+    Function {
+        tool: Tool::new(name, schema::parameters(&tool.input_schema), call)
+            .description(description)
+            .timeout(connection.timeout),
+        signature: format!("{name}{}", schema::signature(&tool.input_schema, output)),
+        about: line_of(said, 200),
+    }
+}
+
+/// Whether a name is what a pattern says, which may end in `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_a_name_or_its_beginning() {
+        assert!(
+            fits("git.*", "git.log") && fits("git.l*", "git.log") && fits("git.log", "git.log")
+        );
+        assert!(!fits("git", "git.log") && !fits("git.*", "github.log") && !fits("", "x"));
+    }
+}

@@ -1,0 +1,79 @@
+//! What a server answers, as a value for the code.
+
+use belljar::ToolError;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::{Map, Value, json};
+
+use crate::mcp::text::lines_of;
+
+/// The longest text of an error, in characters.
+const MAX_ERROR: usize = 10_000;
+
+/// The value of a result: what is structured, where there is that; else the text, or where there is more
+/// than one piece of content the list of these. `is_wrapped` says that the value lies under `result`.
+pub(super) fn value_of(result: CallToolResult, is_wrapped: bool) -> Result<Value, ToolError> {
+    if result.is_error == Some(true) {
+        return Err(ToolError::message(error_of(&result.content)));
+    }
+    if let Some(structured) = result.structured_content {
+        return Ok(match structured {
+            Value::Object(mut map)
+                if is_wrapped && map.len() == 1 && map.contains_key("result") =>
+            {
+                map.remove("result").unwrap_or_default()
+            }
+            other => other,
+        });
+    }
+    let mut pieces: Vec<Value> = result.content.into_iter().map(piece).collect();
+    Ok(match pieces.len() {
+        0 => Value::Null,
+        1 => pieces.remove(0),
+        _ => Value::Array(pieces),
+    })
+}
+
+fn piece(block: ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text(text) => Value::String(text.text),
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { text, .. } => Value::String(text),
+            other => plain(&other),
+        },
+        other => plain(&other),
+    }
+}
+
+/// As JSON, without what is said about it.
+fn plain(block: &impl serde::Serialize) -> Value {
+    let mut value = serde_json::to_value(block).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, value| key != "_meta" && key != "annotations" && !value.is_null());
+    }
+    value
+}
+
+fn error_of(content: &[ContentBlock]) -> String {
+    let texts: Vec<&str> = content
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let text = lines_of(&texts.join("\n"), MAX_ERROR);
+    if text.is_empty() {
+        "the tool failed, and says no more".to_owned()
+    } else {
+        text
+    }
+}
+
+/// The arguments of a call: those of optional parameters that are null stay away, unless the schema
+/// takes null.
+pub(super) fn arguments_of(arguments: Value) -> Map<String, Value> {
+    match arguments {
+        Value::Object(map) => map,
+        other => Map::from_iter([("value".to_owned(), json!(other))]),
+    }
+}

@@ -1,0 +1,289 @@
+//! A server as a process of ours: started, listened to, and ended with us.
+#![expect(
+    unsafe_code,
+    reason = "a child that is to end with its parent says so between fork and exec"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::mcp::text::lines_of;
+
+/// Variables that a server is given of ours; all others only when the file says so.
+const PASSED_ON: &[&str] =
+    &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+/// How long a server has to end once its input has ended.
+const GRACE: Duration = Duration::from_millis(400);
+/// What is kept of its standard error, in bytes.
+const MAX_SAID: usize = 2_000;
+
+/// Bytes and lines that a server may send before it was asked for anything.
+const FIRST_BYTES: i64 = 8 << 20;
+const FIRST_LINES: i64 = 10_000;
+/// How many more each call allows.
+const CALL_BYTES: i64 = 16 << 20;
+const CALL_LINES: i64 = 10_000;
+/// The most that is allowed at once.
+const MAX_BYTES: i64 = 64 << 20;
+const MAX_LINES: i64 = 100_000;
+
+/// A process that is a server.
+pub(super) struct Process {
+    child: Child,
+    group: Group,
+    said: Said,
+}
+
+/// A process and what it has started: the number of the group, until it was killed.
+#[derive(Clone)]
+struct Group(Arc<Mutex<Option<i32>>>);
+
+/// The end of what a process wrote to standard error.
+#[derive(Clone, Default)]
+pub(super) struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Process {
+    /// Starts it, in a group of its own and with little of our environment. Returns also its standard
+    /// streams.
+    pub(super) fn start(
+        command: &str,
+        args: &[String],
+        env: &BTreeMap<String, String>,
+        cwd: Option<&Path>,
+    ) -> std::io::Result<(Self, Limited<ChildStdout>, ChildStdin)> {
+        let mut start = Command::new(command);
+        start
+            .args(args)
+            .env_clear()
+            .envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .process_group(0);
+        if let Some(cwd) = cwd {
+            start.current_dir(cwd);
+        }
+        end_with_us(&mut start);
+        let mut child = start.spawn()?;
+        let missing = || std::io::Error::other("it has no standard streams");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let said = Said::default();
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(listen(stderr, said.clone()));
+        }
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let group = Group(Arc::new(Mutex::new(group)));
+        let stdout = Limited::new(stdout, Some(group.clone()));
+        Ok((Self { child, group, said }, stdout, stdin))
+    }
+
+    /// What it wrote to standard error last.
+    pub(super) fn said(&self) -> Said {
+        self.said.clone()
+    }
+
+    /// Ends it and all that it has started. Its input has been closed, so that it may be about to.
+    pub(super) async fn end(mut self) {
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        self.group.kill();
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+    }
+}
+
+impl Group {
+    fn kill(&self) {
+        if let Some(group) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // SAFETY: `kill` takes numbers only. The group is that of a child of ours, whose number
+            // the system gives to nobody else before `wait` has been called and the group is empty;
+            // where both are so, there is no such group, or it has members that were never waited for.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.group.kill();
+    }
+}
+
+impl Said {
+    /// As text for a person.
+    pub(super) fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines_of(&String::from_utf8_lossy(&bytes), MAX_SAID)
+    }
+}
+
+/// Reads what a server writes to standard error, so that it never waits, and keeps its end.
+async fn listen(mut stderr: ChildStderr, said: Said) {
+    let mut buffer = vec![0; 4 << 10];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        tracing::debug!(text = %String::from_utf8_lossy(&buffer[..read]), "a server wrote to its standard error");
+        let mut kept = said.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&buffer[..read]);
+        let surplus = kept.len().saturating_sub(MAX_SAID);
+        kept.drain(..surplus);
+    }
+}
+
+/// Has the process killed when we end, however that comes: one that looks at its input sees that end.
+#[cfg(target_os = "linux")]
+fn end_with_us(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: the closure runs in a forked child with one thread. It calls `prctl` and `getppid`, which
+    // are safe after a fork, and takes no lock and no memory.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // We may have ended before that was said.
+            if libc::getppid().cast_unsigned() != parent {
+                return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(())
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_us(_: &mut Command) {}
+
+/// What a server may still send.
+#[derive(Clone)]
+pub(super) struct Allowance(Arc<Left>);
+
+struct Left {
+    bytes: AtomicI64,
+    lines: AtomicI64,
+}
+
+impl Allowance {
+    fn first() -> Self {
+        Self(Arc::new(Left {
+            bytes: AtomicI64::new(FIRST_BYTES),
+            lines: AtomicI64::new(FIRST_LINES),
+        }))
+    }
+
+    /// Allows what the answer to a call may take.
+    pub(super) fn for_a_call(&self) {
+        let more = |left: &AtomicI64, by: i64, most: i64| {
+            let grow = |now: i64| (now > 0).then(|| (now + by).min(most));
+            // One that has spent all was cut off.
+            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
+        };
+        more(&self.0.bytes, CALL_BYTES, MAX_BYTES);
+        more(&self.0.lines, CALL_LINES, MAX_LINES);
+    }
+
+    /// Whether it was cut off because it had sent more.
+    pub(super) fn is_spent(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) <= 0 || self.0.lines.load(Ordering::Relaxed) <= 0
+    }
+
+    fn spend(&self, bytes: &[u8]) {
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        self.0.bytes.fetch_sub(bytes.len() as i64, Ordering::Relaxed);
+        self.0.lines.fetch_sub(lines as i64, Ordering::Relaxed);
+    }
+}
+
+/// What a server sends, up to its allowance; then it ends, and so does its process.
+pub(super) struct Limited<R> {
+    from: R,
+    allowance: Allowance,
+    group: Option<Group>,
+}
+
+impl<R> Limited<R> {
+    fn new(from: R, group: Option<Group>) -> Self {
+        Self {
+            from,
+            allowance: Allowance::first(),
+            group,
+        }
+    }
+
+    pub(super) fn allowance(&self) -> Allowance {
+        self.allowance.clone()
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        if this.allowance.is_spent() {
+            // Whoever waits for it to read would wait for ever.
+            if let Some(group) = this.group.take() {
+                group.kill();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.from).poll_read(cx, buffer);
+        this.allowance.spend(&buffer.filled()[before..]);
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_sends_more_than_was_asked_for_is_cut_off() {
+        let mut endless = Limited::new(tokio::io::repeat(b'x'), None);
+        let allowance = endless.allowance();
+        let mut sink = vec![0; 1 << 20];
+        let mut total = 0;
+        while let Ok(read @ 1..) = endless.read(&mut sink).await {
+            total += read;
+        }
+        assert!((8 << 20..10 << 20).contains(&total), "{total}");
+        allowance.for_a_call();
+        assert!(allowance.is_spent());
+    }
+
+    #[tokio::test]
+    async fn a_process_ends_with_all_that_it_has_started() {
+        let script = "sleep 60 & echo $!; trap '' TERM; while :; do sleep 60; done";
+        let args = ["-c".to_owned(), script.to_owned()];
+        let (process, mut stdout, stdin) =
+            Process::start("sh", &args, &BTreeMap::new(), None).unwrap();
+        let mut line = vec![0; 32];
+        let read = stdout.read(&mut line).await.unwrap();
+        let sleeper = String::from_utf8_lossy(&line[..read]).trim().to_owned();
+        let is_there = || {
+            let status =
+                std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+            !status.is_empty() && !status.contains(") Z ")
+        };
+        assert!(is_there());
+        drop(stdin);
+        process.end().await;
+        for _ in 0..100 {
+            if !is_there() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{sleeper} is still there");
+    }
+}

@@ -1,0 +1,124 @@
+//! Why other servers cannot be had.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why the servers that a file names cannot be connected to the code.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WithError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not the JSON that it should be.
+    #[error("{} is not a list of servers", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+    /// An entry says neither a command nor an address, or both.
+    #[error("server {server}: it needs either a command or a url")]
+    Entry {
+        /// The server.
+        server: String,
+    },
+    /// An entry names a variable of the environment that is not set.
+    #[error("server {server}: the variable {missing} is not set")]
+    Variable {
+        /// The server.
+        server: String,
+        /// The variable.
+        missing: String,
+    },
+    /// Its time for a call is none.
+    #[error("server {server}: its timeout is not a number of seconds")]
+    Timeout {
+        /// The server.
+        server: String,
+    },
+    /// Its address is none that can be reached.
+    #[error("server {server}: cannot connect to {url}")]
+    Url {
+        /// The server.
+        server: String,
+        /// The address.
+        url: String,
+    },
+    /// Its process cannot be started.
+    #[error("server {server}: cannot start {command}")]
+    Start {
+        /// The server.
+        server: String,
+        /// The program.
+        command: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It does not speak as a server does.
+    #[error("server {server}: it does not answer as a server of MCP: {why}{}", said_text(.said))]
+    Handshake {
+        /// The server.
+        server: String,
+        /// Why.
+        why: String,
+        /// The end of what it wrote to standard error.
+        said: String,
+    },
+    /// It was not ready in time.
+    #[error("server {server}: it was not ready after {seconds} s{}", said_text(.said))]
+    Slow {
+        /// The server.
+        server: String,
+        /// How long it had.
+        seconds: u64,
+        /// The end of what it wrote to standard error.
+        said: String,
+    },
+    /// There are more functions than code can have.
+    #[error("the servers offer {count} tools, and code can have {max}")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// What is allowed names nothing that there is.
+    #[error("nothing is called {pattern} that could be allowed")]
+    Allow {
+        /// What was said.
+        pattern: String,
+    },
+}
+
+impl WithError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Parse { .. } | Self::Entry { .. } => Some(
+                "it is the file that clients use: {\"mcpServers\": {\"name\": {\"command\": \"...\", \"args\": []}}}",
+            ),
+            Self::Url { .. } => Some(
+                "http:// is spoken; for https:// name a command that bridges to it, such as npx mcp-remote URL",
+            ),
+            Self::TooMany { .. } => Some("name those that are wanted with --allow SERVER.TOOL"),
+            Self::Allow { .. } => Some("an entry is SERVER, SERVER.TOOL or SERVER.PREFIX*"),
+            _ => None,
+        }
+    }
+}
+
+fn said_text(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("; it said: {text}")
+    }
+}

@@ -100,6 +100,52 @@ def test_langchain_install(langchain):
     assert tools.PythonREPLTool is not langchain.PythonREPLTool
 
 
+@pytest.fixture
+def langchain_sandbox():
+    pytest.importorskip("langchain_sandbox", reason="langchain-sandbox is not installed")
+    from belljar.compat import langchain_sandbox
+
+    return langchain_sandbox
+
+
+def test_langchain_sandbox(langchain_sandbox):
+    sandbox = langchain_sandbox.SyncPyodideSandbox()
+    done = sandbox.execute("print('a')\n6 * 7")
+    assert (done.status, done.stdout, done.stderr, done.result) == ("success", "a\n", None, "42")
+    assert (done.session_bytes, done.session_metadata) == (None, None)
+    failed = sandbox.execute("1 / 0")
+    assert failed.status == "error"
+    assert failed.stderr.endswith("ZeroDivisionError: division by zero\n")
+    slow = sandbox.execute("print('so far')\nwhile True: pass", timeout_seconds=0.3)
+    assert slow.stderr == "Execution timed out after 0.3 seconds"
+    assert slow.stdout == "so far\n"
+    full = sandbox.execute("x = bytearray(256 << 20)", memory_limit_mb=64)
+    assert "Memory limit exceeded" in full.stderr
+
+    sandbox = langchain_sandbox.SyncPyodideSandbox(stateful=True)
+    first = sandbox.execute("x = 20")
+    second = sandbox.execute("x += 1", session_bytes=first.session_bytes)
+    assert sandbox.execute("x", session_bytes=second.session_bytes).result == "21"
+    assert sandbox.execute("x", session_bytes=first.session_bytes).result == "20"
+
+
+@pytest.mark.asyncio
+async def test_langchain_sandbox_and_its_tool(langchain_sandbox):
+    import langchain_sandbox as package
+
+    langchain_sandbox.install()
+    try:
+        sandbox = package.PyodideSandbox(stateful=True, allow_net=True)
+        state = (await sandbox.execute("x = 20")).session_bytes
+        assert (await sandbox.execute("x + 1", session_bytes=state)).result == "21"
+        tool = package.PyodideSandboxTool()
+        assert await tool.ainvoke("print(6 * 7)") == "42\n"
+        assert tool.invoke("print(6 * 7)") == "42\n"
+    finally:
+        langchain_sandbox.uninstall()
+    assert package.PyodideSandbox is not langchain_sandbox.PyodideSandbox
+
+
 def test_llamaindex():
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
     from belljar.compat.llamaindex import CodeInterpreterToolSpec

@@ -191,6 +191,20 @@ async def test_links_lead_nowhere(tools, tmp_path, tmp_path_factory):
     assert not (tmp_path / "mine.txt").exists()
 
 
+async def test_what_is_in_the_way_stays(tools, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / ".kept").touch()
+    (tmp_path / "file").write_text("file")
+    answer = await tools.run_python_code(
+        "os.remove('file')\nos.mkdir('file')\n"
+        "open('file/a', 'w').close()\nopen('folder', 'w').close()\nopen('b', 'w').close()"
+    )
+    assert answer["success"]
+    assert (tmp_path / "file").read_text() == "file"
+    assert (tmp_path / "folder" / ".kept").exists()
+    assert (tmp_path / "b").exists()
+
+
 async def test_without_a_working_directory_only_figures_come_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "private.txt").write_text("private")

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import belljar
@@ -114,6 +115,8 @@ class Agent:
         self._runtime = runtime
         self._session_options = session_options
         self._run_options = dict(run_options or {})
+        # Of a session of the caller's it is not known.
+        self._usual_timeout = session_options.get("timeout", 5.0 if session is None else inf)
         self._best_of = best_of
         self._score = score
         self._rewind_failed = rewind_failed
@@ -340,7 +343,8 @@ class _Task:
         options = dict(self._agent._run_options)
         left = self._seconds_left()
         if left is not None:
-            options["timeout"] = min(options.get("timeout", 5.0), max(left, 0.001))
+            usual = options.get("timeout", self._agent._usual_timeout)
+            options["timeout"] = max(min(usual, left), 0.001)
         return options
 
     def _seconds_left(self) -> float | None:

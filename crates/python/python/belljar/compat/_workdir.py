@@ -40,12 +40,21 @@ class Workdir:
         return files
 
     def take(self, relative: str, content: bytes) -> Path | None:
-        """Writes a file that a run made, unless a link leads its path out of the directory."""
+        """Writes a file that a run made.
+
+        Not where a link leads its path out of the directory, or where something is in the way
+        that is no file.
+        """
         target = self.path / relative
         root = self.path.resolve()
         if not target.parent.resolve().is_relative_to(root) or target.is_symlink():
             return None
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            return None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            return None
         target.write_bytes(content)
         status = target.stat()
         self._seen[relative] = (status.st_mtime_ns, status.st_size)

@@ -34,6 +34,7 @@ async def execute(text, **options):
             "2024-01-01 00:00:00",
         ),
         ("x = 1", None),
+        ("class A:\n    __repr__ = lambda self: 'an A'\nresult = A()", "an A"),
         (
             "class A:\n    n = 1\ntry:\n    raise ValueError\nexcept ValueError:\n    result = A.n",
             1,

@@ -241,6 +241,41 @@ def test_google_adk():
 
 
 @pytest.mark.asyncio
+async def test_google_adk_s_agent():
+    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    from google.adk.agents import Agent
+    from google.adk.models import BaseLlm, LlmResponse
+    from google.adk.runners import InMemoryRunner
+    from google.genai.types import Content, Part
+
+    from belljar.compat.adk import BelljarCodeExecutor
+
+    asked = []
+
+    class Scripted(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            asked.append(llm_request.contents)
+            code = "```python\nopen('a.txt', 'w').write('x')\nprint(6 * 7)\n```\n"
+            text = code if len(asked) == 1 else "It is 42."
+            yield LlmResponse(content=Content(role="model", parts=[Part(text=text)]))
+
+    model = Scripted(model="scripted")
+    agent = Agent(name="math", model=model, code_executor=BelljarCodeExecutor())
+    runner = InMemoryRunner(agent, app_name="app")
+    who = {"app_name": "app", "user_id": "user"}
+    session = await runner.session_service.create_session(**who)
+    question = Content(role="user", parts=[Part(text="Six times seven?")])
+    events = runner.run_async(user_id="user", session_id=session.id, new_message=question)
+    parts = [part async for event in events if event.content for part in event.content.parts]
+    assert parts[0].executable_code.code.endswith("print(6 * 7)")
+    assert parts[1].code_execution_result.outcome.value == "OUTCOME_OK"
+    assert "42" in asked[1][-1].parts[0].text
+    assert parts[-1].text == "It is 42."
+    kept = await runner.artifact_service.list_artifact_keys(**who, session_id=session.id)
+    assert kept == ["a.txt"]
+
+
+@pytest.mark.asyncio
 async def test_pydantic_ai():
     pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed")
     from pydantic_ai import Agent, BinaryContent, ModelResponse, TextPart, ToolCallPart

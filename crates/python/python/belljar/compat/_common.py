@@ -24,6 +24,12 @@ async def aruntime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtim
     return await asyncio.to_thread(belljar.default_runtime) if runtime is None else runtime
 
 
+def result_of(outcome: belljar.Outcome) -> Any:
+    """The result of a run, as itself, or as its repr where it has no typed form."""
+    result = outcome.result
+    return result.repr if isinstance(result, belljar.Opaque) else result
+
+
 class Installer:
     """Puts classes into the modules of a framework under the names that are there."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agent.code import extract_code
 from ..agent.models import Chat, default_chat, reply_of
-from ._common import Installer, aruntime_or_default, runtime_or_default
+from ._common import Installer, aruntime_or_default, result_of, runtime_or_default
 
 if TYPE_CHECKING:
     import belljar
@@ -160,7 +160,7 @@ class CodeExecutor:
             stdout, stderr = stdout[: self.max_output_size], stderr[: self.max_output_size]
         return ExecutionResult(
             success=document["success"],
-            result=outcome.result if document["success"] else None,
+            result=result_of(outcome) if document["success"] else None,
             error=_error(document, self.timeout),
             stdout=stdout,
             stderr=stderr,

@@ -19,7 +19,7 @@ import belljar
 
 from ..convert import pictures
 from ..report import describe
-from ._common import Installer, aruntime_or_default
+from ._common import Installer, aruntime_or_default, result_of
 from ._workdir import Workdir
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class PythonInterpreterToolSet(ToolSet):
         document = run.outcome.to_dict()
         answer = {
             "success": document["success"],
-            "result": None if result_var_name is None else run.outcome.result,
+            "result": None if result_var_name is None else result_of(run.outcome),
             "stdout": document["stdout"],
             "stderr": document["stderr"],
             **await asyncio.to_thread(self._take_files, document, run, workdir),

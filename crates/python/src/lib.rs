@@ -11,7 +11,10 @@ mod error;
 mod event;
 mod files;
 mod images;
+mod interpreter;
 mod json;
+#[cfg(feature = "measure")]
+mod measure;
 mod options;
 mod progress;
 mod promise;
@@ -46,6 +49,14 @@ mod _belljar {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::refuse_others(module.py())?;
+        #[cfg(feature = "measure")]
+        {
+            use pyo3::wrap_pyfunction;
+            module.add_function(wrap_pyfunction!(crate::measure::measure_calls, module)?)?;
+            module.add_function(wrap_pyfunction!(crate::measure::measure_threads, module)?)?;
+            module.add_function(wrap_pyfunction!(crate::measure::measure_tasks, module)?)?;
+        }
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

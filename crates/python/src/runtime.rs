@@ -20,8 +20,8 @@ use crate::{json as border, options};
 
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Runtime {
-    reactor: Arc<Reactor>,
-    runtime: belljar::Runtime,
+    pub(crate) reactor: Arc<Reactor>,
+    pub(crate) runtime: belljar::Runtime,
 }
 
 #[pymethods]

@@ -1,5 +1,7 @@
 """One runtime for all tests, as a program has it."""
 
+import os
+
 import pytest
 
 import belljar
@@ -22,3 +24,19 @@ def data_session(runtime):
     """One with numpy and pandas imported."""
     with runtime.session(image="data", init_code="import numpy as np, pandas as pd") as session:
         yield session
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    """Where every package is to be had, a test that is skipped for the want of one has failed."""
+    if not os.environ.get("BELLJAR_TEST_NO_SKIPS"):
+        return
+    missing = [
+        report.longrepr[2]
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+        and ("is not installed" in report.longrepr[2] or "could not import" in report.longrepr[2])
+    ]
+    for reason in missing:
+        terminalreporter.write_line(f"a test must not be skipped here: {reason}", red=True)
+    if missing:
+        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED

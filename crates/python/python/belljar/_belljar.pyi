@@ -4,6 +4,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
+__all__ = [
+    "VERSION",
+    "Buffer",
+    "Files",
+    "Images",
+    "Reply",
+    "Run",
+    "Runtime",
+    "Session",
+    "Tool",
+]
+
 VERSION: str
 
 @final

@@ -177,7 +177,7 @@ _RULES: dict[tuple[str, str], Any] = {
     ("pandas", "Series"): _column,
     ("pandas", "MultiIndex"): _multi,
     ("pandas", "Index"): lambda value: _column(value.to_series()),
-    ("pandas", "Categorical"): lambda value: _column(sys.modules["pandas"].Series(value)),
+    ("pandas", "Categorical"): lambda value: _list(value.tolist()),
     ("pandas", "Timestamp"): _isoformat,
     ("pandas", "Timedelta"): lambda value: value.total_seconds(),
     ("pandas", "NaTType"): lambda _value: None,

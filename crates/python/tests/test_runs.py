@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -345,3 +346,29 @@ def test_input_is_answered(runtime):
     run = runtime.run(code, image="core", input=answer)
     assert run.stdout == "Who? Hello Ada\nend\n"
     assert asked == ["Who? ", ""]
+
+
+def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
+    """README.md has it beside the command that does the same."""
+    top = Path(__file__).parents[3]
+    readme = (top / "README.md").read_text()
+    example = readme.partition("```python\n")[2].partition("```")[0]
+    assert "examples/sales.py" in example
+    (tmp_path / "examples").symlink_to(top / "examples")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})
+    shown = capsys.readouterr().out
+    assert "East grows fastest: +36.9 % in a year" in shown
+    assert shown.endswith("East\n")
+    assert (tmp_path / "out" / "sales.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_of_the_documentation():
+    """The first one of docs/python.md."""
+    page = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    names = {}
+    exec(compile(example, "docs/python.md", "exec"), names)
+    run = names["run"]
+    assert run.error is None
+    assert dict(run.result) == {"a": 2.0, "b": 5.0}

@@ -89,6 +89,12 @@ FRAMES = [
 ]
 
 
+# Before version 3 pandas has other types for texts and times than the sandbox has.
+same_pandas = pytest.mark.skipif(
+    int(pd.__version__.partition(".")[0]) < 3, reason="this pandas is older than the sandbox's"
+)
+
+
 def there_and_back(session, value):
     session.set("value", value)
     found = session.get("value")
@@ -136,6 +142,7 @@ def test_numpy_scalars(data_session, value):
     assert found.dtype == value.dtype
 
 
+@same_pandas
 @pytest.mark.parametrize("value", FRAMES, ids=range(len(FRAMES)))
 def test_frames(data_session, value):
     found = there_and_back(data_session, value)
@@ -199,6 +206,7 @@ def test_plain_results(runtime):
     assert run.outcome.to_dict()["result"] == {"1": [2, 3]}
 
 
+@same_pandas
 def test_the_document_has_what_the_sandbox_itself_makes_of_a_result(runtime):
     """What typed results become in `to_dict` is what plain ones are."""
     code = """

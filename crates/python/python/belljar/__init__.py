@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from ._run import Run
-    from ._session import Session
+    from ._session import GuestError, Session
     from ._tools import Tool, ToolError, tool
     from ._values import Opaque, Tagged
 
@@ -60,6 +60,7 @@ __all__ = [
     "Event",
     "FileEntry",
     "ForkedError",
+    "GuestError",
     "HistoryEntry",
     "ImageInfo",
     "Inspection",
@@ -114,6 +115,7 @@ _LAZY = {
         "_outcome",
     ),
     "Run": "_run",
+    "GuestError": "_session",
     "Session": "_session",
     "SessionFiles": "_files",
     "Tool": "_tools",

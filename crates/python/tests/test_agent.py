@@ -200,6 +200,17 @@ def test_run_within_an_event_loop_says_what_to_do():
     asyncio.run(main())
 
 
+def test_it_can_be_closed_within_an_event_loop():
+    agent = Agent(chat_of(code("x = 1"), "Done."))
+    agent.run("Go.")
+
+    async def main():
+        agent.close()
+
+    asyncio.run(main())
+    assert agent.session is None
+
+
 def test_a_session_that_is_given_stays_open():
     with belljar.default_runtime().session() as session:
         session.run("x = 1")
@@ -219,6 +230,9 @@ def test_options_of_the_session_and_of_its_runs():
     with Agent(chat, tools=[price], files={"a.txt": "text"}, run_options={"timeout": 0.3}) as agent:
         [step] = agent.run("Go.").steps
     assert step.outcome.stdout == "3.0 text\n"
+    told = chat.asked[0][0]["content"]
+    assert "Files in the current directory: a.txt." in told
+    assert "- tools.price(thing: string): The price of a thing.\n" in told
     assert step.outcome.error.kind == "timeout"
 
 

@@ -28,7 +28,7 @@ from .events import (
     TokenEvent,
 )
 from .models import Chat, Messages, Reply, pieces_of, reply_of
-from .prompt import NO_MORE_CODE, SYSTEM_PROMPT, observation_message
+from .prompt import NO_MORE_CODE, SYSTEM_PROMPT, observation_message, with_what_is_there
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -121,17 +121,14 @@ class Agent:
         self._score = score
         self._rewind_failed = rewind_failed
         self._stream = stream and best_of == 1
-        self._system_prompt = system_prompt
-        self._messages: Messages = [{"role": "system", "content": system_prompt}]
+        files, tools = session_options.get("files") or {}, session_options.get("tools") or []
+        self._system_prompt = with_what_is_there(system_prompt, files, tools)
+        self._messages: Messages = [{"role": "system", "content": self._system_prompt}]
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, task: str, *, on_event: Callable[[StepEvent], object] | None = None) -> Result:
         """Works on a task until it has ended. `on_event` is called with every step."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
+        if _in_a_loop():
             raise RuntimeError("there is an event loop already: use `await agent.arun(task)`")
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -169,11 +166,12 @@ class Agent:
         if self.session is not None and self._owned:
             self.session.close()
             self.session = None
-        if self._loop is not None and not self._loop.is_running():
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
-            self._loop = None
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            if not _in_a_loop():
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
 
     def __enter__(self) -> Agent:
         return self
@@ -360,6 +358,14 @@ class _Task:
             return await asyncio.wait_for(awaitable, max(left, 0))
         except asyncio.TimeoutError:
             raise _StopTaskError(f"no answer within {self._limits.seconds} seconds") from None
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _announce(reply: Reply, code: str) -> list[StepEvent]:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from belljar._options import AnyTool
+
 SYSTEM_PROMPT = """\
 You answer by writing Python and having it run.
 
@@ -21,6 +27,32 @@ scikit-learn, statsmodels and sympy are there.
 
 # What a task ends with when the model may not run anything any more.
 NO_MORE_CODE = "No more code can be run. Answer now, without a code block, with what is known."
+
+
+def with_what_is_there(prompt: str, files: Iterable[str], tools: Sequence[AnyTool]) -> str:
+    """The prompt, and the files and functions of the caller that the code finds."""
+    files = list(files)
+    if files:
+        prompt += f"\nFiles in the current directory: {', '.join(sorted(files))}.\n"
+    if tools:
+        prompt += "\nFunctions that code can call after `import tools`:\n\n"
+        prompt += "".join(_tool_line(tool) for tool in tools)
+    return prompt
+
+
+def _tool_line(tool: AnyTool) -> str:
+    from belljar import Tool
+
+    held = tool if isinstance(tool, Tool) else Tool(tool)
+    properties: dict[str, Any] = held.schema.get("properties", {})
+    parameters = [_parameter(name, of, held.schema) for name, of in properties.items()]
+    return f"- tools.{held.name}({', '.join(parameters)}): {held.description}\n"
+
+
+def _parameter(name: str, of: Any, schema: dict[str, Any]) -> str:
+    kind = of.get("type") if isinstance(of, dict) else None
+    shown = f"{name}: {kind}" if isinstance(kind, str) else name
+    return shown if name in schema.get("required", ()) else f"{shown} = ..."
 
 
 def observation_message(observation: str, *, rewound: bool = False) -> str:

@@ -10,7 +10,7 @@ from binascii import Error as _Base64Error
 from binascii import a2b_base64 as _from_base64
 from binascii import b2a_base64 as _to_base64
 
-from _belljar import guard, values
+from _belljar import guard, pretty, values
 from _belljar.inspecting import exact_str, is_kind, text_of, type_name
 
 # Of each form, so that the host takes what there is; the host's own bound is on all of them.
@@ -78,7 +78,10 @@ def known_of(data, metadata):
 
 
 def plain(value):
-    """The `repr` of a value, or what stands for it."""
+    """The text of a value, as it lays it out itself or else its `repr`, or what stands for it."""
+    laid_out = pretty.text(value, TEXT_CHARACTERS)
+    if laid_out is not None:
+        return laid_out
     try:
         text, cut = text_of(value, TEXT_CHARACTERS)
     except Exception as error:

@@ -49,9 +49,16 @@ def _engine(module):
             if dtype_backend == "pyarrow":
                 module.import_optional_dependency("pyarrow")
             _refuse(kwargs)
-            with module.get_handle(
-                path, "rb", is_text=False, storage_options=storage_options
-            ) as handles:
+            try:
+                handles = module.get_handle(
+                    path, "rb", is_text=False, storage_options=storage_options
+                )
+            except IsADirectoryError:
+                raise ValueError(
+                    f"{str(path)!r} is a directory, and Parquet files are read here one by one: "
+                    "read each of them and put them together with pandas.concat"
+                ) from None
+            with handles:
                 is_nullable = dtype_backend == "numpy_nullable"
                 return parquet_read.read(handles.handle, columns, is_nullable)
 

@@ -230,3 +230,59 @@ def test_a_report_of_an_error_is_marked_as_such(runs):
     done = runs("1 / 0", displays=True)
     assert [name for _, name, _ in done.frames][:2] == ["t", "s"]
     assert runs("1 / 0").of("t") == []
+
+
+PRETTY = """
+class Tree:
+    def __init__(self, name, *below): self.name, self.below = name, list(below)
+    def __repr__(self): return 'the repr'
+    def _repr_pretty_(self, p, cycle):
+        if cycle:
+            p.text('Tree(...)')
+            return
+        with p.group(5, 'Tree(', ')'):
+            p.pretty(self.name)
+            for one in self.below:
+                p.text(',')
+                p.breakable()
+                p.pretty(one)
+"""
+
+
+def test_a_value_lays_its_text_out_itself(runs):
+    code = (
+        "small = Tree('a', Tree('b'), (1,), {'k': [2, {3}]})\n"
+        "small.below.append(small)\n"
+        "display(small)\n"
+        "display(Tree('long', *[Tree('x' * 20, 1) for _ in range(3)]))\n"
+        "display([small])\n"  # a list has the repr of lists
+        "display(Tree)"
+    )
+    done = runs(PRETTY + code, displays=True)
+    texts = [data["text/plain"] for data in forms(done)]
+    line = "Tree('xxxxxxxxxxxxxxxxxxxx', 1)"
+    assert texts == [
+        "Tree('a', Tree('b'), (1,), {'k': [2, {3}]}, Tree(...))",
+        f"Tree('long',\n     {line},\n     {line},\n     {line})",
+        "[the repr]",
+        "<class '__main__.Tree'>",
+    ]
+
+
+def test_a_layout_that_fails_or_never_ends_costs_only_itself(runs):
+    define = "(Tree):\n    def _repr_pretty_(self, p, cycle): "
+    code = (
+        f"class Bad{define}p.end_group(); 1/0\n"
+        f"class Deep{define}p.text('<'); p.pretty(Deep('a'))\n"
+        f"class Long{define}\n        while True: p.text('ab'); p.break_()\n"
+        f"class Open{define}p.begin_group(2, '('); p.text('x')\n"
+        "for kind in (Bad, Deep, Long, Open): display(kind('a'))"
+    )
+    done = runs(PRETTY + code, displays=True)
+    bad, deep, long, left_open = (data["text/plain"] for data in forms(done))
+    assert (bad, left_open) == ("the repr", "(x")
+    assert deep.endswith("<...")
+    assert len(deep) < 100
+    assert long.startswith("ab\nab\n")
+    assert len(long) <= 100_000
+    assert "_repr_pretty_ of a displayed Bad failed" in notes(done)[0]

@@ -322,5 +322,7 @@ def test_pandas_takes_it_where_no_engine_is_named(patched, tmp_path):
     pd.testing.assert_frame_equal(found, frame[["f"]])
     with pytest.raises(ValueError, match="'filters'"):
         engine.read(path, filters=[("f", ">", 1)])
+    with pytest.raises(ValueError, match=r"is a directory.*pandas\.concat"):
+        engine.read(tmp_path)
     with pytest.raises(ValueError, match="engine must be one of"):
         patched.get_engine("nothing")

@@ -94,7 +94,7 @@ fn a_group_of_tools_is_a_module() {
     let code = "import tools, tools.shop\nfrom tools.shop import price\n\
                 print(price(a=1), tools.shop.stock(b=2), tools.price(c=3))\n\
                 print(price.__module__, price.__name__, tools.__all__)\n\
-                try: price(a={1: 1j})\nexcept tools.ToolError as e: print(e.tool)";
+                try: price(a=float('nan'))\nexcept tools.ToolError as e: print(e.tool)";
     let request = Request::new(code).image("core");
     let outcome =
         run(request.tool(of("shop.price")).tool(of("shop.stock")).tool(of("price"))).outcome;

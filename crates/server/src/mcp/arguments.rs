@@ -49,8 +49,6 @@ pub(super) struct RunPython {
 pub(super) struct CreateSession {
     #[serde(default, deserialize_with = "filled")]
     pub image: Option<String>,
-    #[serde(default, deserialize_with = "files")]
-    pub files: Vec<GivenFile>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -171,9 +171,6 @@ impl Handler {
         } else if start.image == ImageChoice::Auto {
             start.image = ImageChoice::Named("data".into());
         }
-        for file in &asked.files {
-            start.files.push(self.file(owner, file).await?);
-        }
         let options = SessionOptions::from_request(start);
         let held = self.shared.service.create(owner, options.into()).await?;
         let image = held.session().info().image;

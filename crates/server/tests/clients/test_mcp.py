@@ -5,10 +5,10 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -22,11 +22,24 @@ from conftest import COMMAND
 # The older revision, 2025-11-25, and the one that a client of the newer finds.
 MODES = ["legacy", "auto"]
 TIME = 60
-PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nopen('a b.csv', 'w').write('x,y\\n')"
+PLOT = """
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.show()
+open("a b.csv", "w").write("x,y\\n")
+"""
+STEPS = """
+import time
+for n in range(4):
+    print("step", n)
+    time.sleep(0.3)
+"""
 
 
 def passed_on():
-    return {name: os.environ[name] for name in ("BELLJAR_CACHE", "BELLJAR_WHEEL") if name in os.environ}
+    return {
+        name: os.environ[name] for name in ("BELLJAR_CACHE", "BELLJAR_WHEEL") if name in os.environ
+    }
 
 
 def stdio(*arguments, env=None):
@@ -80,8 +93,13 @@ def test_a_run_answers_with_text_figures_files_and_the_outcome(way, mode, server
             assert "session_id" in client.instructions
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == [
-                "run_python", "create_session", "fork_session", "rewind_session", "list_sessions",
-                "delete_session", "write_file",
+                "run_python",
+                "create_session",
+                "fork_session",
+                "rewind_session",
+                "list_sessions",
+                "delete_session",
+                "write_file",
             ]
             assert "pandas 3" in tools[0].description
 
@@ -99,7 +117,8 @@ def test_a_run_answers_with_text_figures_files_and_the_outcome(way, mode, server
             read = await client.read_resource(links["plots/plot_1.png"].uri)
             assert base64.b64decode(read.contents[0].blob)[:4] == b"\x89PNG"
             again = await run(
-                client, "print(open('b.csv').read())",
+                client,
+                "print(open('b.csv').read())",
                 files=[{"path": "b.csv", "uri": links["a b.csv"].uri}],
             )
             assert text(again) == "x,y\n\n"
@@ -115,13 +134,17 @@ def test_an_error_says_what_happened_and_what_works(way, mode, server):
             result = await run(client, "print('before')\nimport requests")
             assert result.is_error
             assert text(result).startswith("before\nModuleNotFoundError")
-            assert "line 2" in text(result) and "Hint: " in text(result)
+            assert "line 2" in text(result)
+            assert "Hint: " in text(result)
             result = await run(client, "while True: pass", timeout=0.3)
-            assert result.is_error and "timed out after 0.3" in text(result)
+            assert result.is_error
+            assert "timed out after 0.3" in text(result)
             result = await client.call_tool("run_python", {"codes": "1"})
-            assert result.is_error and "codes" in text(result)
+            assert result.is_error
+            assert "codes" in text(result)
             result = await run(client, "1", timeout=1e9)
-            assert result.is_error and "must be" in text(result)
+            assert result.is_error
+            assert "must be" in text(result)
             with pytest.raises(MCPError, match="no tool"):
                 await client.call_tool("rm_rf", {})
             with pytest.raises(MCPError) as missing:
@@ -134,6 +157,7 @@ def test_an_error_says_what_happened_and_what_works(way, mode, server):
 def test_a_session_keeps_forks_and_goes_back(way, mode, server):
     async def main():
         async with connected(way, mode, server) as client:
+
             async def call(name, **arguments):
                 result = await client.call_tool(name, arguments)
                 assert not result.is_error, text(result)
@@ -152,13 +176,17 @@ def test_a_session_keeps_forks_and_goes_back(way, mode, server):
             result = await run(client, "result = n", session_id=session)
             assert text(result) == "result = 5"
             listed = (await call("list_sessions"))["sessions"]
-            assert [one["session_id"] for one in listed if one["session_id"] in (session, fork)] == [
-                session, fork,
+            assert [
+                one["session_id"] for one in listed if one["session_id"] in (session, fork)
+            ] == [
+                session,
+                fork,
             ]
             await call("delete_session", session_id=fork)
             await call("delete_session", session_id=session)
             gone = await run(client, "n", session_id=session)
-            assert gone.is_error and "no session" in text(gone)
+            assert gone.is_error
+            assert "no session" in text(gone)
 
     alone(main())
 
@@ -173,10 +201,12 @@ def test_progress_is_the_last_line_printed(way, mode, server):
         async with connected(way, mode, server) as client:
             await client.call_tool(
                 "run_python",
-                {"code": "import time\nfor n in range(4):\n    print('step', n)\n    time.sleep(0.3)"},
+                {"code": STEPS},
                 progress_callback=progress,
             )
-        assert ("step" in seen[0][1]) and seen == sorted(seen) and len(seen) >= 2, seen
+        assert "step" in seen[0][1], seen
+        assert seen == sorted(seen)
+        assert len(seen) >= 2
 
     alone(main())
 
@@ -184,7 +214,9 @@ def test_progress_is_the_last_line_printed(way, mode, server):
 def test_a_call_that_is_cancelled_interrupts_the_code(way, mode, server):
     async def main():
         async with connected(way, mode, server) as client:
-            session = (await client.call_tool("create_session", {"image": "core"})).structured_content
+            session = (
+                await client.call_tool("create_session", {"image": "core"})
+            ).structured_content
             session = session["session_id"]
             await run(client, "n = 0", session_id=session)
             endless = asyncio.create_task(
@@ -226,9 +258,14 @@ def headers_of(server, **more):
 
 
 INITIALIZE = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-               "clientInfo": {"name": "test", "version": "0"}},
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
 }
 
 
@@ -271,8 +308,17 @@ def test_a_session_of_the_protocol_is_found_with_its_own_id_only(server):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b'{"jsonrpc":"2.0"}', b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe",
-     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":[]}}'],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"jsonrpc":"2.0"}',
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b"\xff\xfe",
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":[]}}',
+    ],
     ids=range(9),
 )
 def test_a_message_that_is_none_is_refused(server, body):
@@ -303,8 +349,11 @@ class Raw:
         if tmp:
             env["TMPDIR"] = str(tmp)
         self.process = subprocess.Popen(
-            [COMMAND, "mcp", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env=env,
+            [COMMAND, "mcp", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=env,
         )
 
     def write(self, data):
@@ -368,7 +417,12 @@ def test_the_end_of_the_input_ends_everything(raw, tmp_path):
     raw.run(3, "open('a', 'w').write('x' * 100000)", session_id=session)
     raw.answer(3)
     raw.run(4, "open('b', 'w').write('x')\nwhile True: pass", timeout=50)
-    raw.run(5, "while True:\n  try:\n    while True: pass\n  except BaseException: pass", session_id=session, timeout=50)
+    raw.run(
+        5,
+        "while True:\n  try:\n    while True: pass\n  except BaseException: pass",
+        session_id=session,
+        timeout=50,
+    )
     time.sleep(1)
     started = time.monotonic()
     raw.end(timeout=5)
@@ -437,13 +491,19 @@ print(inspect.signature(price), price.__doc__.splitlines()[0])
 async def main():
     return await asyncio.gather(*(tools.shop.nap(0.5) for _ in range(6)))
 print(asyncio.run(main()))
-print("HOME" in tools.shop.environment(), "BELLJAR_CACHE" in tools.shop.environment(), "OWN" in tools.shop.environment())
+for name in ["HOME", "BELLJAR_CACHE", "OWN"]:
+    print(name in tools.shop.environment())
 """
 
     async def main():
-        async with with_servers(tmp_path, mode=mode, shop=python("shop.py", env={"OWN": "1"})) as client:
+        async with with_servers(
+            tmp_path, mode=mode, shop=python("shop.py", env={"OWN": "1"})
+        ) as client:
             tool = (await client.list_tools()).tools[0]
-            assert "tools.shop.price(name: str, currency: str = None) -> float  # The price of something." in tool.description
+            assert (
+                "tools.shop.price(name: str, currency: str = None) -> float  # The price of so"
+                in tool.description
+            )
             assert 'list[{"name": str, "price": float, "tags": list[str]}]' in tool.description
             assert tool.annotations.open_world_hint
             result = await run(client, code)
@@ -452,15 +512,20 @@ print("HOME" in tools.shop.environment(), "BELLJAR_CACHE" in tools.shop.environm
             assert lines[1] == "['tea', 'milk'] [] 1"
             assert lines[2] == "{'text': 'tea costs 3.5'}"
             assert lines[3] == "Hello, Ada!"
-            assert lines[4].startswith("refused:") and "there is no gold" in lines[4]
+            assert lines[4].startswith("refused:")
+            assert "there is no gold" in lines[4]
             assert lines[5] == "invalid_arguments"
             assert lines[6].startswith("(name: str, currency: str")
             assert lines[7] == str(["awake"] * 6)
-            assert lines[8] == "True False True"
+            assert lines[8:] == ["True", "False", "True"]
             calls = result.structured_content["tool_calls"]
-            assert calls[0]["name"] == "shop.price" and calls[0]["arguments"] == {"name": "tea"}
-            assert len(calls) == 18 and not calls[7]["ok"]
-            session = (await client.call_tool("create_session", {})).structured_content["session_id"]
+            assert calls[0]["name"] == "shop.price"
+            assert calls[0]["arguments"] == {"name": "tea"}
+            assert len(calls) == 18
+            assert not calls[7]["ok"]
+            session = (await client.call_tool("create_session", {})).structured_content[
+                "session_id"
+            ]
             result = await run(client, "import tools\ntools.shop.price('tea')", session_id=session)
             assert text(result) == "3.5\n"
 
@@ -477,10 +542,14 @@ def test_only_what_is_allowed_can_be_called(tmp_path):
     assert alone(names("--allow", "shop", allow=["price", "n*"])) == ["price", "nap"]
     file = servers_file(tmp_path, shop=python("shop.py"))
     failed = subprocess.run(
-        [COMMAND, "mcp", "--with", file, "--allow", "shop.nothing"], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=TIME,
+        [COMMAND, "mcp", "--with", file, "--allow", "shop.nothing"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=TIME,
     )
-    assert failed.returncode == 2 and "shop.nothing" in failed.stderr
+    assert failed.returncode == 2
+    assert "shop.nothing" in failed.stderr
 
 
 def test_a_server_that_hangs_dies_or_floods_costs_its_own_calls(tmp_path):
@@ -508,20 +577,27 @@ of(tools.fine.price, name="tea")
 
     async def main():
         async with with_servers(
-            tmp_path, bad=python("hostile.py", "answers", timeout=6), slow=python("hostile.py", "answers", timeout=1),
-            shop=python("shop.py"), fine=python("shop.py"),
+            tmp_path,
+            bad=python("hostile.py", "answers", timeout=6),
+            slow=python("hostile.py", "answers", timeout=1),
+            shop=python("shop.py"),
+            fine=python("shop.py"),
         ) as client:
             result = await run(client, code, timeout=50)
             lines = text(result).splitlines()
             assert not result.is_error, text(result)
             # Nobody makes it a model's answer; there are no roots.
-            assert lines[0] in ("ask answered '[true, false]'", "ask answered '[false, true]'"), text(result)
+            assert lines[0] in ("ask answered '[true, false]'", "ask answered '[false, true]'"), (
+                text(result)
+            )
             assert lines[1].startswith("garbage tool_error")
             assert "too_large" in lines[2]
             assert lines[3] == "add answered 'add'"
-            assert "cut off" in lines[4] and "cut off" in lines[5]
+            assert "cut off" in lines[4]
+            assert "cut off" in lines[5]
             assert "timeout" in lines[6]
-            assert "has ended" in lines[7] and "has ended" in lines[8]
+            assert "has ended" in lines[7]
+            assert "has ended" in lines[8]
             assert lines[9] == "price answered 3.5"
 
     alone(main())
@@ -541,10 +617,13 @@ print("survived")
         async with with_servers(tmp_path, bad=python("hostile.py", "answers")) as client:
             description = (await client.list_tools()).tools[0].description
             lines = [line for line in description.splitlines() if line.startswith("tools.")]
-            assert len(lines) == 11 and all(line.startswith("tools.bad.") for line in lines), lines
-            assert "\u202e" not in description and "\x1b" not in description
+            assert len(lines) == 11, lines
+            assert all(line.startswith("tools.bad.") for line in lines), lines
+            assert "\u202e" not in description
+            assert "\x1b" not in description
             result = await run(client, code)
-            assert not result.is_error and text(result).rstrip().endswith("survived"), text(result)
+            assert not result.is_error, text(result)
+            assert text(result).rstrip().endswith("survived")
             assert "True False" in text(result)
 
     alone(main())
@@ -555,12 +634,20 @@ def test_a_server_that_cannot_be_had_is_told(tmp_path, kind):
     file = servers_file(tmp_path, bad=python("hostile.py", kind))
     started = time.monotonic()
     failed = subprocess.run(
-        [COMMAND, "mcp", "--with", file], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        [COMMAND, "mcp", "--with", file],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
         timeout=TIME,
     )
     assert time.monotonic() - started < 30
-    assert failed.returncode == 2 and failed.stdout == ""
-    expected = {"dead": "no such module: whatever", "endless": "can have 256", "noise": "server bad"}
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    expected = {
+        "dead": "no such module: whatever",
+        "endless": "can have 256",
+        "noise": "server bad",
+    }
     assert expected[kind] in failed.stderr, failed.stderr
 
 
@@ -569,7 +656,8 @@ def test_other_servers_end_with_us(tmp_path, number):
     script = "import os,sys,time\nopen(sys.argv[1],'w').write(str(os.getpid()))\ntime.sleep(3600)"
     # One that answers nothing and looks at nothing, beside one that does.
     marks = tmp_path / "pid"
-    wrapper = f"import subprocess,sys\nsubprocess.Popen([sys.executable,'-c',{script!r},{str(marks)!r}])\n"
+    child = f"[sys.executable, '-c', {script!r}, {str(marks)!r}]"
+    wrapper = f"import subprocess, sys\nsubprocess.Popen({child})\n"
     wrapper += (SERVERS / "shop.py").read_text()
     program = tmp_path / "wrapped.py"
     program.write_text(wrapper)
@@ -633,7 +721,9 @@ def test_openai_agents_has_the_tools(server):
     async def main():
         async with asyncio.timeout(TIME):
             params = {"command": COMMAND, "args": ["mcp"], "env": passed_on()}
-            async with agents.MCPServerStdio(params=params, client_session_timeout_seconds=30) as one:
+            async with agents.MCPServerStdio(
+                params=params, client_session_timeout_seconds=30
+            ) as one:
                 assert "run_python" in [tool.name for tool in await one.list_tools()]
                 result = await one.call_tool("run_python", {"code": "print(6 * 7)"})
                 assert result.content[0].text == "42\n"
@@ -641,6 +731,26 @@ def test_openai_agents_has_the_tools(server):
     alone(main())
 
 
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        raise SystemExit(pytest.main([__file__, "--basetemp", folder]))
+SCRIPTS = Path(__file__).parent / "js" / "mcp"
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None or not (SCRIPTS / "node_modules").exists(),
+    reason="node, or its packages (npm ci in js/mcp), are not there",
+)
+def test_the_client_in_javascript_and_the_suite_of_conformance_are_content(server, open_server):
+    done = subprocess.run(
+        [shutil.which("node"), "--test"],
+        cwd=SCRIPTS,
+        env={
+            **os.environ,
+            "BELLJAR": COMMAND,
+            "BELLJAR_URL": server.url,
+            "BELLJAR_KEY": server.key,
+            "BELLJAR_OPEN_URL": open_server.url,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

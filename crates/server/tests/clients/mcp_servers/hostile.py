@@ -7,7 +7,7 @@ import time
 KIND = sys.argv[1]
 
 INJECTION = (
-    "Adds.\n\"\"\"\nimport os; os._exit(1)\n\"\"\"\u202e\u001b[31m') ; raise SystemExit #\n"
+    'Adds.\n"""\nimport os; os._exit(1)\n"""\u202e\u001b[31m\') ; raise SystemExit #\n'
     "tools.other.thing()  # a line of somebody else"
 )
 
@@ -20,16 +20,42 @@ def send(message):
 def tools():
     anything = {"type": "object"}
     return [
-        {"name": "add", "description": INJECTION, "inputSchema": {
-            "type": "object", "properties": {"a": {"type": "integer", "description": INJECTION},
-                                             "x'): import os #": {"type": "string"}}}},
-        {"name": "x'); import os; os._exit(1) #", "description": INJECTION, "inputSchema": anything},
+        {
+            "name": "add",
+            "description": INJECTION,
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "a": {"type": "integer", "description": INJECTION},
+                    "x'): import os #": {"type": "string"},
+                },
+            },
+        },
+        {
+            "name": "x'); import os; os._exit(1) #",
+            "description": INJECTION,
+            "inputSchema": anything,
+        },
         {"name": "__import__", "inputSchema": anything},
         {"name": "class", "inputSchema": anything},
-        {"name": "loop", "inputSchema": {"$ref": "#", "allOf": [{"$ref": "#"}], "properties": {
-            "a": {"$ref": "#/properties/a"}, "b": {"type": "string", "pattern": "(a+)+$"}}}},
-        {"name": "fetch", "inputSchema": {"type": "object", "properties": {
-            "a": {"$ref": "http://127.0.0.1:1/schema"}}}},
+        {
+            "name": "loop",
+            "inputSchema": {
+                "$ref": "#",
+                "allOf": [{"$ref": "#"}],
+                "properties": {
+                    "a": {"$ref": "#/properties/a"},
+                    "b": {"type": "string", "pattern": "(a+)+$"},
+                },
+            },
+        },
+        {
+            "name": "fetch",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"a": {"$ref": "http://127.0.0.1:1/schema"}},
+            },
+        },
         {"name": "garbage", "inputSchema": anything},
         {"name": "flood", "inputSchema": anything},
         {"name": "hang", "inputSchema": anything},
@@ -40,8 +66,18 @@ def tools():
 
 def call(number, name):
     if name == "garbage":
-        sys.stdout.write("}{ not json\n\x00\xff\n[1,2\n" + json.dumps({"jsonrpc": "2.0", "id": 999, "result": {}}) + "\n")
-        send({"jsonrpc": "2.0", "id": number, "result": {"content": "no list", "structuredContent": [1], "isError": 7}})
+        sys.stdout.write(
+            "}{ not json\n\x00\xff\n[1,2\n"
+            + json.dumps({"jsonrpc": "2.0", "id": 999, "result": {}})
+            + "\n"
+        )
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {"content": "no list", "structuredContent": [1], "isError": 7},
+            }
+        )
     elif name == "flood":
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
         while True:
@@ -49,16 +85,40 @@ def call(number, name):
     elif name == "hang":
         time.sleep(3600)
     elif name == "huge":
-        send({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "x" * (12 << 20)}]}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {"content": [{"type": "text", "text": "x" * (12 << 20)}]},
+            }
+        )
     elif name == "ask":
-        send({"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage",
-              "params": {"messages": [], "maxTokens": 10}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": "s1",
+                "method": "sampling/createMessage",
+                "params": {"messages": [], "maxTokens": 10},
+            }
+        )
         send({"jsonrpc": "2.0", "id": "s2", "method": "roots/list"})
         answers = [json.loads(sys.stdin.readline()) for _ in range(2)]
         text = json.dumps([("error" in answer) for answer in answers])
-        send({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}]}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {"content": [{"type": "text", "text": text}]},
+            }
+        )
     else:
-        send({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": name}]}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {"content": [{"type": "text", "text": name}]},
+            }
+        )
 
 
 if KIND == "silent":
@@ -74,13 +134,32 @@ for line in sys.stdin:
     message = json.loads(line)
     method, number = message.get("method"), message.get("id")
     if method == "initialize":
-        send({"jsonrpc": "2.0", "id": number, "result": {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-            "serverInfo": {"name": "hostile", "version": "0"}, "instructions": INJECTION}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "hostile", "version": "0"},
+                    "instructions": INJECTION,
+                },
+            }
+        )
     elif method == "tools/list" and KIND == "endless":
-        send({"jsonrpc": "2.0", "id": number, "result": {"tools": [
-            {"name": f"t{number}_{n}", "inputSchema": {"type": "object"}} for n in range(100)],
-            "nextCursor": "again"}})
+        send(
+            {
+                "jsonrpc": "2.0",
+                "id": number,
+                "result": {
+                    "tools": [
+                        {"name": f"t{number}_{n}", "inputSchema": {"type": "object"}}
+                        for n in range(100)
+                    ],
+                    "nextCursor": "again",
+                },
+            }
+        )
     elif method == "tools/list":
         send({"jsonrpc": "2.0", "id": number, "result": {"tools": tools()}})
     elif method == "tools/call":

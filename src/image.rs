@@ -13,7 +13,7 @@ pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 use crate::blame::{Code, Coded};
 use crate::cache::{CacheError, create_sealed, seal};
 use crate::hint::Hint;
-use crate::memory::{MemoryError, Source, Strategy};
+use crate::memory::{MemoryError, Source, Strategy, without_holes};
 
 /// An image file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +112,7 @@ impl Image {
             path: path.to_owned(),
             reason: "its memory is larger than this platform's",
         })?;
+        let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
         Ok(Self {
             identity: crate::hex::encode(&head.memory_sha256),
             manifest: head.manifest,

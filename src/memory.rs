@@ -68,6 +68,16 @@ impl MemoryError {
     }
 }
 
+/// Takes the room of a file that is to be mapped before it is written with holes in it.
+pub(crate) fn reserve(file: &File, length: u64) -> io::Result<()> {
+    sys::reserve(file, length)
+}
+
+/// Makes sure that mapping `file` cannot end the process for want of room where it is.
+pub(crate) fn without_holes(file: File) -> io::Result<File> {
+    sys::without_holes(file)
+}
+
 /// The memory of an image, ready to become any number of sandboxes' memories.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {

@@ -10,6 +10,7 @@
 //! * [`watch`], [`written_pages`], [`private_pages`]: what was written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
 //!   [`PageStore`](super::PageStore);
+//! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
 //! * [`process_number`]: tells a process from its forked children.
 //!
 //! [`portable`] is for every system without a folder of its own, and asks nothing of it but files
@@ -35,5 +36,5 @@ use portable as system;
 pub(crate) use system::stacks;
 pub(super) use system::{
     Backing, Extent, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
-    read_exact_at, release, watch, write_all_at, written_pages,
+    read_exact_at, release, reserve, watch, without_holes, write_all_at, written_pages,
 };

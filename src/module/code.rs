@@ -4,7 +4,7 @@
     reason = "loading native code is unsafe by nature; the file's seal is checked first"
 )]
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::cause::Cause;
 use crate::hint::Hint;
-use crate::memory::Strategy;
+use crate::memory::{Strategy, without_holes};
 use crate::parallel::on_all_cores;
 use crate::progress::{Progress, Stage, Step};
 
@@ -137,10 +137,12 @@ impl Code {
             }
             Err(e) => return Err(e.into()),
         }
+        let file = File::open(path).map_err(CacheError::io("open", path))?;
+        let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
         // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
         // holds the SHA-256 taken when it was written, in a directory that only this user can
         // write. wasmtime itself refuses another version, configuration or set of CPU features.
-        match unsafe { Module::deserialize_file(engine, path) } {
+        match unsafe { Module::deserialize_open_file(engine, file) } {
             Ok(module) => Ok(Some(Self {
                 engine: engine.clone(),
                 module,

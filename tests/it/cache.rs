@@ -309,6 +309,63 @@ fn full_disk() {
     }
 }
 
+#[test]
+fn a_disk_that_fills_up_does_not_end_the_process() {
+    with_disks("cache::a_disk_that_fills_up_does_not_end_the_process", disk_that_fills_up);
+}
+
+/// In memory, a hole of a file that is mapped is filled when it is looked at: for want of room, with
+/// a signal.
+fn disk_that_fills_up() {
+    let shared = shared();
+    for is_writable in [true, false] {
+        let disk = Disk::mount(&format!("size={}", directory_size(&shared) + (32 << 20)));
+        let mut copying = Command::new("cp");
+        copying.args(["-r", "--sparse=always"]).arg(shared.join(".")).arg(disk.path());
+        assert!(copying.status().unwrap().success());
+        let image = disk.path().join("images/core.image");
+        let is_sparse = || {
+            let metadata = fs::metadata(&image).unwrap();
+            std::os::unix::fs::MetadataExt::blocks(&metadata) * 512 < metadata.len()
+        };
+        assert!(is_sparse());
+        if is_writable {
+            // What is made there has no holes.
+            fs::remove_file(&image).unwrap();
+            works(disk.path());
+            assert!(!is_sparse());
+        }
+        fill(disk.path());
+        if !is_writable {
+            disk.make_read_only();
+        }
+        let code = "x = bytearray(30_000_000)\nimport decimal, csv, statistics\nprint(len(x))";
+        let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+        let outcome = run_on(&runtime, Request::new(code).image("core")).outcome;
+        assert_eq!(outcome.stdout, "30000000\n", "{outcome:#?}");
+        if is_writable {
+            drop(runtime);
+            // With holes, and no room to fill them: an error, and no signal.
+            let dug = Command::new("fallocate").args(["--dig-holes"]).arg(&image).status();
+            assert!(dug.unwrap().success() && is_sparse());
+            fill(disk.path());
+            let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+            let error = runtime.blocking().run(Request::new("1").image("core")).unwrap_err();
+            let text = chain(&error);
+            assert!(text.contains("fill the holes of") && text.contains("No space left"), "{text}");
+            assert!(error.hint().unwrap_or_default().contains("BELLJAR_CACHE"));
+        }
+    }
+}
+
+/// Takes all the room that is left.
+fn fill(dir: &Path) {
+    let path = dir.join("fill");
+    let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
+    let piece = [1; 4096];
+    while std::io::Write::write_all(&mut file, &piece).is_ok() {}
+}
+
 fn directory_size(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries

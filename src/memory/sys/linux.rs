@@ -7,7 +7,9 @@ mod region;
 mod stacks;
 mod watch;
 
-pub(in crate::memory) use files::{anonymous_file, read_exact_at, release, write_all_at};
+pub(in crate::memory) use files::{
+    anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
+};
 pub(in crate::memory) use pagemap::{private_pages, written_pages};
 pub(in crate::memory) use process::process_number;
 pub(in crate::memory) use region::{Backing, Extent, Region};

@@ -12,7 +12,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(in crate::memory) use files::{anonymous_file, read_exact_at, release, write_all_at};
+pub(in crate::memory) use files::{
+    anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
+};
 
 use wasmtime::StackCreator;
 

@@ -11,7 +11,7 @@ macro_rules! contract {
         mod $system {
             use super::super::$system::{
                 Backing, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
-                read_exact_at, release, watch, write_all_at, written_pages,
+                read_exact_at, release, reserve, watch, without_holes, write_all_at, written_pages,
             };
             use super::*;
 
@@ -46,6 +46,20 @@ macro_rules! contract {
                 assert_eq!(region.extent().is_some(), MAPS_IMAGES);
                 assert_eq!(Region::RESERVED > Region::CAPACITY, MAPS_IMAGES);
                 assert!(MAPS_IMAGES || Region::RESERVED == 0);
+            }
+
+            #[test]
+            fn a_file_has_the_same_bytes_without_holes() {
+                let file = tempfile::tempfile().unwrap();
+                reserve(&file, 2 * PAGE as u64).unwrap();
+                file.set_len(4 * PAGE as u64).unwrap();
+                write_all_at(&file, PAGE as u64, &[&[7; PAGE]]).unwrap();
+                let whole = without_holes(file).unwrap();
+                let mut bytes = vec![1; 4 * PAGE];
+                read_exact_at(&whole, 0, &mut bytes).unwrap();
+                assert!(bytes[PAGE..2 * PAGE] == [7; PAGE]);
+                bytes.drain(PAGE..2 * PAGE);
+                assert!(bytes == [0; 3 * PAGE]);
             }
 
             #[test]

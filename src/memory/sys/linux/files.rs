@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, fstatfs, memfd_create};
 
 /// As many slices as one system call takes.
 const MAX_SLICES: usize = 1024;
@@ -40,6 +41,58 @@ pub(in crate::memory) fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) ->
         }
     }
     Ok(())
+}
+
+/// File systems in memory, and those that may lie over one.
+const TMPFS: u64 = 0x0102_1994;
+const OVERLAY: u64 = 0x794c_7630;
+/// Bytes of a block, as the system counts those of a file.
+const BLOCK: u64 = 512;
+
+/// Takes the room for the first `length` bytes of `file` before they are written, where a hole would
+/// have to be filled by whoever looks at it in a mapping: when there is no room then, that ends the
+/// process.
+pub(in crate::memory) fn reserve(file: &File, length: u64) -> io::Result<()> {
+    if matches!(file_system(file)?, TMPFS | OVERLAY) {
+        match fallocate(file, FallocateFlags::empty(), 0, length) {
+            // What cannot be reserved has no such holes either.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A file with the bytes of `file` that can be mapped whatever room there is: mostly the file
+/// itself. One in memory that was copied with holes, by `cp` say, has them filled; where it cannot be
+/// written to, a copy without holes takes its place.
+pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
+    let metadata = file.metadata()?;
+    let is_whole = metadata.blocks().saturating_mul(BLOCK) >= metadata.len();
+    if is_whole || file_system(&file)? != TMPFS {
+        return Ok(file);
+    }
+    // The same file, not what has its name now.
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let Ok(writable) = File::options().write(true).open(itself) else {
+        return copy(&file);
+    };
+    reserve(&writable, metadata.len())?;
+    Ok(file)
+}
+
+fn copy(mut file: &File) -> io::Result<File> {
+    let mut whole = anonymous_file()?;
+    io::Seek::rewind(&mut file)?;
+    // Through a buffer, so that zeros are written as well.
+    let mut buffer = io::BufReader::with_capacity(1 << 20, file);
+    io::copy(&mut buffer, &mut io::BufWriter::with_capacity(1 << 20, &mut whole))?;
+    Ok(whole)
+}
+
+fn file_system(file: &File) -> io::Result<u64> {
+    // As wide as a register, of which the numbers of file systems have 32 bits.
+    Ok(u64::from(fstatfs(file)?.f_type as u32))
 }
 
 /// Gives `length` bytes of `file` from `at` on back to the system. Failing to costs only their

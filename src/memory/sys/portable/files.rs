@@ -55,6 +55,16 @@ pub(in crate::memory) fn write_all_at(
     Ok(())
 }
 
+/// Nothing is mapped here, so holes do no harm.
+pub(in crate::memory) fn reserve(_file: &File, _length: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// As above.
+pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
+    Ok(file)
+}
+
 /// Gives bytes of `file` back to the system, which has no portable way to take them.
 pub(in crate::memory) fn release(_file: &File, _at: u64, _length: u64) {}
 

@@ -281,6 +281,11 @@ def default_runtime() -> Runtime:
     return _default
 
 
+def existing_default() -> Runtime | None:
+    """The default runtime, if there is one by now."""
+    return _default
+
+
 _default: Runtime | None = None
 _making = threading.Lock()
 

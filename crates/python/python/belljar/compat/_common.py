@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import belljar
+from belljar import _runtime
 
 
 def runtime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtime:
@@ -20,7 +21,9 @@ def runtime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtime:
 
 
 async def aruntime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtime:
-    """The same for an event loop, which the first set-up of a runtime would hold up."""
+    """The same for an event loop, which making a runtime would hold up."""
+    if runtime is None:
+        runtime = _runtime.existing_default()
     return await asyncio.to_thread(belljar.default_runtime) if runtime is None else runtime
 
 

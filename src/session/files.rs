@@ -195,6 +195,30 @@ impl SessionFiles {
         self.change("remove", path, |contents| contents.remove(path).map(Some)).await
     }
 
+    /// Has the files of another session of the same runtime, and nothing else: all that is in its
+    /// workspace and in `/tmp`. Returns whether anything changed; where nothing did, the interpreter
+    /// stays as it is. Sessions that take turns, each having the other's files before its next run,
+    /// so share a workspace. No bytes are copied.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Path`] when the session has no room for them.
+    pub async fn replace_with(&self, other: &SessionFiles) -> Result<bool, Error> {
+        let theirs = other.contents("list", "").await?;
+        let mut core = self.session.lock().await?;
+        let context = self.context();
+        let ours = &core.past(context).await?.state.contents;
+        if Arc::ptr_eq(ours, &theirs) || ours.is_same(&theirs) {
+            return Ok(false);
+        }
+        let changed = core.exchange(context, theirs).await?;
+        if self.context().is_closed() {
+            core.close();
+        }
+        changed.map_err(|why| self.failed("exchange the files of", "", why))?;
+        Ok(true)
+    }
+
     fn context(&self) -> &Context {
         &self.session.inner.context
     }
@@ -253,8 +277,43 @@ impl Core {
             Ok(moved) => moved,
             Err(problem) => return Ok(Err(problem)),
         };
+        let find = |key: &str| match &moved {
+            Some(moved) => moved.find(key),
+            None => Some(key.to_owned()),
+        };
+        self.have(context, &before, Arc::new(contents), find).await
+    }
+
+    /// Makes a state with the files of another session.
+    async fn exchange(
+        &mut self,
+        context: &Context,
+        contents: Arc<Contents>,
+    ) -> Result<Result<(), PathProblem>, Error> {
+        let before = Arc::clone(&self.past(context).await?.state);
+        let (old, new) = (Arc::clone(&before.contents), Arc::clone(&contents));
+        let find = |key: &str| {
+            let is_there = match (old.0.get(key), new.0.get(key)) {
+                (Some(Node::File(_)), Some(Node::File(_)))
+                | (Some(Node::Directory), Some(Node::Directory)) => true,
+                // The directories in which all the others are.
+                _ => !key.contains('/'),
+            };
+            is_there.then(|| key.to_owned())
+        };
+        self.have(context, &before, contents, find).await
+    }
+
+    /// Makes a state with these files; `find` says where each that was there is now.
+    async fn have(
+        &mut self,
+        context: &Context,
+        before: &State,
+        contents: Arc<Contents>,
+        find: impl Fn(&str) -> Option<String>,
+    ) -> Result<Result<(), PathProblem>, Error> {
         let ((bytes, files), (had_bytes, had_files)) = (contents.size(), before.contents.size());
-        let (max_bytes, max_files) = room(context, &before);
+        let (max_bytes, max_files) = room(context, before);
         if bytes > max_bytes && bytes > had_bytes {
             return Ok(Err(PathProblem::TooManyBytes));
         }
@@ -262,13 +321,11 @@ impl Core {
             return Ok(Err(PathProblem::TooManyFiles));
         }
         let mut kept = before.kept.clone();
-        if let Some(moved) = &moved {
-            let aliases = &context.fixed.places.aliases;
-            follow(&mut kept.descriptors, aliases, moved, (&before.contents, &contents))?;
-        }
+        let aliases = &context.fixed.places.aliases;
+        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents))?;
         let state = State {
             kept,
-            contents: Arc::new(contents),
+            contents,
             placed: before.placed,
         };
         self.replace(context, state).await?;
@@ -288,7 +345,7 @@ fn room(context: &Context, state: &State) -> (u64, u64) {
 fn follow(
     open: &mut [Descriptor],
     aliases: &[String],
-    moved: &Moved,
+    find: impl Fn(&str) -> Option<String>,
     (before, now): (&Contents, &Contents),
 ) -> Result<(), Error> {
     // Kept once, however often it is open.
@@ -301,7 +358,7 @@ fn follow(
         let Some(key) = before.resolve(inside.as_deref().unwrap_or(&file.path)) else {
             continue;
         };
-        if let Some(key) = moved.find(&key) {
+        if let Some(key) = find(&key) {
             file.path = format!("/{key}");
             continue;
         }

@@ -30,6 +30,37 @@ fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> PathProblem {
 }
 
 #[test]
+fn sessions_that_take_turns_share_their_files() {
+    block_on(async {
+        let (a, b) = (core().await, core().await);
+        let (of_a, of_b) = (a.workspace(), b.workspace());
+        assert!(!of_b.replace_with(&of_a).await.unwrap(), "nothing has changed");
+        out(&a, "x = 'of a'\nopen('one', 'w').write('1') and None\nopen('/tmp/t', 'w').write('t') and None").await;
+        out(&b, "x = 'of b'\nopen('mine', 'w').write('0') and None\nmine = open('mine')").await;
+        assert!(of_b.replace_with(&of_a).await.unwrap());
+        assert!(!of_b.replace_with(&of_a).await.unwrap(), "they are the same already");
+        assert_eq!(all(&b).await, ["one"]);
+        let seen = "print(x, os.listdir(), open('/tmp/t').read(), mine.read())";
+        assert_eq!(out(&b, &format!("import os\n{seen}")).await, "of b ['one'] t 0\n");
+        out(&b, "open('one', 'a').write('2') and None\nos.mkdir('d')").await;
+        assert!(of_a.replace_with(&of_b).await.unwrap());
+        let seen = "import os\nprint(x, sorted(os.listdir()), open('one').read())";
+        assert_eq!(out(&a, seen).await, "of a ['d', 'one'] 12\n");
+        assert!(of_a.replace_with(&of_a.clone()).await.is_ok_and(|changed| !changed));
+        let small = session_on(
+            runtime(),
+            SessionOptions::new().image("core").run_limits(belljar::Limits::default().workspace(1)),
+        )
+        .await;
+        let refused = small.workspace().replace_with(&of_a).await;
+        assert_eq!(problem(refused), PathProblem::TooManyBytes);
+        a.close();
+        assert!(of_b.replace_with(&of_a).await.is_err());
+        assert_eq!(out(&b, "print(open('one').read())").await, "12\n");
+    });
+}
+
+#[test]
 fn files_are_written_seen_and_read_without_a_run() {
     block_on(async {
         let session = core().await;

@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar import bundles, displays, figures, guard
+from _belljar import bundles, columns, displays, figures, guard
 from _belljar.inspecting import exact_str, is_kind
 
 _NAME = 256
@@ -25,7 +25,7 @@ def result(value):
     if not displays.STATE.on:
         print(repr(value))
     elif not figures.show("result", value) and not _shows_itself(value):
-        displays.send("result", *bundles.of(value))
+        displays.send("result", *_forms(value))
 
 
 class DisplayHandle:
@@ -103,10 +103,17 @@ def _show(kind, value, choice, metadata, handle, raw):
             print(data.get(bundles.PLAIN, f"<{', '.join(data)}>"), file=sys.stdout)
     elif not figures.show(kind, value, name) and not _shows_itself(value):
         if displays.STATE.on:
-            data, known = bundles.of(value, *choice)
+            data, known = _forms(value, *choice)
             displays.send(kind, data, known | bundles.known_of(data, metadata), name)
         else:
             print(repr(value), file=sys.stdout)
+
+
+def _forms(value, include=None, exclude=None):
+    data, known = bundles.of(value, include, exclude)
+    if figures.STATE.options.get("charts") and not (include or exclude):
+        columns.add(data, value)
+    return data, known
 
 
 def _text(display_id):

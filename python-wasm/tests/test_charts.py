@@ -115,3 +115,33 @@ def test_a_chart_that_cannot_be_read_costs_only_itself(runs):
     done = runs(PLOT + code, displays=True, figures=figures)
     assert set(done.of("o")[0]["data"]) == {"text/plain", "image/png"}
     assert "ZeroDivisionError" in done.of("w")[0]["message"]
+
+
+def test_frames_and_containers_come_as_data_too(runs):
+    code = (
+        "import pandas as pd\n"
+        "display(pd.DataFrame({'a': [1, 2], 'b': pd.to_datetime(['2024-01-01', '2024-01-02'])}))\n"
+        "display({'x': [1, (2,)]}); display([1, 'a'])\n"
+        "display(1); display({1}, include=['text/plain'])"
+    )
+    figures = {"capture": False, "format": "png", "dpi": None, "max": 20, "charts": True}
+    done = runs(code, displays=True, figures=figures)
+    assert done.status()["status"] == "ok", done.stderr
+    frame, mapping, sequence, number, group = [one["data"] for one in done.of("o")]
+    columns = frame["application/vnd.belljar.columns+json"]
+    assert columns["a"] == [1, 2]
+    assert [text[:10] for text in columns["b"]] == ["2024-01-01", "2024-01-02"]
+    assert mapping["application/json"] == {"x": [1, [2]]}
+    assert sequence["application/json"] == [1, "a"]
+    assert set(number) == set(group) == {"text/plain"}
+
+
+def test_a_frame_that_lies_costs_only_its_data(runs):
+    code = (
+        "import pandas as pd\nclass F(pd.DataFrame):\n    def items(self): raise ValueError('no')\n"
+        "    def __len__(self): return -1\ndisplay(F({'a': [1]}))"
+    )
+    figures = {"capture": False, "format": "png", "dpi": None, "max": 20, "charts": True}
+    done = runs(code, displays=True, figures=figures)
+    (data,) = [one["data"] for one in done.of("o")]
+    assert "application/vnd.belljar.columns+json" not in data

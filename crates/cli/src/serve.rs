@@ -26,6 +26,9 @@ pub(super) struct ServeArgs {
     /// Let in whoever reaches the server, without a key
     #[arg(long)]
     no_auth: bool,
+    /// A domain whose names {port}-{sandbox}.DOMAIN lead to this server, told to E2B's clients
+    #[arg(long, value_name = "DOMAIN")]
+    sandbox_domain: Option<String>,
     /// Once the server is ready, print its address and key as one line of JSON
     #[arg(long)]
     json: bool,
@@ -54,7 +57,9 @@ pub(super) fn serve(
         .context("cannot start threads")?;
     let ended = reactor.block_on(async {
         let signals = Signals::watch().context("cannot watch for signals")?;
-        let app = App::new(Service::new(runtime), keys, Settings::default());
+        let mut settings = Settings::default();
+        settings.sandbox_domain.clone_from(&args.sandbox_domain);
+        let app = App::new(Service::new(runtime), keys, settings);
         let server = Server::bind(app, args.listen)
             .await
             .with_context(|| format!("cannot listen on {}", args.listen))?;

@@ -22,6 +22,7 @@
 )]
 
 mod dify;
+mod e2b;
 mod environment;
 mod http;
 mod librechat;

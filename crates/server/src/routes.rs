@@ -6,7 +6,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::http::app::App;
 use crate::http::health;
-use crate::{dify, librechat, mcp, piston, sandbox_fusion, v1};
+use crate::{dify, e2b, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
 ///
@@ -15,14 +15,15 @@ use crate::{dify, librechat, mcp, piston, sandbox_fusion, v1};
 /// others, in [`App`]'s outermost layers.
 pub fn router(app: App) -> Router {
     let body_bytes = app.settings().body_bytes;
-    Router::new()
+    let router = Router::new()
         .merge(health::routes())
         .merge(mcp::routes())
         .merge(v1::routes())
         .merge(dify::routes())
         .merge(sandbox_fusion::routes())
         .merge(librechat::routes())
-        .merge(piston::routes())
+        .merge(piston::routes());
+    e2b::attach(router, &app)
         .layer(DefaultBodyLimit::max(body_bytes))
         .layer(CatchPanicLayer::new())
         .with_state(app)

@@ -25,12 +25,15 @@ struct Shared {
 pub struct Settings {
     /// The most bytes that a request's body may have, but where files are streamed.
     pub body_bytes: usize,
+    /// The domain whose names `{port}-{sandbox}.{domain}` lead here, as E2B's clients are told it.
+    pub sandbox_domain: Option<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
+            sandbox_domain: None,
         }
     }
 }

@@ -1,0 +1,141 @@
+//! E2B's interfaces, as far as its clients use them: the control plane, and of each sandbox the interpreter
+//! and the daemon for its files. See `docs/clients.md`.
+//!
+//! A sandbox is a lease on a directory, and contexts that share it; a context is a session. On one port a
+//! request is told apart by its headers or the name of its host, which say for which sandbox it is, and by its
+//! path.
+
+mod address;
+mod commands;
+mod control;
+mod envelope;
+mod fault;
+mod files;
+mod filesystem;
+mod interpreter;
+mod lines;
+mod paths;
+mod process;
+mod registry;
+mod sandbox;
+mod signature;
+mod target;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::{DefaultBodyLimit, Extension, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+
+use self::address::{Address, ENVD, INTERPRETER};
+use self::fault::Fault;
+use self::registry::Sandboxes;
+use crate::http::app::App;
+
+/// Bodies up to this size are read to their end whatever becomes of the request, in bytes.
+const MAX_SMALL: u64 = 64 << 10;
+/// How long a client may take for one of them.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
+/// the name of its host, whatever its path, before anything else is looked at.
+pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
+    let sandboxes = Arc::new(Sandboxes::default());
+    let data = data_plane()
+        .layer(middleware::from_fn(with_whole_body))
+        .layer(Extension(Arc::clone(&sandboxes)))
+        .with_state(app.clone());
+    let own = control_plane()
+        .merge(by_path())
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(with_whole_body))
+        .layer(Extension(sandboxes));
+    router.merge(own).layer(middleware::from_fn_with_state(data, to_sandbox))
+}
+
+fn control_plane() -> Router<App> {
+    Router::new()
+        .route("/sandboxes", post(control::create).get(control::list))
+        .route("/v2/sandboxes", post(control::create).get(control::list))
+        .route("/sandboxes/{id}", get(control::get).delete(control::kill))
+        .route("/sandboxes/{id}/connect", post(control::connect))
+        .route("/sandboxes/{id}/resume", post(control::connect))
+        .route("/v2/sandboxes/{id}/connect", post(control::connect))
+        .route("/sandboxes/{id}/timeout", post(control::set_timeout))
+        .route("/sandboxes/{id}/refreshes", post(control::refresh))
+        .route("/sandboxes/{id}/pause", post(control::pause))
+        .route("/sandboxes/{id}/fork", post(control::fork))
+        .route("/sandboxes/{id}/snapshots", post(control::snapshot))
+        .route("/sandboxes/{id}/metrics", get(control::metrics))
+        .route("/sandboxes/{id}/network", put(control::network))
+        .route("/snapshots", get(control::snapshots))
+        .route("/templates/{id}", delete(control::drop_snapshot))
+}
+
+/// What no other face has a path for, so that it needs no header where a token names the sandbox.
+fn by_path() -> Router<App> {
+    Router::new()
+        .route("/execute", post(interpreter::execute))
+        .route("/contexts", post(interpreter::new_context).get(interpreter::contexts))
+        .route("/contexts/{id}", delete(interpreter::remove_context))
+        .route("/contexts/{id}/restart", post(interpreter::restart_context))
+        .route("/files", get(files::download).post(files::upload))
+        .route("/filesystem.Filesystem/{method}", post(filesystem::call))
+        .route("/process.Process/Start", post(process::start))
+        .route("/process.Process/{method}", post(process::call))
+}
+
+fn data_plane() -> Router<App> {
+    by_path()
+        .route("/health", get(files::health))
+        .fallback(|| async { Fault::not_found("there is nothing here") })
+        .layer(DefaultBodyLimit::disable())
+}
+
+/// Takes requests that name a sandbox.
+async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next) -> Response {
+    let Some(address) = Address::of(request.headers(), request.uri()) else {
+        return next.run(request).await;
+    };
+    match address.port {
+        None | Some(ENVD | INTERPRETER) => {
+            // Among them are parts of the path, if it is one of another face's as well.
+            request.extensions_mut().clear();
+            data.oneshot(request).await.unwrap_or_else(|never| match never {})
+        }
+        Some(port) => closed(&address.sandbox, port),
+    }
+}
+
+/// Reads a small body to its end before anything is answered: a connection of which a part is not read is
+/// closed, and a client that is told no would lose it.
+async fn with_whole_body(request: Request, next: Next) -> Response {
+    if request.body().size_hint().upper().is_none_or(|size| size > MAX_SMALL) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    match tokio::time::timeout(BODY_TIME, body.collect()).await {
+        Ok(Ok(whole)) => next.run(Request::from_parts(parts, Body::from(whole.to_bytes()))).await,
+        Ok(Err(_)) => Fault::invalid("the body ended before its end").into_response(),
+        Err(_) => {
+            let message = "the body did not come in time";
+            Fault::new(StatusCode::REQUEST_TIMEOUT, message).into_response()
+        }
+    }
+}
+
+/// The answer for other ports: nothing can listen in a sandbox.
+fn closed(sandbox: &str, port: u16) -> Response {
+    let message = "The sandbox is running but port is not open";
+    let body =
+        serde_json::json!({"sandboxId": sandbox, "message": message, "port": port, "code": 502});
+    (StatusCode::BAD_GATEWAY, axum::Json(body)).into_response()
+}

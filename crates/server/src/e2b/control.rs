@@ -1,0 +1,342 @@
+//! The control plane: sandboxes made, found, listed, paused, copied and ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, Path, Query, Request, State as FromState};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+
+use super::fault::Fault;
+use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_wanted, seconds, timestamp};
+use super::sandbox::{Sandbox, sizes};
+use super::target::{Caller, json_body};
+use super::wire::{
+    Connect, Created, Detail, Fork, Forked, Lifecycle, Listing, Network, NewSandbox, NewSnapshot,
+    Pause, Refresh, State, Timeout,
+};
+use crate::http::app::App;
+
+/// Which abilities of the machine's daemon clients count on: uploads as bytes, but no file metadata.
+const ENVD_VERSION: &str = "0.6.1";
+const CLIENT: &str = "belljar";
+/// The most sandboxes that one request makes.
+const MAX_FORKS: u32 = 100;
+/// The most entries of one answer.
+const MAX_PAGE: usize = 100;
+/// How long a pause waits for what runs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type All = Extension<Arc<Sandboxes>>;
+
+/// `POST /sandboxes`, `POST /v2/sandboxes`.
+pub(super) async fn create(
+    Caller(owner): Caller,
+    FromState(app): FromState<App>,
+    Extension(all): All,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Fault> {
+    let asked: NewSandbox = json_body(request).await?;
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
+        return Err(Fault::invalid("an Idempotency-Key has 1 to 255 characters"));
+    }
+    let sandbox = all.create(app.service(), &owner, asked, key).await?;
+    Ok((StatusCode::CREATED, Json(created(&app, &sandbox))).into_response())
+}
+
+/// `GET /sandboxes/{id}`.
+pub(super) async fn get(
+    Caller(owner): Caller,
+    FromState(app): FromState<App>,
+    Extension(all): All,
+    Path(id): Path<String>,
+) -> Result<Json<Detail>, Fault> {
+    let sandbox = all.find(&owner, &id)?;
+    let token = Some(sandbox.token.clone());
+    Ok(Json(Detail {
+        envd_access_token: token,
+        ..detail(&app, &sandbox)
+    }))
+}
+
+/// `GET /v2/sandboxes`, and the older `GET /sandboxes`.
+pub(super) async fn list(
+    Caller(owner): Caller,
+    FromState(app): FromState<App>,
+    Extension(all): All,
+    Query(listing): Query<Listing>,
+) -> Result<Response, Fault> {
+    let metadata = metadata(listing.metadata.as_deref());
+    let after = match listing.started_after.as_deref().map(DateTime::parse_from_rfc3339) {
+        Some(Err(_)) => return Err(Fault::invalid("startedAfter is not a time")),
+        Some(Ok(after)) => Some(after.with_timezone(&Utc)),
+        None => None,
+    };
+    let mut found = all.list(&owner);
+    found.retain(|sandbox| {
+        is_wanted(listing.state.as_deref(), sandbox.lease().state)
+            && metadata.iter().all(|(name, value)| sandbox.traits.metadata.get(name) == Some(value))
+            && after.is_none_or(|after| DateTime::<Utc>::from(sandbox.started) >= after)
+            && listing.template.as_ref().is_none_or(|template| sandbox.traits.template == *template)
+    });
+    if listing.order.as_deref() == Some("asc") {
+        found.reverse();
+    }
+    let details: Vec<Detail> = found.iter().map(|sandbox| detail(&app, sandbox)).collect();
+    page(&details, listing.limit, listing.next_token.as_deref())
+}
+
+/// `DELETE /sandboxes/{id}`.
+pub(super) async fn kill(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Fault> {
+    all.kill(&owner, &id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /v2/sandboxes/{id}/connect`, and the older paths.
+pub(super) async fn connect(
+    Caller(owner): Caller,
+    FromState(app): FromState<App>,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<Created>, Fault> {
+    let asked: Connect = json_body(request).await?;
+    let duration = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
+    let sandbox = all.find(&owner, &id)?;
+    sandbox.resume(duration, asked.memory.unwrap_or(true)).await?;
+    Ok(Json(created(&app, &sandbox)))
+}
+
+/// `POST /sandboxes/{id}/timeout`.
+pub(super) async fn set_timeout(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Fault> {
+    let asked: Timeout = json_body(request).await?;
+    all.find(&owner, &id)?.set_timeout(seconds(asked.timeout)?);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /sandboxes/{id}/refreshes`.
+pub(super) async fn refresh(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Fault> {
+    let asked: Refresh = json_body(request).await?;
+    let sandbox = all.find(&owner, &id)?;
+    if sandbox.lease().state == State::Running {
+        sandbox.resume(seconds(asked.duration.unwrap_or(DEFAULT_TIMEOUT))?, true).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /sandboxes/{id}/pause`.
+pub(super) async fn pause(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Fault> {
+    let asked: Pause = json_body(request).await?;
+    let sandbox = all.find(&owner, &id)?;
+    if sandbox.pause(asked.memory.unwrap_or(true), PATIENCE).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Fault::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is paused already")))
+    }
+}
+
+/// `POST /sandboxes/{id}/fork`.
+pub(super) async fn fork(
+    Caller(owner): Caller,
+    FromState(app): FromState<App>,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Fault> {
+    let asked: Fork = json_body(request).await?;
+    let count = asked.count.unwrap_or(1);
+    if !(1..=MAX_FORKS).contains(&count) {
+        return Err(Fault::invalid(format!(
+            "count is {count}, and has to be from 1 to {MAX_FORKS}"
+        )));
+    }
+    let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
+    let sandbox = all.find(&owner, &id)?;
+    let mut forks = Vec::new();
+    for _ in 0..count {
+        forks.push(match all.fork(&sandbox, lease).await {
+            Ok(fork) => Forked::Sandbox(created(&app, &fork)),
+            Err(fault) => Forked::Error {
+                code: fault.status.as_u16(),
+                message: fault.message,
+            },
+        });
+    }
+    Ok((StatusCode::CREATED, Json(forks)).into_response())
+}
+
+/// `POST /sandboxes/{id}/snapshots`.
+pub(super) async fn snapshot(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Fault> {
+    let asked: NewSnapshot = json_body(request).await?;
+    let sandbox = all.find(&owner, &id)?;
+    let info = all.keep_snapshot(&sandbox, asked.name, asked.memory.unwrap_or(true)).await?;
+    Ok((StatusCode::CREATED, Json(info)).into_response())
+}
+
+/// `GET /snapshots`.
+pub(super) async fn snapshots(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Query(listing): Query<Listing>,
+) -> Result<Response, Fault> {
+    let found = all.snapshots(&owner, listing.sandbox.as_deref(), listing.name.as_deref());
+    page(&found, listing.limit, listing.next_token.as_deref())
+}
+
+/// `DELETE /templates/{id}`: of a snapshot.
+pub(super) async fn drop_snapshot(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Fault> {
+    all.drop_snapshot(&owner, &id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /sandboxes/{id}/metrics`: none are taken.
+pub(super) async fn metrics(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+) -> Result<Json<[(); 0]>, Fault> {
+    all.find(&owner, &id)?;
+    Ok(Json([]))
+}
+
+/// `PUT /sandboxes/{id}/network`: there is none, which cannot be changed.
+pub(super) async fn network(
+    Caller(owner): Caller,
+    Extension(all): All,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Fault> {
+    let asked: Network = json_body(request).await?;
+    all.find(&owner, &id)?;
+    let allows = asked.allow_internet_access == Some(true)
+        || asked.allow_out.is_some_and(|allowed| !allowed.is_empty());
+    if allows {
+        return Err(Fault::invalid("there is no network in this sandbox"));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn created(app: &App, sandbox: &Sandbox) -> Created {
+    Created {
+        template: sandbox.traits.template.clone(),
+        sandbox: sandbox.id.clone(),
+        client: CLIENT,
+        envd_version: ENVD_VERSION,
+        envd_access_token: sandbox.token.clone(),
+        domain: app.settings().sandbox_domain.clone(),
+        traffic_access_token: None,
+        alias: sandbox.traits.template.clone(),
+    }
+}
+
+fn detail(app: &App, sandbox: &Sandbox) -> Detail {
+    let lease = sandbox.lease();
+    let (memory_mib, disk_mib) = sizes(&app.service().runtime().ceilings());
+    Detail {
+        template: sandbox.traits.template.clone(),
+        alias: sandbox.traits.template.clone(),
+        sandbox: sandbox.id.clone(),
+        client: CLIENT,
+        started_at: timestamp(sandbox.started),
+        end_at: timestamp(lease.end_at),
+        envd_version: ENVD_VERSION,
+        cpus: 1,
+        memory_mib,
+        disk_mib,
+        state: lease.state,
+        metadata: sandbox.traits.metadata.clone(),
+        domain: app.settings().sandbox_domain.clone(),
+        envd_access_token: None,
+        allow_internet_access: false,
+        lifecycle: Lifecycle {
+            auto_resume: false,
+            on_timeout: if sandbox.traits.pauses.is_some() {
+                "pause"
+            } else {
+                "kill"
+            },
+        },
+    }
+}
+
+/// What a sandbox's metadata must have: `name=value&...`, of which each part is escaped once more.
+fn metadata(query: Option<&str>) -> BTreeMap<String, String> {
+    let unescape = |text: &str| {
+        form_urlencoded::parse(format!("{text}=").as_bytes())
+            .next()
+            .map(|(name, _)| name.into_owned())
+    };
+    let pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
+    pairs
+        .filter_map(|(name, value)| Some((unescape(&name)?, unescape(&value).unwrap_or_default())))
+        .collect()
+}
+
+/// The entries from where the last answer ended, and where the next one begins.
+fn page<T: serde::Serialize>(
+    all: &[T],
+    limit: Option<usize>,
+    token: Option<&str>,
+) -> Result<Response, Fault> {
+    let limit = limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
+    let start: usize = match token.filter(|token| !token.is_empty()) {
+        None => 0,
+        Some(token) => {
+            token.parse().map_err(|_| Fault::invalid("nextToken is none that a listing gave"))?
+        }
+    };
+    let rest = all.get(start.min(all.len())..).unwrap_or_default();
+    let entries = &rest[..limit.min(rest.len())];
+    let mut response = Json(entries).into_response();
+    if rest.len() > limit {
+        response.headers_mut().insert("x-next-token", HeaderValue::from(start + limit));
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_escaped_twice() {
+        // What the Python client sends for {"a b": "c&d=é"}, once the query is taken apart.
+        let found = metadata(Some("a%2520b=c%2526d%253D%25C3%25A9"));
+        assert_eq!(found, BTreeMap::from([("a b".into(), "c&d=é".into())]));
+        assert_eq!(metadata(Some("k=v")), BTreeMap::from([("k".into(), "v".into())]));
+        assert_eq!(metadata(None), BTreeMap::new());
+    }
+}

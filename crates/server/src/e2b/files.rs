@@ -1,0 +1,273 @@
+//! Files as bytes: downloads, and uploads as forms or as they are.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::multipart::Field;
+use axum::extract::{FromRequest, FromRequestParts, Multipart, Query, Request, State as FromState};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use futures_util::{Stream, StreamExt};
+use serde::Deserialize;
+use serde_json::json;
+use tempfile::SpooledTempFile;
+
+use super::address::Address;
+use super::fault::Fault;
+use super::paths::{self, Inside};
+use super::sandbox::Sandbox;
+use super::signature::{Operation, Signed};
+use super::target::{Reached, is_token, sandboxes, token};
+use super::wire::Written;
+use crate::http::app::App;
+
+/// Bytes of an upload that are kept in memory; more of them are kept on the disk until it is whole.
+const MAX_IN_MEMORY: usize = 1 << 20;
+/// How long a client may take for the next piece of an upload.
+const PIECE_TIME: Duration = Duration::from_secs(60);
+/// The most files of one form.
+const MAX_PARTS: usize = 1000;
+/// Bytes that are read at once for an answer.
+const PIECE: u64 = 1 << 20;
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    username: Option<String>,
+    #[serde(default)]
+    signature: Option<String>,
+    #[serde(default)]
+    signature_expiration: Option<u64>,
+}
+
+/// `GET /health`: whether the sandbox runs.
+pub(super) async fn health(FromState(app): FromState<App>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let id = Address::of(&parts.headers, &parts.uri).map(|address| address.sandbox);
+    match Reached::from_request_parts(&mut parts, &app).await {
+        Ok(_) => StatusCode::NO_CONTENT.into_response(),
+        Err(_) => {
+            let message = "The sandbox was not found";
+            let body = json!({"sandboxId": id, "message": message, "code": 502});
+            (StatusCode::BAD_GATEWAY, Json(body)).into_response()
+        }
+    }
+}
+
+/// `GET /files`: the bytes of a file.
+pub(super) async fn download(
+    FromState(app): FromState<App>,
+    Query(asked): Query<Asked>,
+    request: Request,
+) -> Result<Response, Fault> {
+    let (mut parts, _) = request.into_parts();
+    let sandbox = allowed(&mut parts, &app, &asked, Operation::Read).await?;
+    let path = paths::existing(asked.path.as_deref().unwrap_or(""))?;
+    let turn = sandbox.turn().await?;
+    let files = Sandbox::files(&turn);
+    drop(turn);
+    let found = files.stat(path.as_str()).await.map_err(|error| missing(error, &path))?;
+    if found.kind == belljar::PathKind::Directory {
+        return Err(Fault::invalid(format!("path '{}' is a directory", path.absolute())));
+    }
+    let first = files.read(path.as_str(), ..PIECE).await.map_err(|error| missing(error, &path))?;
+    let size = found.size;
+    let relative = path.as_str().to_owned();
+    let rest = futures_util::stream::try_unfold(first.len() as u64, move |at| {
+        let (files, relative) = (files.clone(), relative.clone());
+        async move {
+            if at >= size {
+                return Ok(None);
+            }
+            let piece = files.read(&relative, at..size.min(at + PIECE)).await?;
+            if piece.is_empty() {
+                // It was cut while it was read, and the answer has promised more.
+                return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+            }
+            let end = at + piece.len() as u64;
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Some((Bytes::from(piece), end)))
+        }
+    });
+    let first = futures_util::stream::once(async move { Ok(Bytes::from(first)) });
+    let mut response = Response::new(Body::from_stream(first.chain(rest)));
+    let headers = response.headers_mut();
+    // It is a stranger's, and no browser is to show it as if it were the server's.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    Ok(response)
+}
+
+/// `POST /files`: one file as it is, or some in a form.
+pub(super) async fn upload(
+    FromState(app): FromState<App>,
+    Query(asked): Query<Asked>,
+    request: Request,
+) -> Result<Json<Vec<Written>>, Fault> {
+    let (mut parts, body) = request.into_parts();
+    let sandbox = allowed(&mut parts, &app, &asked, Operation::Write).await?;
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_form = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
+    let encoding = parts.headers.get(header::CONTENT_ENCODING).cloned();
+    let max = sandbox.max_disk();
+    let mut received = Vec::new();
+    if is_form {
+        if encoding.is_some() {
+            return Err(Fault::invalid("a form cannot be compressed"));
+        }
+        let mut form = Multipart::from_request(Request::from_parts(parts, body), &app)
+            .await
+            .map_err(|error| Fault::invalid(error.body_text()))?;
+        while let Some(field) = next_field(&mut form).await? {
+            if received.len() >= MAX_PARTS {
+                return Err(Fault::invalid(format!("a form has at most {MAX_PARTS} files")));
+            }
+            let path = path_of(&asked, &field)?;
+            received.push((path, receive(field, max).await?));
+        }
+        if received.is_empty() {
+            return Err(Fault::invalid("the form has no part named \"file\""));
+        }
+    } else {
+        let path = paths::writable(asked.path.as_deref().unwrap_or(""))?;
+        let spooled = receive(body.into_data_stream(), max).await?;
+        received.push((path, spooled));
+    }
+    let is_gzip = match encoding.as_ref().map(HeaderValue::as_bytes) {
+        None | Some(b"identity") => false,
+        Some(b"gzip") => true,
+        Some(_) => return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only gzip is read")),
+    };
+    let turn = sandbox.turn().await?;
+    let files = Sandbox::files(&turn);
+    let mut written = Vec::new();
+    for (path, spooled) in received {
+        let from: Box<dyn Read + Send> = if is_gzip {
+            Box::new(MultiGzDecoder::new(spooled))
+        } else {
+            Box::new(spooled)
+        };
+        files.write(path.as_str(), from).await?;
+        written.push(Written {
+            name: path.name().to_owned(),
+            kind: "file",
+            path: path.absolute(),
+        });
+    }
+    Ok(Json(written))
+}
+
+/// The sandbox that a request is for, if it shows the token, or is signed with it.
+async fn allowed(
+    parts: &mut Parts,
+    app: &App,
+    asked: &Asked,
+    operation: Operation,
+) -> Result<Arc<Sandbox>, Fault> {
+    let sandboxes = sandboxes(parts, app).await?;
+    let named = match Address::of(&parts.headers, &parts.uri) {
+        Some(address) => Some(sandboxes.reach(&address.sandbox)?),
+        None => None,
+    };
+    if let Some(shown) = token(&parts.headers) {
+        return match named {
+            Some(sandbox) if is_token(&sandbox, shown) => Ok(sandbox),
+            Some(_) => Err(Fault::no_token()),
+            None => sandboxes.reach_by_token(shown),
+        };
+    }
+    let signature = asked.signature.as_deref().ok_or_else(Fault::no_token)?;
+    let signed = Signed {
+        path: asked.path.as_deref().unwrap_or(""),
+        operation,
+        user: asked.username.as_deref().unwrap_or(""),
+        expiration: asked.signature_expiration,
+    };
+    let found = match named {
+        Some(sandbox) if signed.is_made_by(&sandbox.token, signature) => sandbox,
+        Some(_) => return Err(Fault::no_token()),
+        None => sandboxes.reach_by_signature(signed, signature)?,
+    };
+    if signed.is_over() {
+        return Err(Fault::new(StatusCode::UNAUTHORIZED, "the signature is expired"));
+    }
+    Ok(found)
+}
+
+async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, Fault> {
+    let next = tokio::time::timeout(PIECE_TIME, form.next_field()).await.map_err(|_| too_slow())?;
+    let field = next.map_err(|error| Fault::invalid(error.body_text()))?;
+    match field {
+        Some(field) if field.name() != Some("file") => {
+            Err(Fault::invalid("every part of the form has to be named \"file\""))
+        }
+        field => Ok(field),
+    }
+}
+
+/// Where a part of a form belongs: that of the query where there is one, else what it is called itself.
+fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
+    let named = match &asked.path {
+        Some(path) => path.clone(),
+        // As forms write what would end the name.
+        None => field
+            .file_name()
+            .unwrap_or("")
+            .replace("%22", "\"")
+            .replace("%0D", "\r")
+            .replace("%0A", "\n"),
+    };
+    let path = paths::writable(&named)?;
+    if path.as_str().is_empty() {
+        return Err(Fault::invalid(
+            "a file needs a path: in the query, or as the part's file name",
+        ));
+    }
+    Ok(path)
+}
+
+/// All of an upload, from its beginning.
+async fn receive<E>(
+    pieces: impl Stream<Item = Result<Bytes, E>>,
+    max: u64,
+) -> Result<SpooledTempFile, Fault> {
+    let mut pieces = std::pin::pin!(pieces);
+    let mut spooled = SpooledTempFile::new(MAX_IN_MEMORY);
+    let mut size = 0;
+    let full =
+        |_| Fault::new(StatusCode::INSUFFICIENT_STORAGE, "the server has no room for the file");
+    while let Some(piece) =
+        tokio::time::timeout(PIECE_TIME, pieces.next()).await.map_err(|_| too_slow())?
+    {
+        let piece = piece.map_err(|_| Fault::invalid("the upload ended before its end"))?;
+        size += piece.len() as u64;
+        if size > max {
+            let message = format!("the file has more than the {max} bytes that a sandbox may have");
+            return Err(Fault::new(StatusCode::INSUFFICIENT_STORAGE, message));
+        }
+        spooled.write_all(&piece).map_err(full)?;
+    }
+    spooled.seek(SeekFrom::Start(0)).map_err(full)?;
+    Ok(spooled)
+}
+
+fn too_slow() -> Fault {
+    Fault::new(StatusCode::REQUEST_TIMEOUT, "the upload stood still for too long")
+}
+
+fn missing(error: belljar::Error, path: &Inside) -> Fault {
+    let fault = Fault::from(error);
+    if fault.status == StatusCode::NOT_FOUND {
+        return Fault::not_found(format!("path '{}' does not exist", path.absolute()));
+    }
+    fault
+}

@@ -1,0 +1,159 @@
+//! The file system by Connect's calls with JSON, each answered once.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Json;
+use axum::extract::{Path, Request};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use belljar::{PathEntry, PathKind, SessionFiles};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::fault::Fault;
+use super::paths::{self, Inside};
+use super::registry::timestamp;
+use super::sandbox::Sandbox;
+use super::target::{Open, json_body};
+
+/// The most entries of one listing.
+const MAX_ENTRIES: usize = 20_000;
+
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    depth: usize,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    destination: String,
+}
+
+/// Something in a sandbox, as clients read it.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    path: String,
+    /// 64-bit numbers are strings here.
+    size: String,
+    mode: u32,
+    permissions: &'static str,
+    owner: &'static str,
+    group: &'static str,
+    modified_time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symlink_target: Option<String>,
+}
+
+impl Entry {
+    fn of(found: PathEntry) -> Self {
+        let (kind, mode, permissions) = match found.kind {
+            PathKind::Directory => ("FILE_TYPE_DIRECTORY", 0o755, "drwxr-xr-x"),
+            PathKind::Link => ("FILE_TYPE_SYMLINK", 0o777, "Lrwxrwxrwx"),
+            _ => ("FILE_TYPE_FILE", 0o644, "-rw-r--r--"),
+        };
+        let path = paths::absolute(&found.path);
+        Self {
+            name: paths::name(&path).to_owned(),
+            kind,
+            path,
+            size: found.size.to_string(),
+            mode,
+            permissions,
+            owner: "user",
+            group: "user",
+            modified_time: timestamp(found.modified.unwrap_or_else(SystemTime::now)),
+            symlink_target: found.target,
+        }
+    }
+}
+
+/// `POST /filesystem.Filesystem/{method}`.
+pub(super) async fn call(
+    sandbox: Result<Open, Fault>,
+    Path(method): Path<String>,
+    request: Request,
+) -> Response {
+    let answered = async {
+        let Open(sandbox) = sandbox?;
+        let asked = json_body(request).await?;
+        answer(&sandbox, &method, asked).await
+    };
+    match answered.await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(fault) => fault.into_connect(),
+    }
+}
+
+async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Asked) -> Result<Value, Fault> {
+    let turn = sandbox.turn().await?;
+    let files = Sandbox::files(&turn);
+    match method {
+        "Stat" => {
+            let path = paths::existing(&asked.path)?;
+            Ok(json!({"entry": entry(&files, &path).await?}))
+        }
+        "ListDir" => {
+            let path = paths::existing(&asked.path)?;
+            let found = files.list(path.as_str(), asked.depth.max(1)).await;
+            let found = found.map_err(|error| missing(error, &path))?;
+            if found.len() > MAX_ENTRIES {
+                let message =
+                    format!("there are more than {MAX_ENTRIES} entries; list with less depth");
+                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
+            }
+            let entries: Vec<Entry> = found.into_iter().map(Entry::of).collect();
+            Ok(json!({ "entries": entries }))
+        }
+        "MakeDir" => {
+            let path = paths::writable(&asked.path)?;
+            if path.as_str().is_empty() || files.stat(path.as_str()).await.is_ok() {
+                let message = format!("path '{}' already exists", path.absolute());
+                return Err(Fault::new(StatusCode::CONFLICT, message));
+            }
+            files.make_dir(path.as_str()).await?;
+            Ok(json!({"entry": entry(&files, &path).await?}))
+        }
+        "Move" => {
+            let (from, to) =
+                (paths::existing(&asked.source)?, paths::writable(&asked.destination)?);
+            if let Some((dir, _)) = to.as_str().rsplit_once('/') {
+                files.stat(from.as_str()).await.map_err(|error| missing(error, &from))?;
+                files.make_dir(dir).await?;
+            }
+            files
+                .rename(from.as_str(), to.as_str())
+                .await
+                .map_err(|error| missing(error, &from))?;
+            Ok(json!({"entry": entry(&files, &to).await?}))
+        }
+        "Remove" => {
+            let path = paths::existing(&asked.path)?;
+            files.remove(path.as_str()).await.map_err(|error| missing(error, &path))?;
+            Ok(json!({}))
+        }
+        _ => {
+            let message = format!("{method} is not offered here; list the directory again instead");
+            Err(Fault::new(StatusCode::NOT_IMPLEMENTED, message))
+        }
+    }
+}
+
+async fn entry(files: &SessionFiles, path: &Inside) -> Result<Entry, Fault> {
+    let found = files.stat(path.as_str()).await.map_err(|error| missing(error, path))?;
+    Ok(Entry::of(found))
+}
+
+fn missing(error: belljar::Error, path: &Inside) -> Fault {
+    let fault = Fault::from(error);
+    if fault.status == StatusCode::NOT_FOUND {
+        return Fault::not_found(format!("path '{}' does not exist", path.absolute()));
+    }
+    fault
+}

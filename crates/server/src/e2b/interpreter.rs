@@ -1,0 +1,342 @@
+//! The interpreter: executions as lines of JSON, and contexts.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request as HttpRequest};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use belljar::{Capture, Dialect, Echo, EventReader, Interrupt, Outcome, Request, event_channel};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::fault::Fault;
+use super::lines::Line;
+use super::paths::{self, Place};
+use super::sandbox::{Context, Sandbox};
+use super::target::{Open, Reached, json_body};
+use super::wire::{ContextInfo, Execute, NewContext};
+
+/// Between two signs of life where the code is silent.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+/// How long an execution may wait for those before it until the answer begins all the same.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long whole lines wait for more of the same stream.
+const LINE_TIME: Duration = Duration::from_millis(1);
+/// How long a line that has not ended waits for its end: `print` writes that by itself.
+const TEXT_TIME: Duration = Duration::from_millis(10);
+/// Bytes of text that wait for no more.
+const MAX_TEXT: usize = 64 << 10;
+/// Lines that wait for the client.
+const MAX_LINES: usize = 64;
+
+type Lines = mpsc::Sender<io::Result<Bytes>>;
+
+/// `POST /execute`.
+pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result<Response, Fault> {
+    let asked: Execute = json_body(request).await?;
+    if asked.context_id.is_some() && asked.language.is_some() {
+        return Err(Fault::invalid("Only one of context_id or language can be provided"));
+    }
+    check_language(asked.language.as_deref())?;
+    let context = sandbox.context(asked.context_id.as_deref()).await?;
+    let mut request = sandbox
+        .request(if asked.code.trim().is_empty() {
+            "pass".into()
+        } else {
+            asked.code
+        })
+        .dialect(Dialect::Ipython)
+        .echo(Echo::Display)
+        .capture(Capture::default().figures(false).dataframes(false).charts(true));
+    request.run_env = asked.env_vars.unwrap_or_default();
+    context.held().session().validate(&request)?;
+
+    let (lines, waiting) = mpsc::channel(MAX_LINES);
+    let (began, begins) = oneshot::channel();
+    tokio::spawn(run(sandbox, context, request, lines, began));
+    match tokio::time::timeout(PATIENCE, begins).await {
+        Ok(Ok(Err(fault))) => return Err(fault),
+        Ok(Err(_)) => {
+            return Err(Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the execution ended"));
+        }
+        Ok(Ok(Ok(()))) | Err(_) => {}
+    }
+    let mut response = Response::new(Body::from_stream(ReceiverStream::new(waiting)));
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// Runs code when its turn comes, for as long as somebody reads its lines, and to its end.
+async fn run(
+    sandbox: Arc<Sandbox>,
+    context: Arc<Context>,
+    request: Request,
+    lines: Lines,
+    began: oneshot::Sender<Result<(), Fault>>,
+) {
+    let mut execution = Execution {
+        lines,
+        began: Some(began),
+        interrupt: Interrupt::new(),
+        text: None,
+    };
+    let turn = tokio::select! {
+        turn = sandbox.turn() => turn,
+        // Nobody waits for it any more, so it does not begin.
+        () = execution.lines.closed() => return,
+    };
+    let ready = match turn {
+        Ok(mut turn) => sandbox.hand_over(&mut turn, &context).await.map(|()| turn),
+        Err(fault) => Err(fault),
+    };
+    let turn = match ready {
+        Ok(turn) => turn,
+        Err(fault) => return execution.refuse(fault).await,
+    };
+    context.set_running(Some(execution.interrupt.clone()));
+    let ended = execution.go(&sandbox, &context, request).await;
+    context.set_running(None);
+    drop(turn);
+    match ended {
+        _ if sandbox.killed.is_cancelled() => execution.break_off().await,
+        Ok(outcome) => {
+            let lost = outcome.session.is_some_and(|session| session.interpreter_restarted);
+            if !lost {
+                context.keep();
+            }
+            execution.send(Line::EndOfExecution).await;
+        }
+        Err(fault) => execution.refuse(fault).await,
+    }
+}
+
+/// An execution, and whoever reads its lines.
+struct Execution {
+    lines: Lines,
+    began: Option<oneshot::Sender<Result<(), Fault>>>,
+    interrupt: Interrupt,
+    /// Text that is not sent yet, and until when it waits.
+    text: Option<(Line, Instant)>,
+}
+
+impl Execution {
+    async fn go(
+        &mut self,
+        sandbox: &Sandbox,
+        context: &Context,
+        request: Request,
+    ) -> Result<Outcome, Fault> {
+        let (watcher, mut events) = event_channel();
+        let request =
+            context.dressed(request, &sandbox.traits.env).watch(watcher).interrupt(&self.interrupt);
+        let held = context.held();
+        let mut run = std::pin::pin!(sandbox.service().run_in(&sandbox.owner, &held, request));
+        let mut alive = tokio::time::interval_at(Instant::now() + KEEPALIVE, KEEPALIVE);
+        let mut has_begun = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = sandbox.killed.cancelled() => {
+                    self.break_off().await;
+                    self.interrupt.interrupt();
+                    // Whoever reads is gone; the run ends by itself.
+                    return Ok(run.await?);
+                }
+                Some(event) = events.next() => {
+                    if !has_begun {
+                        has_begun = true;
+                        self.begin(context).await;
+                    }
+                    if let Some(line) = Line::of(event.kind) {
+                        self.add(line).await;
+                    }
+                }
+                ended = &mut run => {
+                    let outcome = ended?;
+                    self.finish(context, events, has_begun, &outcome).await;
+                    return Ok(outcome);
+                }
+                () = until(self.text.as_ref().map(|(_, end)| *end)) => self.flush().await,
+                _ = alive.tick() => self.send(Line::Keepalive).await,
+                () = self.lines.closed(), if !self.interrupt.is_interrupted() => {
+                    self.interrupt.interrupt();
+                }
+            }
+        }
+    }
+
+    /// What is left when a run has ended.
+    async fn finish(
+        &mut self,
+        context: &Context,
+        mut events: EventReader,
+        has_begun: bool,
+        outcome: &Outcome,
+    ) {
+        if !has_begun {
+            self.begin(context).await;
+        }
+        let mut has_failed = false;
+        while let Some(event) = events.next().await {
+            if let Some(line) = Line::of(event.kind) {
+                has_failed |= matches!(line, Line::Error { .. });
+                self.add(line).await;
+            }
+        }
+        // A run that was hindered from beginning has no events.
+        if let (false, false, Some(error), Some(detail)) =
+            (has_begun, has_failed, &outcome.error, &outcome.error_detail)
+        {
+            self.send(Line::failed(error.clone(), detail.clone())).await;
+        }
+    }
+
+    async fn begin(&mut self, context: &Context) {
+        self.answer(Ok(()));
+        self.send(Line::NumberOfExecutions {
+            execution_count: context.count(),
+        })
+        .await;
+    }
+
+    /// Says whether there is anything to read; true if nobody was told before.
+    fn answer(&mut self, answer: Result<(), Fault>) -> bool {
+        self.began.take().is_some_and(|began| began.send(answer).is_ok())
+    }
+
+    /// Tells why it cannot go on: as the whole answer, or, where that has begun, as an error in it.
+    async fn refuse(&mut self, fault: Fault) {
+        if self.answer(Err(fault.clone())) {
+            return;
+        }
+        let Fault { message, .. } = fault;
+        self.send(Line::Error {
+            name: "SandboxError".into(),
+            traceback: message.clone(),
+            value: message,
+        })
+        .await;
+        self.send(Line::EndOfExecution).await;
+    }
+
+    /// Ends the answer as if the machine were gone.
+    async fn break_off(&mut self) {
+        if !self.answer(Err(gone())) {
+            let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the sandbox was killed");
+            let _ = self.lines.send(Err(broken)).await;
+        }
+    }
+
+    /// Sends a line, or keeps it for a moment where more may belong to it.
+    async fn add(&mut self, line: Line) {
+        if let Some((text, end)) = &mut self.text {
+            match text.join(line) {
+                Ok(bytes) if bytes < MAX_TEXT => *end = (*end).min(text.waits()),
+                Ok(_) => self.flush().await,
+                Err(line) => {
+                    self.flush().await;
+                    Box::pin(self.add(line)).await;
+                }
+            }
+        } else if line.is_text() {
+            let end = line.waits();
+            self.text = Some((line, end));
+        } else {
+            self.send(line).await;
+        }
+    }
+
+    async fn flush(&mut self) {
+        if let Some((text, _)) = self.text.take() {
+            self.write(text).await;
+        }
+    }
+
+    async fn send(&mut self, line: Line) {
+        self.flush().await;
+        self.write(line).await;
+    }
+
+    async fn write(&mut self, line: Line) {
+        if self.lines.send(Ok(line.to_bytes())).await.is_err() {
+            self.interrupt.interrupt();
+        }
+    }
+}
+
+impl Line {
+    /// Until when text waits for more of it.
+    fn waits(&self) -> Instant {
+        Instant::now()
+            + if self.is_whole() {
+                LINE_TIME
+            } else {
+                TEXT_TIME
+            }
+    }
+}
+
+/// Waits until then, or for ever.
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn gone() -> Fault {
+    Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
+}
+
+/// `GET /contexts`.
+pub(super) async fn contexts(Reached(sandbox): Reached) -> Json<Vec<ContextInfo>> {
+    Json(sandbox.context_infos())
+}
+
+/// `POST /contexts`.
+pub(super) async fn new_context(
+    Reached(sandbox): Reached,
+    request: HttpRequest,
+) -> Result<Json<ContextInfo>, Fault> {
+    let asked: NewContext = json_body(request).await?;
+    check_language(asked.language.as_deref())?;
+    let cwd = match paths::place(asked.cwd.as_deref().unwrap_or(paths::HOME))? {
+        Place::Inside(inside) => inside.absolute(),
+        Place::Outside(path) => {
+            let message = format!("the directory {path} is not in {}", paths::HOME);
+            return Err(Fault::invalid(message));
+        }
+    };
+    Ok(Json(sandbox.add_context(&cwd).await?.info()))
+}
+
+/// `POST /contexts/{id}/restart`.
+pub(super) async fn restart_context(
+    Reached(sandbox): Reached,
+    Path(id): Path<String>,
+) -> Result<Json<()>, Fault> {
+    sandbox.restart_context(&id).await?;
+    Ok(Json(()))
+}
+
+/// `DELETE /contexts/{id}`.
+pub(super) async fn remove_context(
+    Reached(sandbox): Reached,
+    Path(id): Path<String>,
+) -> Result<Json<()>, Fault> {
+    sandbox.remove_context(&id).await?;
+    Ok(Json(()))
+}
+
+fn check_language(language: Option<&str>) -> Result<(), Fault> {
+    match language {
+        None | Some("" | "python" | "python3") => Ok(()),
+        Some(other) => Err(Fault::invalid(format!("only Python can be run here, not {other}"))),
+    }
+}

@@ -1,0 +1,102 @@
+//! What a request carries: the key of an owner, the sandbox that it is for, and a body of JSON.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, FromRequestParts, Request};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use subtle::ConstantTimeEq;
+
+use super::address::Address;
+use super::fault::Fault;
+use super::registry::Sandboxes;
+use super::sandbox::Sandbox;
+use super::wire::State;
+use crate::http::app::App;
+use crate::service::owner::Owner;
+
+/// The most bytes of a body of JSON.
+pub(super) const MAX_JSON: usize = 8 << 20;
+
+/// Whoever asks the control plane.
+pub(super) struct Caller(pub Owner);
+
+/// The sandbox that a request is for, by its name alone.
+pub(super) struct Reached(pub Arc<Sandbox>);
+
+/// The sandbox that a request is for, which shows that it may use it.
+pub(super) struct Open(pub Arc<Sandbox>);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
+        app.keys().owner_of(&parts.headers).map(Self).ok_or_else(Fault::no_key)
+    }
+}
+
+impl FromRequestParts<App> for Reached {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
+        let sandboxes = sandboxes(parts, app).await?;
+        let found = match Address::of(&parts.headers, &parts.uri) {
+            Some(address) => sandboxes.reach(&address.sandbox)?,
+            None => sandboxes.reach_by_token(token(&parts.headers).unwrap_or(""))?,
+        };
+        Ok(Self(found))
+    }
+}
+
+impl FromRequestParts<App> for Open {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
+        let Reached(sandbox) = Reached::from_request_parts(parts, app).await?;
+        let shown = token(&parts.headers).unwrap_or("");
+        if !is_token(&sandbox, shown) {
+            return Err(Fault::no_token());
+        }
+        Ok(Self(sandbox))
+    }
+}
+
+/// The sandboxes of the server.
+pub(super) async fn sandboxes(parts: &mut Parts, app: &App) -> Result<Arc<Sandboxes>, Fault> {
+    let found = Extension::<Arc<Sandboxes>>::from_request_parts(parts, app).await;
+    found
+        .map(|Extension(found)| found)
+        .map_err(|error| Fault::new(error.status(), error.body_text()))
+}
+
+/// The token that a request shows.
+pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
+    headers.get("x-access-token")?.to_str().ok()
+}
+
+pub(super) fn is_token(sandbox: &Sandbox, shown: &str) -> bool {
+    sandbox.token.as_bytes().ct_eq(shown.as_bytes()).into()
+}
+
+/// Whether a sandbox is one that can be used at once.
+pub(super) fn is_usable(sandbox: &Sandbox) -> bool {
+    !sandbox.killed.is_cancelled() && !sandbox.is_over() && sandbox.lease().state == State::Running
+}
+
+/// A body of JSON; nothing at all is an empty object. Clients do not always say what it is.
+pub(super) async fn json_body<T: DeserializeOwned>(request: Request) -> Result<T, Fault> {
+    let body = Limited::new(request.into_body(), MAX_JSON).collect().await.map_err(|error| {
+        if error.downcast_ref::<LengthLimitError>().is_some() {
+            let message = format!("the body has more than {MAX_JSON} bytes");
+            Fault::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, message)
+        } else {
+            Fault::invalid("the body ended before its end")
+        }
+    })?;
+    let body = body.to_bytes();
+    let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    serde_json::from_slice(text)
+        .map_err(|error| Fault::invalid(format!("the body is not as it has to be: {error}")))
+}

@@ -71,8 +71,8 @@ def row(name: str, times: dict[str, float]) -> str:
 
 async def best_of_forks() -> None:
     session = await belljar.default_runtime().asession()
-    await session.arun("import pandas as pd\nprices = pd.Series([3, 4, 6, 5, 7] * 100)")
-    ways = [f"result = float(prices.rolling({n + 1}).mean().std())" for n in range(WAYS)]
+    await session.arun("import pandas as pd")
+    ways = [f"result = float(pd.Series([3, 4, 6, 5, {n}]).std())" for n in range(WAYS)]
     times = []
 
     async def choose() -> None:

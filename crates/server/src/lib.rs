@@ -25,6 +25,7 @@ mod dify;
 mod e2b;
 mod environment;
 mod http;
+mod judge0;
 mod librechat;
 pub mod mcp;
 mod passing;

@@ -5,6 +5,7 @@
 //! its owner only. A session that nobody comes back to ends with its lease.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,12 @@ struct Memory {
     files: String,
     inputs: Vec<FileRef>,
     names: Vec<Named>,
+    /// Somebody is answering its calls.
+    is_answered: AtomicBool,
 }
+
+/// The right to answer the calls of a session, which one request at a time has.
+struct Answering(Arc<Memory>);
 
 /// The same of all sessions, by their names. Cheap to clone; clones are the same.
 #[derive(Clone, Default)]
@@ -214,6 +220,7 @@ async fn begin(
         files: new_id().map_err(broken)?,
         inputs: asked,
         names,
+        is_answered: AtomicBool::new(false),
     };
     let preamble = Request::new(names::preamble(&memory.names, &program.code)).image("data");
     let mut options = SessionOptions::from_request(inputs.place(preamble))
@@ -247,40 +254,29 @@ async fn go_on(
         return Err(gone());
     }
     let held = app.service().find(owner, token).map_err(|_| gone())?;
-    // A server that was started anew finds its sessions, but remembers nothing else of them.
-    let memory = match kept.memories.take(token) {
-        Some(memory) => memory,
-        None => Arc::new(Memory {
-            files: new_id().map_err(broken)?,
-            ..Memory::default()
-        }),
-    };
-    let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let unknown = || told(StatusCode::BAD_REQUEST, "a call_id is none that was issued");
+    let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
+    let memory = kept.memories.find(token, new_id().map_err(broken)?);
+    let in_flight = "Another continuation is already in flight for this execution; retry shortly";
+    let in_flight = || told(StatusCode::CONFLICT, in_flight);
+    let answering = Answering::begin(&memory).ok_or_else(in_flight)?;
     held.session().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
-    let answered = {
-        let passing = Passing::of(app.service(), owner, held.clone());
-        let answered = app.service().answer_in(owner, &held, answers).await;
-        match answered {
-            Ok(outcome) => Ok((passing, outcome)),
-            Err(error) => {
-                // It waits as before.
-                passing.keep();
-                kept.memories.put(token, Arc::clone(&memory));
-                Err(error)
-            }
+    let session = Passing::of(app.service(), owner, held.clone());
+    let outcome = match app.service().answer_in(owner, &held, answers).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            // It waits as before.
+            session.keep();
+            return Err(match error.code() {
+                "session.no_call" => unknown(),
+                "session.not_waiting" => in_flight(),
+                "session.not_found" => gone(),
+                _ => failed(error),
+            });
         }
     };
-    let (session, outcome) = answered.map_err(|error| match error.code() {
-        "session.no_call" => unknown(),
-        "session.not_waiting" => told(
-            StatusCode::CONFLICT,
-            "Another continuation is already in flight for this execution; retry shortly",
-        ),
-        "session.not_found" => gone(),
-        _ => failed(error),
-    })?;
+    drop(answering);
     let inputs = Inputs::of(&kept.store, owner, memory.inputs.clone(), None);
     answer(kept, owner, session, token.to_owned(), memory, inputs, outcome).await
 }
@@ -314,6 +310,7 @@ async fn answer(
         }
         return Ok(Json(answer).into_response());
     }
+    kept.memories.forget(&token);
     let listed = session.held().session().files().await.map_err(engine)?;
     let mut contents = HashMap::new();
     for file in listed.iter().filter(|file| file.symlink.is_none()) {
@@ -381,9 +378,37 @@ impl Memories {
         memories.insert(name.to_owned(), (memory, Instant::now()));
     }
 
-    fn take(&self, name: &str) -> Option<Arc<Memory>> {
+    /// What is known of the session of that name. A server that was started anew finds its sessions, but
+    /// remembers nothing else of them: then its files get this id.
+    fn find(&self, name: &str, files: String) -> Arc<Memory> {
         let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memories.remove(name).map(|(memory, _)| memory)
+        let unknown = || {
+            let memory = Memory {
+                files,
+                ..Memory::default()
+            };
+            (Arc::new(memory), Instant::now())
+        };
+        let (memory, since) = memories.entry(name.to_owned()).or_insert_with(unknown);
+        *since = Instant::now();
+        Arc::clone(memory)
+    }
+
+    fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+impl Answering {
+    fn begin(memory: &Arc<Memory>) -> Option<Self> {
+        let was_answered = memory.is_answered.swap(true, Ordering::AcqRel);
+        (!was_answered).then(|| Self(Arc::clone(memory)))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.is_answered.store(false, Ordering::Release);
     }
 }
 

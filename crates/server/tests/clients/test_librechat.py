@@ -237,14 +237,21 @@ def test_what_is_wrong_with_a_request_is_told(api, body, status, message):
 
 
 def test_a_call_that_was_not_made_cannot_be_answered(api):
-    answer = programmatic(api, code="print(await get_weather(city='A'))", tools=[WEATHER])
+    code = "print(await get_weather(city='A'), await get_weather(city='B'))"
+    answer = programmatic(api, code=code, tools=[WEATHER])
     token = answer["continuation_token"]
-    for call in ["call_002", "call_x", "", "001"]:
+    for call in ["call_003", "call_x", "", "001"]:
         body = {"continuation_token": token, "tool_results": [{"call_id": call, "result": 1}]}
         assert api.post("/exec/programmatic", json=body).status_code == 400, call
     # It waits as before.
     results = [{"call_id": "call_001", "result": "sun"}]
-    assert programmatic(api, continuation_token=token, tool_results=results)["stdout"] == "sun\n"
+    answer = programmatic(api, continuation_token=token, tool_results=results)
+    assert answer["tool_calls"] == [
+        {"id": "call_002", "name": "get-weather", "input": {"city": "B"}}
+    ]
+    results = [{"call_id": "call_002", "result": "rain"}]
+    answer = programmatic(api, continuation_token=token, tool_results=results)
+    assert answer["stdout"] == "sun rain\n"
 
 
 def test_a_request_is_cancelled_by_its_id(server):

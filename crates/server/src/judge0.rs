@@ -1,0 +1,454 @@
+//! Judge0, as its own client calls it: submissions, one by one or several at once.
+//!
+//! A submission has run when it is answered, whether its client asked to wait or not.
+
+mod results;
+
+use std::sync::Arc;
+
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use belljar::{Bounds, Capture, Outcome, Request};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use self::results::{Results, new_token};
+use crate::environment::Environment;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::process::{self, Ending};
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+
+/// Below its own path, since its names are everybody's.
+pub(crate) fn routes() -> Router<App> {
+    let routes = Router::new()
+        .route("/about", get(about))
+        .route("/config_info", get(config))
+        .route("/statuses", get(async || Json(statuses())))
+        .route("/languages", get(languages))
+        .route("/languages/all", get(languages))
+        .route("/languages/{id}", get(language))
+        .route("/submissions", post(submit))
+        .route("/submissions/batch", post(submit_batch).get(find_batch))
+        .route("/submissions/{token}", get(find))
+        .layer(Extension(Results::default()))
+        .layer(Extension(Environment::default()));
+    Router::new().nest("/judge0", routes)
+}
+
+/// The ids that Python has in either edition of Judge0, the last of them first.
+const LANGUAGES: [u64; 7] = [113, 109, 100, 92, 71, 33, 10];
+
+/// The edition whose ids clients look up by the names of languages.
+const VERSION: &str = "1.14.0-extra";
+
+/// Seconds that a submission has unless it says otherwise.
+const CPU_TIME: f64 = 5.0;
+const WALL_TIME: f64 = 10.0;
+
+/// Submissions at once.
+const MAX_BATCH: usize = 20;
+
+/// What an answer tells unless its client names fields.
+const FIELDS: &str = "stdout,time,memory,stderr,token,compile_output,message,status";
+
+/// Those that are base64 where a client wants that.
+const ENCODED: [&str; 6] =
+    ["source_code", "stdin", "expected_output", "stdout", "stderr", "compile_output"];
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct How {
+    #[serde(default)]
+    base64_encoded: Option<String>,
+    #[serde(default)]
+    wait: Option<String>,
+    #[serde(default)]
+    fields: Option<String>,
+    #[serde(default)]
+    tokens: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Batch {
+    submissions: Vec<Value>,
+}
+
+async fn about() -> Json<Value> {
+    Json(json!({"version": VERSION, "homepage": "", "source_code": "", "maintainer": "belljar"}))
+}
+
+async fn config(State(app): State<App>) -> Json<Value> {
+    let ceilings = app.service().runtime().ceilings();
+    let seconds = ceilings.timeout.as_secs_f64();
+    let kib = |bytes: u64| bytes >> 10;
+    Json(json!({
+        "maintenance_mode": false, "enable_wait_result": true, "enable_compiler_options": false,
+        "allowed_languages_for_compile_options": [], "enable_command_line_arguments": true,
+        "enable_submission_delete": false, "enable_callbacks": false, "callbacks_max_tries": 0,
+        "callbacks_timeout": 0.0, "enable_additional_files": false, "max_queue_size": 1024,
+        "cpu_time_limit": CPU_TIME, "max_cpu_time_limit": seconds, "cpu_extra_time": 0.0,
+        "max_cpu_extra_time": 0.0, "wall_time_limit": WALL_TIME, "max_wall_time_limit": seconds,
+        "memory_limit": kib(app.service().runtime().defaults().memory),
+        "max_memory_limit": kib(ceilings.memory), "stack_limit": 0, "max_stack_limit": 0,
+        "max_processes_and_or_threads": 1, "max_max_processes_and_or_threads": 1,
+        "enable_per_process_and_thread_time_limit": false,
+        "allow_enable_per_process_and_thread_time_limit": false,
+        "enable_per_process_and_thread_memory_limit": false,
+        "allow_enable_per_process_and_thread_memory_limit": false,
+        "max_file_size": kib(ceilings.workspace), "max_max_file_size": kib(ceilings.workspace),
+        "enable_network": false, "allow_enable_network": false, "number_of_runs": 1,
+        "max_number_of_runs": 1, "redirect_stderr_to_stdout": false, "max_extract_size": 0,
+        "enable_batched_submissions": true, "max_submission_batch_size": MAX_BATCH,
+        "submission_cache_duration": 3600.0, "use_docs_as_homepage": false,
+    }))
+}
+
+fn statuses() -> Value {
+    STATUSES.iter().map(|(id, description)| json!({"id": id, "description": description})).collect()
+}
+
+const STATUSES: [(u8, &str); 14] = [
+    (1, "In Queue"),
+    (2, "Processing"),
+    (3, "Accepted"),
+    (4, "Wrong Answer"),
+    (5, "Time Limit Exceeded"),
+    (6, "Compilation Error"),
+    (7, "Runtime Error (SIGSEGV)"),
+    (8, "Runtime Error (SIGXFSZ)"),
+    (9, "Runtime Error (SIGFPE)"),
+    (10, "Runtime Error (SIGABRT)"),
+    (11, "Runtime Error (NZEC)"),
+    (12, "Runtime Error (Other)"),
+    (13, "Internal Error"),
+    (14, "Exec Format Error"),
+];
+
+async fn languages(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+) -> Result<Response, Response> {
+    let version = &environment.contents(app.service()).await.map_err(failed)?.version;
+    let list = LANGUAGES.map(|id| json!({"id": id, "name": format!("Python ({version})")}));
+    Ok(Json(list).into_response())
+}
+
+async fn language(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+    Path(id): Path<u64>,
+) -> Result<Response, Response> {
+    if !LANGUAGES.contains(&id) {
+        return Err(told(StatusCode::NOT_FOUND, "Couldn't find this language"));
+    }
+    let version = &environment.contents(app.service()).await.map_err(failed)?.version;
+    let answer = json!({
+        "id": id, "name": format!("Python ({version})"), "is_archived": false, "source_file": "main.py",
+        "compile_cmd": null, "run_cmd": null,
+    });
+    Ok(Json(answer).into_response())
+}
+
+async fn submit(
+    State(app): State<App>,
+    Extension(results): Extension<Results>,
+    Query(how): Query<How>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let body = process::json(body).map_err(|why| told(bad_body(why.status), why.message))?;
+    let result = run(&app, &owner, &results, body, how.is_encoded()).await?;
+    let shown = if how.wait.as_deref() == Some("true") {
+        how.show(&result)
+    } else {
+        json!({"token": result["token"]})
+    };
+    Ok((StatusCode::CREATED, Json(shown)).into_response())
+}
+
+async fn submit_batch(
+    State(app): State<App>,
+    Extension(results): Extension<Results>,
+    Query(how): Query<How>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Response> {
+    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let Batch { submissions } =
+        process::json(body).map_err(|why| told(bad_body(why.status), why.message))?;
+    if submissions.is_empty() || submissions.len() > MAX_BATCH {
+        let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
+        return Err(told(StatusCode::BAD_REQUEST, message));
+    }
+    let runs =
+        submissions.into_iter().map(|body| run(&app, &owner, &results, body, how.is_encoded()));
+    let mut tokens = Vec::new();
+    for result in futures_util::future::join_all(runs).await {
+        tokens.push(json!({"token": result?["token"]}));
+    }
+    Ok((StatusCode::CREATED, Json(tokens)).into_response())
+}
+
+async fn find(
+    State(app): State<App>,
+    Extension(results): Extension<Results>,
+    Query(how): Query<How>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Response> {
+    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let missing =
+        || told(StatusCode::NOT_FOUND, "there is no such submission, or it is not kept any more");
+    let result = results.find(&owner, &token).ok_or_else(missing)?;
+    Ok(Json(how.show(&result)).into_response())
+}
+
+async fn find_batch(
+    State(app): State<App>,
+    Extension(results): Extension<Results>,
+    Query(how): Query<How>,
+    headers: HeaderMap,
+) -> Result<Response, Response> {
+    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let tokens = how.tokens.as_deref().unwrap_or_default().split(',').take(MAX_BATCH);
+    let found: Vec<Value> = tokens
+        .map(|token| results.find(&owner, token).map_or(Value::Null, |result| how.show(&result)))
+        .collect();
+    Ok(Json(json!({"submissions": found})).into_response())
+}
+
+/// Runs a submission, and keeps and gives what it came to.
+async fn run(
+    app: &App,
+    owner: &Owner,
+    results: &Results,
+    body: Value,
+    is_encoded: bool,
+) -> Result<Arc<Map<String, Value>>, Response> {
+    let ceilings = app.service().runtime().ceilings();
+    let invalid = |(field, why): (&str, String)| {
+        (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({field: [why]}))).into_response()
+    };
+    let mut fields = decoded(body, is_encoded).map_err(invalid)?;
+    let request = request(&fields, &ceilings).map_err(invalid)?;
+    let created = now();
+    let outcome = app.service().run(owner, request).await.map_err(failed)?.outcome;
+    let unlucky = |_| told(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers could be had");
+    let token = new_token().map_err(unlucky)?;
+    fields.extend(told_of(&outcome, fields.get("expected_output").and_then(Value::as_str)));
+    fields.insert("token".into(), token.as_str().into());
+    fields.insert("created_at".into(), created.into());
+    fields.insert("finished_at".into(), now().into());
+    let fields = Arc::new(fields);
+    results.put(owner, token, Arc::clone(&fields));
+    Ok(fields)
+}
+
+/// A submission's fields as they are meant.
+fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'static str, String)> {
+    let Value::Object(mut fields) = body else {
+        return Err(("source_code", "can't be blank".into()));
+    };
+    for name in ENCODED.into_iter().take(3).filter(|_| is_encoded) {
+        if let Some(text) = fields.get(name).and_then(Value::as_str) {
+            let bytes = process::from_base64(text).ok_or((name, "is not base64".to_owned()))?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            fields.insert(name.into(), text.into());
+        }
+    }
+    Ok(fields)
+}
+
+/// What a submission asks for; or which field is wrong, and how.
+fn request(
+    fields: &Map<String, Value>,
+    ceilings: &Bounds,
+) -> Result<Request, (&'static str, String)> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
+    let code = text("source_code").ok_or(("source_code", "can't be blank".to_owned()))?;
+    let id = fields.get("language_id").unwrap_or(&Value::Null);
+    let id_number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+    if !id_number.is_some_and(|id| LANGUAGES.contains(&id)) {
+        return Err(("language_id", format!("language with id {id} doesn't exist")));
+    }
+    for name in ["additional_files", "compiler_options", "callback_url"] {
+        if text(name).is_some() {
+            return Err((name, "is not supported".into()));
+        }
+    }
+    let number = |name: &'static str, default: f64| match fields.get(name).unwrap_or(&Value::Null) {
+        Value::Null => Ok(default),
+        Value::Number(number) => Ok(number.as_f64().unwrap_or(default)),
+        Value::String(text) => text.parse().map_err(|_| (name, "is not a number".to_owned())),
+        _ => Err((name, "is not a number".to_owned())),
+    };
+    let seconds = number("cpu_time_limit", CPU_TIME)?.min(number("wall_time_limit", WALL_TIME)?);
+    let kib = number("memory_limit", 0.0)?;
+    let arguments = text("command_line_arguments").unwrap_or_default();
+    let arguments = shlex::split(arguments)
+        .ok_or(("command_line_arguments", "have a quotation mark too many".to_owned()))?;
+    let mut request = Request::new(code)
+        .stdin(text("stdin").unwrap_or_default())
+        .capture(Capture::default().figures(false).dataframes(false));
+    request.args = arguments;
+    request.limits.timeout = process::timeout(seconds, ceilings);
+    request.limits.memory = process::memory((kib * 1024.0) as i64, ceilings);
+    Ok(request)
+}
+
+/// How a submission went.
+fn told_of(outcome: &Outcome, expected: Option<&str>) -> Map<String, Value> {
+    let ending = Ending::of(outcome);
+    let is_as_expected = expected.is_none_or(|expected| same(expected, &outcome.stdout));
+    let id = match ending {
+        Ending::Exited(0) if is_as_expected => 3,
+        Ending::Exited(0) => 4,
+        Ending::OutOfTime => 5,
+        Ending::TooMuchOutput => 8,
+        Ending::Crashed => 10,
+        Ending::Exited(_) => 11,
+        Ending::OutOfMemory | Ending::Interrupted => 12,
+    };
+    let description = STATUSES.iter().find(|(known, _)| *known == id).map_or("", |(_, text)| text);
+    let message = match ending {
+        Ending::Exited(0) => None,
+        Ending::Exited(code) => Some(format!("Exited with error status {code}")),
+        _ => outcome.error.clone(),
+    };
+    let exit_code = match ending {
+        Ending::Exited(code) => Some(code),
+        _ => None,
+    };
+    let seconds = format!("{:.3}", outcome.usage.wall_ms / 1e3);
+    let told = json!({
+        "stdout": nothing_for_empty(&outcome.stdout), "stderr": nothing_for_empty(&outcome.stderr),
+        "compile_output": null, "message": message, "exit_code": exit_code,
+        "exit_signal": ending.signal().map(|(number, _)| number),
+        "status": {"id": id, "description": description}, "time": seconds, "wall_time": seconds,
+        "memory": outcome.usage.memory_peak_bytes >> 10,
+    });
+    match told {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn nothing_for_empty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// Whether two outputs differ in nothing but space at the ends of lines, and empty lines at the end.
+fn same(expected: &str, given: &str) -> bool {
+    let lines = |text: &str| -> Vec<String> {
+        text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    lines(expected) == lines(given)
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+impl How {
+    fn is_encoded(&self) -> bool {
+        self.base64_encoded.as_deref() == Some("true")
+    }
+
+    /// The fields that are asked for, in the form that is asked for.
+    fn show(&self, result: &Map<String, Value>) -> Value {
+        let names = self.fields.as_deref().unwrap_or(FIELDS);
+        let is_asked = |name: &str| names == "*" || names.split(',').any(|asked| asked == name);
+        let shown = result.iter().filter(|(name, _)| is_asked(name)).map(|(name, value)| {
+            let is_text = self.is_encoded() && ENCODED.contains(&name.as_str());
+            let value = match value {
+                Value::String(text) if is_text => process::to_base64(text.as_bytes()).into(),
+                other => other.clone(),
+            };
+            (name.clone(), value)
+        });
+        shown.collect::<Map<_, _>>().into()
+    }
+}
+
+/// Whoever asks: Judge0 has a header of its own for that.
+fn owner(app: &App, headers: &HeaderMap) -> Option<Owner> {
+    let token = headers.get("x-auth-token").and_then(|value| value.to_str().ok());
+    app.keys().owner_of_plain(headers).or_else(|| app.keys().owner(token))
+}
+
+fn bad_body(status: StatusCode) -> StatusCode {
+    if status == StatusCode::UNPROCESSABLE_ENTITY {
+        StatusCode::BAD_REQUEST
+    } else {
+        status
+    }
+}
+
+fn told(status: StatusCode, message: impl Into<String>) -> Response {
+    (status, Json(json!({"error": message.into()}))).into_response()
+}
+
+fn no_key() -> Response {
+    told(StatusCode::UNAUTHORIZED, "a key is needed, as X-Auth-Token")
+}
+
+fn failed(error: ServiceError) -> Response {
+    let problem = Problem::from(error);
+    let status = match problem.code {
+        "busy" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
+        "limit" => StatusCode::TOO_MANY_REQUESTS,
+        "refused" => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    told(status, problem.detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_compared_as_people_would() {
+        for given in ["1 2\n3\n", "1 2  \n3", "1 2\r\n3\n\n\n"] {
+            assert!(same("1 2\n3", given), "{given:?}");
+        }
+        for given in ["1 2\n\n3", " 1 2\n3", "1 2 3", ""] {
+            assert!(!same("1 2\n3", given), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_submission_is_told_by_its_field() {
+        let wrong = |body: Value| {
+            let fields = decoded(body, false).map_err(|(field, _)| field);
+            fields
+                .and_then(|f| request(&f, &Bounds::CEILINGS).map(drop).map_err(|(field, _)| field))
+        };
+        let python = |name: &str, value: Value| {
+            let mut body = json!({"source_code": "1", "language_id": 71});
+            body[name] = value;
+            body
+        };
+        assert_eq!(wrong(python("stdin", json!("x"))), Ok(()));
+        assert_eq!(wrong(json!([])), Err("source_code"));
+        assert_eq!(wrong(json!({})), Err("source_code"));
+        for (field, value) in [
+            ("language_id", json!(54)),
+            ("language_id", json!(null)),
+            ("additional_files", json!("UEs=")),
+            ("cpu_time_limit", json!([1])),
+            ("memory_limit", json!("much")),
+            ("command_line_arguments", json!("'")),
+        ] {
+            assert_eq!(wrong(python(field, value)), Err(field));
+        }
+        assert_eq!(decoded(python("stdin", json!("*")), true).unwrap_err().0, "source_code");
+    }
+}

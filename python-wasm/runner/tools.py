@@ -9,7 +9,7 @@ import builtins
 import sys
 import types
 
-from _belljar import calls
+from _belljar import calls, standins
 from _belljar.inspecting import exact_str, is_kind
 
 _modules = sys.modules
@@ -247,7 +247,8 @@ def _ask_caller(prompt="", /):
     """
     text = prompt if type(prompt) is str else str(prompt)
     stdout = sys.stdout
-    if stdout is not None:
+    # In IPython's dialect whoever is asked shows the prompt, as notebooks do.
+    if stdout is not None and standins.STATE.shell is None:
         stdout.write(text)
         stdout.flush()
     line = calls.read_line(exact_str(text) if is_kind(text, str) else "")

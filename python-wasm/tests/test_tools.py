@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from _belljar import calls, loops, tools
+from _belljar import calls, loops, standins, tools
 from conftest import _Host
 
 SPEC = {
@@ -312,3 +312,13 @@ def test_input_asks_the_host_while_it_answers(host, capsys):
         tools.prepare_input(False)
     assert builtins.input is usual
     assert capsys.readouterr().out == "who? "
+
+
+def test_in_a_notebook_whoever_is_asked_shows_the_prompt(host, capsys, monkeypatch):
+    monkeypatch.setattr(standins.STATE, "shell", object())
+    tools.prepare_input(True)
+    try:
+        assert input("who? ") == "WHO? "
+    finally:
+        tools.prepare_input(False)
+    assert capsys.readouterr().out == ""

@@ -6,6 +6,8 @@ use super::args::{
     BatchArgs, CheckArgs, CompletionsArgs, Global, ImageCommand, JsonArgs, LicensesArgs,
     SchemaArgs, SetupArgs,
 };
+#[cfg(feature = "kernel")]
+use super::kernel::KernelArgs;
 #[cfg(feature = "server")]
 use super::mcp::McpArgs;
 use super::repl::ReplArgs;
@@ -65,6 +67,13 @@ pub(super) enum Command {
     /// Exit status: 0 when every line was run, even where the code failed; 1 when some could not
     /// be.
     Batch(BatchArgs),
+    /// Run the code of a Jupyter notebook
+    ///
+    /// `belljar kernel install` has Jupyter offer the kernel "belljar", in JupyterLab, VS Code and
+    /// all else that speaks to kernels; Jupyter then starts it itself, with -f. Variables, modules and
+    /// files stay from one cell to the next, and go with the kernel. Interrupting a cell keeps them.
+    #[cfg(feature = "kernel")]
+    Kernel(Box<KernelArgs>),
     /// Check code against a policy without running it
     ///
     /// Reports everything that the policy forbids, and imports that no built-in image offers. It is a

@@ -18,6 +18,8 @@ mod exit;
 mod image;
 mod input;
 mod interrupt;
+#[cfg(feature = "kernel")]
+mod kernel;
 mod licenses;
 #[cfg(feature = "server")]
 mod mcp;
@@ -61,6 +63,8 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Run(args) => run::run(*args, global, printer),
         Command::Repl(args) => repl::repl(*args, global, printer),
         Command::Batch(args) => batch::batch(&args, global, printer),
+        #[cfg(feature = "kernel")]
+        Command::Kernel(args) => kernel::kernel(*args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),
         #[cfg(feature = "server")]

@@ -120,7 +120,7 @@ pub(super) fn figure_format(svg: bool) -> FigureFormat {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
     number.ok_or_else(|| {
         let most = belljar::Bounds::CEILINGS.timeout.as_secs();
@@ -128,7 +128,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-fn mebibytes(text: &str) -> Result<u64, &'static str> {
+pub(super) fn mebibytes(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "not a whole number of MiB")
 }
 

@@ -1,1 +1,28 @@
-//! belljar as a Jupyter kernel: sessions behind the messages of notebooks.
+//! belljar as a Jupyter kernel: a session behind the messages of notebooks.
+//!
+//! [`Kernel`] takes messages and sends messages, and knows nothing of how they travel. [`zmq`] carries
+//! them over the sockets of a connection file; a server may carry them over WebSockets.
+#![deny(unsafe_code, missing_docs)]
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod backend;
+mod connection;
+#[doc(hidden)]
+pub mod fuzzing;
+mod kernel;
+mod message;
+pub mod spec;
+pub mod websocket;
+mod wire;
+pub mod zmq;
+mod zmtp;
+
+pub use backend::{Backend, Failure, Outlet};
+pub use connection::{ConnectionError, ConnectionFile};
+pub use kernel::{Activity, ExecutionState, Kernel, info};
+pub use message::{Channel, Malformed, Message, Outgoing, Peer, unique};

@@ -26,6 +26,7 @@ mod e2b;
 mod environment;
 mod http;
 mod judge0;
+mod jupyter;
 mod librechat;
 pub mod mcp;
 mod passing;

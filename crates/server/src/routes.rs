@@ -6,7 +6,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::http::app::App;
 use crate::http::health;
-use crate::{dify, e2b, judge0, librechat, mcp, piston, sandbox_fusion, v1};
+use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
 ///
@@ -23,7 +23,8 @@ pub fn router(app: App) -> Router {
         .merge(sandbox_fusion::routes())
         .merge(librechat::routes())
         .merge(piston::routes())
-        .merge(judge0::routes());
+        .merge(judge0::routes())
+        .merge(jupyter::routes());
     e2b::attach(router, &app)
         .layer(DefaultBodyLimit::max(body_bytes))
         .layer(CatchPanicLayer::new())

@@ -1,0 +1,140 @@
+//! `belljar kernel`: the session of a notebook.
+
+mod options;
+mod starting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use belljar_kernel::spec::{self, Place};
+use belljar_kernel::{Kernel, zmq};
+
+use super::args::Global;
+use super::exit::{Exit, Usage};
+use super::interrupt::Interrupt;
+use super::printer::Printer;
+pub(super) use options::KernelArgs;
+use options::{InstallArgs, KernelCommand};
+use starting::Starting;
+
+/// How often it is looked whether whoever started the kernel is still there.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Serves a connection file, or installs the kernelspec that has Jupyter do so.
+pub(super) fn kernel(
+    args: KernelArgs,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
+    match &args.command {
+        Some(KernelCommand::Install(install)) => self::install(install, global, printer),
+        None => serve(&args, global, printer),
+    }
+}
+
+fn install(args: &InstallArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
+    let place = match (&args.prefix, args.sys_prefix) {
+        (Some(prefix), _) => Place::Prefix(prefix.clone()),
+        (None, true) => Place::Prefix(environment()?),
+        (None, false) => Place::User,
+    };
+    let own = std::env::current_exe().context("cannot tell where this command is")?;
+    let Some(own) = own.to_str() else {
+        return Err(Usage::new(format!("{} is not UTF-8", own.display())).into());
+    };
+    let mut arguments = vec![own.to_owned(), "kernel".to_owned()];
+    for (name, path) in [("--cache", &global.cache), ("--wheel", &global.wheel)] {
+        if let Some(path) = path {
+            let path = std::path::absolute(path).context("cannot tell where this is")?;
+            arguments.extend([name.to_owned(), path.to_string_lossy().into_owned()]);
+        }
+    }
+    arguments.extend(args.options.arguments());
+    let kernelspec = spec::kernelspec(&arguments, &args.display_name);
+    let directory = spec::install(&place, &args.name, &kernelspec)?;
+    printer.note(&format!("kernel {} is installed in {}", args.name, directory.display()));
+    Ok(Exit::Success)
+}
+
+/// The environment of Python that is in use.
+fn environment() -> Result<std::path::PathBuf, Usage> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    set("VIRTUAL_ENV").or_else(|| set("CONDA_PREFIX")).map(Into::into).ok_or_else(|| {
+        Usage::new("--sys-prefix needs an environment of Python, and none is in use")
+            .hint("activate one, or name its directory with --prefix")
+    })
+}
+
+fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
+    let Some(file) = args.file.clone() else {
+        return Err(Usage::new("no connection file")
+            .hint("Jupyter starts kernels itself: belljar kernel install makes it know this one")
+            .into());
+    };
+    let request = args.options.request()?;
+    let starting = Starting::new(global, printer, request.clone());
+    let engine = starting.engine();
+    let running = Arc::new(std::sync::OnceLock::<Kernel>::new());
+    // Jupyter asks for interrupts by message; this is somebody's Ctrl-C at a terminal that it shares.
+    let interrupt = {
+        let running = Arc::clone(&running);
+        Interrupt::watch_except(move || {
+            if let Some(kernel) = running.get() {
+                let _ = kernel.interrupt();
+            }
+            true
+        })
+    };
+    let reactor = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot wait for events")?;
+    let mut each = request;
+    // What only the session has.
+    each.image = belljar::ImageChoice::Auto;
+    each.mounts.clear();
+    each.files.clear();
+    each.env.clear();
+    each.limits = belljar::Limits::default();
+    let exit = reactor.block_on(async {
+        let serving = zmq::serve(&file, starting, each).await?;
+        // It is the first: nobody else sets it.
+        let _ = running.set(serving.kernel().clone());
+        let exit = tokio::select! {
+            () = serving.kernel().over() => Exit::Success,
+            () = orphaned() => Exit::Success,
+            exit = interrupt.arrived() => exit,
+        };
+        serving.close().await;
+        // One that is still starting has nothing yet.
+        drop(engine.try_lock().map(|mut engine| engine.take()));
+        anyhow::Ok(exit)
+    });
+    // A thread that sets something up is not waited for.
+    reactor.shutdown_background();
+    exit
+}
+
+/// Waits until the process that started this kernel is gone, where that one wants it so: then nobody is
+/// left who could end it.
+async fn orphaned() {
+    let wanted = std::env::var("JPY_PARENT_PID").ok().and_then(|pid| pid.parse::<u32>().ok());
+    if wanted.is_none() || wanted != parent() {
+        return std::future::pending().await;
+    }
+    while parent() == wanted {
+        tokio::time::sleep(WATCH).await;
+    }
+}
+
+#[cfg(unix)]
+fn parent() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
+}
+
+#[cfg(not(unix))]
+fn parent() -> Option<u32> {
+    None
+}

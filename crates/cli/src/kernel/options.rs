@@ -1,0 +1,184 @@
+//! The options of `belljar kernel`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar::{Limits, Request};
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::exit::Usage;
+use crate::options::{mebibytes, seconds, whole};
+use crate::source;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct KernelArgs {
+    /// The connection file, which says where clients are to find the kernel
+    #[arg(short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) options: KernelOptions,
+    #[command(subcommand)]
+    pub(super) command: Option<KernelCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KernelCommand {
+    /// Have Jupyter offer this kernel
+    ///
+    /// Writes a kernelspec with this command's path. The options below are those of every kernel that
+    /// Jupyter starts by it; paths that are not absolute are then looked for from the notebook.
+    Install(InstallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InstallArgs {
+    /// For this user [default]
+    #[arg(long)]
+    user: bool,
+    /// In the environment of Python that is in use
+    #[arg(long, conflicts_with = "user")]
+    pub(super) sys_prefix: bool,
+    /// Below this directory, in share/jupyter/kernels
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["user", "sys_prefix"])]
+    pub(super) prefix: Option<PathBuf>,
+    /// The name by which programs ask for it
+    #[arg(long, value_name = "NAME", default_value = belljar_kernel::spec::NAME)]
+    pub(super) name: String,
+    /// The name that people see
+    #[arg(long, value_name = "TEXT", default_value = belljar_kernel::spec::DISPLAY_NAME)]
+    pub(super) display_name: String,
+    #[command(flatten)]
+    pub(super) options: KernelOptions,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct KernelOptions {
+    /// Start from this image
+    #[arg(long, value_name = "NAME", default_value = "data", help_heading = SEEN)]
+    image: String,
+    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
+    /// given several times
+    #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = SEEN)]
+    files: Vec<String>,
+    /// Show a host directory to the code, read-only, at an absolute path: `.:/data` is that of the
+    /// notebook; may be given several times
+    #[arg(long = "mount", value_name = "HOST:GUEST", help_heading = SEEN)]
+    mounts: Vec<String>,
+    /// Set an environment variable; none is passed on by itself; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = SEEN)]
+    env: Vec<String>,
+    /// Wall clock time of a cell in seconds, waiting for input included
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    #[arg(default_value = "3600", help_heading = LIMITS)]
+    timeout: Duration,
+    /// Memory above the image, in MiB
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    #[arg(default_value_t = 1_024, help_heading = LIMITS)]
+    memory: u64,
+    /// Fuel of a cell, a measure of work that is the same on every machine [default: as much as the
+    /// time allows]
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = LIMITS)]
+    fuel: Option<u64>,
+    /// Bytes that a cell may write to each of stdout and stderr
+    #[arg(long, value_name = "BYTES", value_parser = whole)]
+    #[arg(default_value_t = 16 << 20, help_heading = LIMITS)]
+    output_limit: u64,
+    /// What the files may take together, in MiB
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    #[arg(default_value_t = 1_024, help_heading = LIMITS)]
+    workspace_limit: u64,
+    /// Files and directories that there may be
+    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(default_value_t = 10_000, help_heading = LIMITS)]
+    file_limit: u64,
+}
+
+const SEEN: &str = "What the code sees";
+const LIMITS: &str = "Limits";
+
+fn variable(text: &str) -> Result<String, String> {
+    source::variable(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+impl KernelOptions {
+    /// A request for these, without code.
+    pub(super) fn request(&self) -> Result<Request, Usage> {
+        let mut request = Request::default().image(&self.image);
+        for (path, host) in source::files(&self.files)? {
+            request = request.host_file(path, host);
+        }
+        for mount in &self.mounts {
+            let (host, guest) = source::mount(mount).map_err(Usage::new)?;
+            request = request.mount(host, guest);
+        }
+        for variable in &self.env {
+            let (name, value) = source::variable(variable).map_err(Usage::new)?;
+            request = request.env(name, value);
+        }
+        request.limits = self.limits();
+        Ok(request)
+    }
+
+    fn limits(&self) -> Limits {
+        let bytes = |mib: u64| Some(mib.saturating_mul(1 << 20));
+        let mut limits = Limits::default();
+        limits.timeout = Some(self.timeout);
+        limits.memory = bytes(self.memory);
+        limits.fuel = self.fuel;
+        limits.output = Some(self.output_limit);
+        limits.workspace = bytes(self.workspace_limit);
+        limits.files = Some(self.file_limit);
+        limits
+    }
+
+    /// The arguments that ask for these.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let many = |name: &'static str, values: &[String]| -> Vec<(&'static str, String)> {
+            values.iter().map(|value| (name, value.clone())).collect()
+        };
+        let mut options = vec![("--image", self.image.clone())];
+        options.extend(many("--file", &self.files));
+        options.extend(many("--mount", &self.mounts));
+        options.extend(many("--env", &self.env));
+        options.extend([
+            ("--timeout", self.timeout.as_secs_f64().to_string()),
+            ("--memory", self.memory.to_string()),
+            ("--output-limit", self.output_limit.to_string()),
+            ("--workspace-limit", self.workspace_limit.to_string()),
+            ("--file-limit", self.file_limit.to_string()),
+        ]);
+        options.extend(self.fuel.map(|fuel| ("--fuel", fuel.to_string())));
+        options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: KernelArgs,
+    }
+
+    fn read(arguments: &[String]) -> KernelOptions {
+        let name = "kernel".to_owned();
+        Only::try_parse_from([&name].into_iter().chain(arguments)).unwrap().args.options
+    }
+
+    #[test]
+    fn what_is_written_down_asks_for_the_same() {
+        let asked = ["--mount", ".:/data", "--env", "A=b c", "--timeout", "0.5", "--fuel", "7"];
+        let options = read(&asked.map(str::to_owned));
+        let again = read(&options.arguments());
+        assert_eq!(again.arguments(), options.arguments());
+        assert_eq!(again.request().unwrap(), options.request().unwrap());
+        assert_eq!(again.request().unwrap().env["A"], "b c");
+    }
+}

@@ -1,0 +1,102 @@
+//! The engine of a kernel, started when its first session is made: setting up may take minutes, which the
+//! kernel's clients are told about.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+
+use belljar::progress::{Progress, Stage};
+use belljar::{Request, Runtime, RuntimeBuilder, Session, SessionOptions};
+use belljar_kernel::{Backend, Failure};
+use tokio::sync::Mutex;
+
+use crate::args::Global;
+use crate::engine;
+use crate::printer::Printer;
+use crate::progress::Bars;
+
+/// An engine that may not have started yet.
+pub(super) struct Starting {
+    builder: RuntimeBuilder,
+    runtime: Engine,
+    stages: Arc<Stages>,
+    start: Request,
+}
+
+/// A runtime, once it has started. Dropped, it removes what it has on the disk.
+pub(super) type Engine = Arc<Mutex<Option<Runtime>>>;
+
+/// What is under way, on stderr and for whoever waits.
+struct Stages {
+    bars: Arc<Bars>,
+    under_way: std::sync::Mutex<Vec<(Stage, String)>>,
+}
+
+impl Starting {
+    pub(super) fn new(global: &Global, printer: &Arc<Printer>, start: Request) -> Self {
+        let bars = Arc::new(Bars::new(printer));
+        let stages = Arc::new(Stages {
+            bars: Arc::clone(&bars),
+            under_way: std::sync::Mutex::default(),
+        });
+        Self {
+            builder: engine::configure(global, &bars).progress(stages.clone()),
+            runtime: Engine::default(),
+            stages,
+            start,
+        }
+    }
+
+    /// The engine, to be ended with the kernel.
+    pub(super) fn engine(&self) -> Engine {
+        Arc::clone(&self.runtime)
+    }
+
+    async fn runtime(&self) -> Result<Runtime, Failure> {
+        let mut runtime = self.runtime.lock().await;
+        if let Some(runtime) = &*runtime {
+            return Ok(runtime.clone());
+        }
+        let builder = self.builder.clone();
+        let building = tokio::task::spawn_blocking(move || builder.build());
+        let built = match building.await {
+            Ok(built) => built?,
+            Err(panic) => return Err(Failure::new("BelljarError", panic.to_string())),
+        };
+        Ok(runtime.insert(built).clone())
+    }
+}
+
+impl Backend for Starting {
+    fn open(&self) -> Pin<Box<dyn Future<Output = Result<Session, Failure>> + Send + '_>> {
+        Box::pin(async {
+            let runtime = self.runtime().await?;
+            // Nobody goes back in a notebook.
+            let options = SessionOptions::from_request(self.start.clone()).history(0, 0);
+            Ok(runtime.session(options).await?)
+        })
+    }
+
+    fn progress(&self) -> Option<String> {
+        let stages = self.stages.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        stages.last().map(|(_, text)| text.clone())
+    }
+}
+
+impl Progress for Stages {
+    fn begin(&self, stage: Stage, subject: &str) {
+        self.bars.begin(stage, subject);
+        let space = if subject.is_empty() { "" } else { " " };
+        let seconds = stage.usually().as_secs();
+        let what = stage.describe();
+        let text = format!("belljar: {what}{space}{subject}, usually about {seconds} s");
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).push((stage, text));
+    }
+
+    fn end(&self, stage: Stage) {
+        self.bars.end(stage);
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = under_way.iter().rposition(|(one, _)| *one == stage) {
+            under_way.remove(last);
+        }
+    }
+}

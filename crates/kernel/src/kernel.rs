@@ -1,0 +1,318 @@
+//! The kernel: requests in, answers and what the code does out.
+
+mod ask;
+mod execute;
+mod history;
+pub mod info;
+mod life;
+mod text;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use belljar::{Interrupt, Request};
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, oneshot};
+
+use crate::backend::{Backend, Outlet};
+use crate::message::{Channel, Message, Outgoing, Peer, unique};
+use life::Life;
+
+/// What a kernel is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExecutionState {
+    /// Its session is being made.
+    Starting,
+    /// It waits for a request.
+    Idle,
+    /// It answers one.
+    Busy,
+    /// Its session is being replaced.
+    Restarting,
+    /// It has ended.
+    Dead,
+}
+
+impl ExecutionState {
+    /// Its name in messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Idle => "idle",
+            Self::Busy => "busy",
+            Self::Restarting => "restarting",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// What a kernel is doing, and since when.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Activity {
+    /// What.
+    pub state: ExecutionState,
+    /// When it did something last.
+    pub last: Instant,
+}
+
+/// A kernel. Cheap to clone; clones are the same kernel, which lives until it is
+/// [closed](Self::close).
+#[derive(Clone)]
+pub struct Kernel(Arc<Inner>);
+
+/// A request, with where it came from.
+#[derive(Clone, Debug)]
+struct Asked {
+    channel: Channel,
+    peer: Peer,
+    message: Message,
+}
+
+struct Inner {
+    backend: Box<dyn Backend>,
+    outlet: Box<dyn Outlet>,
+    /// What every run asks for besides its code.
+    request: Request,
+    /// What its messages name as theirs.
+    session: String,
+    life: Mutex<Arc<Life>>,
+    activity: Mutex<Activity>,
+    /// Stops the run that is under way.
+    interrupt: Mutex<Option<Interrupt>>,
+    /// Who waits for a line, by whom it was asked.
+    inputs: Mutex<HashMap<Peer, oneshot::Sender<Option<String>>>>,
+    /// Held while one life follows another.
+    succession: tokio::sync::Mutex<()>,
+    is_over: AtomicBool,
+    over: Notify,
+}
+
+impl Kernel {
+    /// Starts a kernel on a tokio runtime. Its session is made at once, and requests that need it wait
+    /// for that. `request` is what every run asks for besides its code, such as limits.
+    pub fn start(backend: impl Backend, outlet: impl Outlet, request: Request) -> Self {
+        let kernel = Self(Arc::new(Inner {
+            backend: Box::new(backend),
+            outlet: Box::new(outlet),
+            request,
+            session: unique(),
+            life: Mutex::new(Arc::new(Life::new())),
+            activity: Mutex::new(Activity {
+                state: ExecutionState::Starting,
+                last: Instant::now(),
+            }),
+            interrupt: Mutex::default(),
+            inputs: Mutex::default(),
+            succession: tokio::sync::Mutex::default(),
+            is_over: AtomicBool::new(false),
+            over: Notify::new(),
+        }));
+        kernel.live();
+        kernel
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        *lock(&self.0.activity)
+    }
+
+    /// Takes a message of a client. What it asks for is done in the background; only a control
+    /// request is answered when this returns.
+    pub async fn deliver(&self, channel: Channel, peer: Peer, message: Message) {
+        tracing::trace!(channel = channel.as_str(), kind = message.kind(), "a message");
+        let asked = Asked {
+            channel,
+            peer,
+            message,
+        };
+        match (channel, asked.message.kind()) {
+            (Channel::Stdin, "input_reply") => self.0.give_input(&asked),
+            (Channel::Stdin | Channel::Iopub, _) => {}
+            (Channel::Control, _) | (_, "interrupt_request" | "shutdown_request") => {
+                self.control(asked).await;
+            }
+            (Channel::Shell, _) => self.queue(asked).await,
+        }
+    }
+
+    /// Interrupts the run that is under way, as Ctrl-C would; whether there was one.
+    #[must_use]
+    pub fn interrupt(&self) -> bool {
+        let interrupt = lock(&self.0.interrupt).clone();
+        if let Some(interrupt) = &interrupt {
+            interrupt.interrupt();
+        }
+        interrupt.is_some()
+    }
+
+    /// Replaces the session: what runs is ended without an answer, and so is what waits.
+    pub async fn restart(&self) {
+        let _held = self.0.succession.lock().await;
+        if self.0.is_over.load(Ordering::Acquire) {
+            return;
+        }
+        self.0.announce(ExecutionState::Restarting, &Map::new()).await;
+        self.end_life(Life::new()).await;
+        self.live();
+        self.0.announce(ExecutionState::Starting, &Map::new()).await;
+    }
+
+    /// Ends the session, and what it runs.
+    pub async fn close(&self) {
+        let _held = self.0.succession.lock().await;
+        self.end_life(Life::over()).await;
+        self.0.announce(ExecutionState::Dead, &Map::new()).await;
+        self.0.end();
+    }
+
+    /// Has [`over`](Self::over) return, as when a client had asked for the end.
+    pub fn end(&self) {
+        self.0.end();
+    }
+
+    /// Says that a client is gone: code that waits for its input waits no more.
+    pub fn left(&self, peer: &Peer) {
+        lock(&self.0.inputs).remove(peer);
+    }
+
+    /// Waits until a client has asked for the end, or [`close`](Self::close) was called.
+    pub async fn over(&self) {
+        let over = self.0.over.notified();
+        if !self.0.is_over.load(Ordering::Acquire) {
+            over.await;
+        }
+    }
+
+    /// Begins to answer requests.
+    fn live(&self) {
+        let life = Arc::clone(&lock(&self.0.life));
+        life.begin(Arc::clone(&self.0));
+    }
+
+    async fn end_life(&self, next: Life) {
+        let life = std::mem::replace(&mut *lock(&self.0.life), Arc::new(next));
+        life.end(&*self.0.backend).await;
+        lock(&self.0.interrupt).take();
+        lock(&self.0.inputs).clear();
+    }
+
+    async fn queue(&self, asked: Asked) {
+        let life = Arc::clone(&lock(&self.0.life));
+        if let Err(asked) = life.ask(asked) {
+            let content = match self.activity().state {
+                ExecutionState::Dead => error("KernelDied", "this kernel has ended", Vec::new()),
+                _ => error("QueueFull", "too many requests wait for this kernel", Vec::new()),
+            };
+            self.0.reply(&asked, content).await;
+        }
+    }
+
+    /// Answers while the shell is busy.
+    async fn control(&self, asked: Asked) {
+        let content = match asked.message.kind() {
+            "kernel_info_request" => info::kernel_info(),
+            "comm_info_request" => info::comm_info(),
+            "interrupt_request" => {
+                let _ = self.interrupt();
+                json!({"status": "ok"})
+            }
+            "shutdown_request" => {
+                let restart = asked.message.content.get("restart").cloned();
+                json!({"status": "ok", "restart": restart.unwrap_or(Value::Bool(false))})
+            }
+            // Only the shell can answer it.
+            _ => return self.queue(asked).await,
+        };
+        let inner = &self.0;
+        inner.announce_of(ExecutionState::Busy, &asked.message.header).await;
+        if asked.message.kind() == "shutdown_request" {
+            // Others learn of it as well.
+            inner.publish("shutdown_reply", &asked.message.header, content.clone()).await;
+        }
+        inner.reply(&asked, content).await;
+        inner.announce_of(ExecutionState::Idle, &asked.message.header).await;
+        if asked.message.kind() == "shutdown_request" {
+            inner.end();
+        }
+    }
+}
+
+impl Inner {
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.over.notify_waiters();
+    }
+
+    /// Sends the answer to a request to whoever made it.
+    async fn reply(&self, asked: &Asked, content: Value) {
+        let kind = asked.message.kind();
+        let kind = format!("{}_reply", kind.strip_suffix("_request").unwrap_or(kind));
+        self.send(asked.channel, Some(asked.peer.clone()), &kind, &asked.message.header, content)
+            .await;
+    }
+
+    /// Tells all clients something that belongs to a request.
+    async fn publish(&self, kind: &str, parent: &Map<String, Value>, content: Value) {
+        self.send(Channel::Iopub, None, kind, parent, content).await;
+    }
+
+    async fn send(
+        &self,
+        channel: Channel,
+        to: Option<Peer>,
+        kind: &str,
+        parent: &Map<String, Value>,
+        content: Value,
+    ) {
+        let content = match content {
+            Value::Object(content) => content,
+            _ => Map::new(),
+        };
+        let message = Message::new(kind, &self.session, parent, content);
+        self.outlet
+            .send(Outgoing {
+                channel,
+                to,
+                message,
+            })
+            .await;
+    }
+
+    /// Tells all clients what the kernel is doing, and remembers it.
+    async fn announce(&self, state: ExecutionState, parent: &Map<String, Value>) {
+        *lock(&self.activity) = Activity {
+            state,
+            last: Instant::now(),
+        };
+        self.announce_of(state, parent).await;
+    }
+
+    /// The same of a request that does not change it.
+    async fn announce_of(&self, state: ExecutionState, parent: &Map<String, Value>) {
+        self.publish("status", parent, json!({"execution_state": state.as_str()})).await;
+    }
+
+    /// Hands a line to the code that waits for it.
+    fn give_input(&self, asked: &Asked) {
+        let line = asked.message.content.get("value").and_then(Value::as_str);
+        if let Some(waiting) = lock(&self.inputs).remove(&asked.peer) {
+            // The code may have given up.
+            let _ = waiting.send(line.map(str::to_owned));
+        }
+    }
+}
+
+/// The content of an answer that says what went wrong.
+fn error(name: &str, value: &str, traceback: Vec<String>) -> Value {
+    json!({"status": "error", "ename": name, "evalue": value, "traceback": traceback})
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,216 @@
+//! From one start of a kernel to the next: its session, and the requests that wait for it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use belljar::Session;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, OnceCell};
+use tokio::task::JoinHandle;
+
+use super::history::History;
+use super::{Asked, ExecutionState, Inner, error, info, lock};
+use crate::backend::{Backend, Failure};
+
+/// The most requests that wait.
+const MAX_WAITING: usize = 1_000;
+/// The most bytes of the code of all of them, about.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// One life of a kernel.
+pub(super) struct Life {
+    queue: Mutex<Queue>,
+    arrived: Notify,
+    session: OnceCell<Session>,
+    /// The number of the latest cell.
+    pub count: AtomicU64,
+    pub history: Mutex<History>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Asked>,
+    bytes: usize,
+    is_over: bool,
+}
+
+impl Life {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: Mutex::default(),
+            arrived: Notify::new(),
+            session: OnceCell::new(),
+            count: AtomicU64::new(0),
+            history: Mutex::default(),
+            task: Mutex::default(),
+        }
+    }
+
+    /// One that answers nothing.
+    pub(super) fn over() -> Self {
+        let life = Self::new();
+        lock(&life.queue).is_over = true;
+        life
+    }
+
+    /// Has a request wait for its turn.
+    ///
+    /// # Errors
+    ///
+    /// The request, when too many wait.
+    pub(super) fn ask(&self, asked: Asked) -> Result<(), Asked> {
+        let size = size(&asked);
+        let mut queue = lock(&self.queue);
+        let is_full = queue.waiting.len() >= MAX_WAITING || queue.bytes + size > MAX_WAITING_BYTES;
+        if queue.is_over || (is_full && !queue.waiting.is_empty()) {
+            return Err(asked);
+        }
+        queue.bytes += size;
+        queue.waiting.push_back(asked);
+        drop(queue);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    async fn next(&self) -> Asked {
+        loop {
+            if let Some(asked) = lock(&self.queue).take() {
+                return asked;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Starts to answer what waits, and makes the session meanwhile.
+    pub(super) fn begin(self: Arc<Self>, inner: Arc<Inner>) {
+        let life = Arc::clone(&self);
+        let task = tokio::spawn(async move {
+            let opening = async {
+                match life.session(&inner).await {
+                    Ok(_) => {
+                        let mut activity = lock(&inner.activity);
+                        if activity.state == ExecutionState::Starting {
+                            activity.state = ExecutionState::Idle;
+                        }
+                    }
+                    // Whoever needs it is told.
+                    Err(error) => tracing::warn!(%error, "the session cannot be made"),
+                }
+            };
+            let answering = async {
+                loop {
+                    let asked = life.next().await;
+                    life.answer(&inner, &asked).await;
+                }
+            };
+            tokio::join!(opening, answering);
+        });
+        *lock(&self.task) = Some(task);
+    }
+
+    /// Ends what is under way and the session.
+    pub(super) async fn end(&self, backend: &dyn Backend) {
+        lock(&self.queue).is_over = true;
+        let task = lock(&self.task).take();
+        if let Some(task) = task {
+            task.abort();
+            let _ = task.await;
+        }
+        if let Some(session) = self.session.get() {
+            backend.close(session);
+        }
+    }
+
+    /// The session, made if there is none.
+    pub(super) async fn session(&self, inner: &Inner) -> Result<&Session, Failure> {
+        self.session.get_or_try_init(|| inner.backend.open()).await
+    }
+
+    /// Whether nobody has to wait for the session.
+    pub(super) fn is_open(&self) -> bool {
+        self.session.initialized()
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Answers one request of the shell.
+    async fn answer(&self, inner: &Arc<Inner>, asked: &Asked) {
+        let header = &asked.message.header;
+        inner.announce(ExecutionState::Busy, header).await;
+        let content = match asked.message.kind() {
+            "kernel_info_request" => Some(info::kernel_info()),
+            "comm_info_request" => Some(info::comm_info()),
+            "history_request" => Some(lock(&self.history).answer(&asked.message.content)),
+            "execute_request" => {
+                let (content, aborts) = self.execute(inner, asked).await;
+                // What is sent after the answer was sent by somebody who knows of the failure.
+                let waiting = if aborts {
+                    lock(&self.queue).take_code()
+                } else {
+                    Vec::new()
+                };
+                inner.reply(asked, content).await;
+                inner.announce(ExecutionState::Idle, header).await;
+                return self.abort(inner, waiting).await;
+            }
+            "complete_request" => Some(self.complete(inner, asked).await),
+            "inspect_request" => Some(self.inspect(inner, asked).await),
+            "is_complete_request" => Some(self.is_complete(inner, asked).await),
+            "comm_open" => {
+                // Nothing here has the other end.
+                let id = asked.message.content.get("comm_id").cloned().unwrap_or_default();
+                inner.publish("comm_close", header, json!({"comm_id": id, "data": {}})).await;
+                None
+            }
+            kind => {
+                tracing::debug!(kind, "a request that is not known");
+                None
+            }
+        };
+        if let Some(content) = content {
+            inner.reply(asked, content).await;
+        }
+        inner.announce(ExecutionState::Idle, header).await;
+    }
+
+    /// Answers code as not run, since what it follows has failed.
+    async fn abort(&self, inner: &Inner, waiting: Vec<Asked>) {
+        for asked in waiting {
+            let header = &asked.message.header;
+            inner.announce(ExecutionState::Busy, header).await;
+            let mut content = error("Aborted", "earlier code failed", Vec::new());
+            content["status"] = Value::from("aborted");
+            content["execution_count"] = Value::from(self.number());
+            inner.reply(&asked, content).await;
+            inner.announce(ExecutionState::Idle, header).await;
+        }
+    }
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<Asked> {
+        let asked = self.waiting.pop_front()?;
+        self.bytes -= size(&asked);
+        Some(asked)
+    }
+
+    fn take_code(&mut self) -> Vec<Asked> {
+        let (code, rest): (VecDeque<_>, _) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|asked| asked.message.kind() == "execute_request");
+        self.waiting = rest;
+        self.bytes = self.waiting.iter().map(size).sum();
+        code.into()
+    }
+}
+
+/// Bytes that a request has, but for what any has.
+fn size(asked: &Asked) -> usize {
+    let Asked { message, .. } = asked;
+    let text = message.content.values().filter_map(Value::as_str).map(str::len).sum::<usize>();
+    text + message.buffers.iter().map(bytes::Bytes::len).sum::<usize>()
+}

@@ -1,0 +1,243 @@
+//! A message, however it travels.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use chrono::{SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The version of the protocol that is spoken.
+pub(crate) const PROTOCOL: &str = "5.4";
+
+/// The name that messages of this side carry.
+const USERNAME: &str = "belljar";
+
+/// Who sent a request, and is sent its answer: whatever its transport tells clients apart by.
+pub type Peer = Bytes;
+
+/// One of the streams of messages between a kernel and its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// Requests, answered in order.
+    Shell,
+    /// Requests that are answered while others wait.
+    Control,
+    /// Requests of the kernel for a line of input.
+    Stdin,
+    /// What the kernel tells all clients.
+    Iopub,
+}
+
+impl Channel {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Control => "control",
+            Self::Stdin => "stdin",
+            Self::Iopub => "iopub",
+        }
+    }
+
+    /// The channel of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Shell, Self::Control, Self::Stdin, Self::Iopub];
+        all.into_iter().find(|channel| channel.as_str() == name)
+    }
+}
+
+/// What was received is no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a message of the Jupyter protocol: {0}")]
+pub struct Malformed(pub(crate) &'static str);
+
+/// A message.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Message {
+    /// What it is: `msg_id`, `msg_type`, `session`, `username`, `date` and `version`. That of a
+    /// client is kept as it came, since answers repeat it.
+    pub header: Map<String, Value>,
+    /// The header of the request that it belongs to; empty where there is none.
+    pub parent: Map<String, Value>,
+    /// Rarely anything.
+    pub metadata: Map<String, Value>,
+    /// What it says.
+    pub content: Map<String, Value>,
+    /// Bytes that go with it.
+    pub buffers: Vec<Bytes>,
+}
+
+/// A message that a kernel sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// Where.
+    pub channel: Channel,
+    /// To whom; to all on iopub.
+    pub to: Option<Peer>,
+    /// What.
+    pub message: Message,
+}
+
+impl Message {
+    /// A message of this side, that belongs to the request with the header `parent`.
+    #[must_use]
+    pub fn new(
+        kind: &str,
+        session: &str,
+        parent: &Map<String, Value>,
+        content: Map<String, Value>,
+    ) -> Self {
+        let header = [
+            ("msg_id", Value::from(unique())),
+            ("msg_type", kind.into()),
+            ("username", USERNAME.into()),
+            ("session", session.into()),
+            ("date", Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true).into()),
+            ("version", PROTOCOL.into()),
+        ];
+        Self {
+            header: header.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+            parent: parent.clone(),
+            content,
+            ..Self::default()
+        }
+    }
+
+    /// The message with these parts, as a client sent them. All but the first may be null.
+    ///
+    /// # Errors
+    ///
+    /// When a part is no object, or the header does not say what it is.
+    pub fn from_parts(
+        header: Value,
+        parent: Value,
+        metadata: Value,
+        content: Value,
+        buffers: Vec<Bytes>,
+    ) -> Result<Self, Malformed> {
+        let message = Self {
+            header: object(header, "its header is no object")?,
+            parent: object(parent, "its parent header is no object")?,
+            metadata: object(metadata, "its metadata are no object")?,
+            content: object(content, "its content is no object")?,
+            buffers,
+        };
+        if message.kind().is_empty() {
+            return Err(Malformed("its header has no msg_type"));
+        }
+        Ok(message)
+    }
+
+    /// Its type, such as `execute_request`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text_in_header("msg_type")
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.text_in_header("msg_id")
+    }
+
+    /// It as one JSON object, but for its buffers and what a transport adds.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let whole = json!({
+            "header": self.header,
+            "msg_id": self.id(),
+            "msg_type": self.kind(),
+            "parent_header": self.parent,
+            "metadata": self.metadata,
+            "content": self.content,
+        });
+        object(whole, "").unwrap_or_default()
+    }
+
+    fn text_in_header(&self, key: &str) -> &str {
+        self.header.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+fn object(value: Value, otherwise: &'static str) -> Result<Map<String, Value>, Malformed> {
+    match value {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        _ => Err(Malformed(otherwise)),
+    }
+}
+
+/// An id that nobody else has: a random UUID.
+#[must_use]
+pub fn unique() -> String {
+    let mut bytes = [0; 16];
+    // Ids of messages guard nothing: where there are no random numbers, the clock and a counter do.
+    if getrandom::fill(&mut bytes).is_err() {
+        bytes = fallback();
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if [4, 6, 8, 10].contains(&index) {
+            text.push('-');
+        }
+        // A string takes everything.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn fallback() -> [u8; 16] {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut bytes = [0; 16];
+    let now = Utc::now().timestamp_micros().to_le_bytes();
+    bytes[..8].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    bytes[8..].copy_from_slice(&now);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_are_no_message_are_refused() {
+        let of = |header: Value, content: Value| {
+            Message::from_parts(header, Value::Null, Value::Null, content, Vec::new())
+        };
+        assert!(of(json!({"msg_type": "a"}), Value::Null).is_ok());
+        for header in [json!(1), json!({}), json!({"msg_type": 1}), Value::Null] {
+            assert!(of(header, json!({})).is_err());
+        }
+        assert!(of(json!({"msg_type": "a"}), json!([])).is_err());
+    }
+
+    #[test]
+    fn ids_are_uuids_of_version_4() {
+        let (one, other) = (unique(), unique());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 36);
+        assert_eq!(one.as_bytes()[14], b'4');
+        assert_eq!(fallback().len(), 16);
+    }
+
+    #[test]
+    fn a_message_repeats_the_header_of_its_request() {
+        let parent = Map::from_iter([
+            ("msg_id".to_owned(), Value::from("x")),
+            ("date".to_owned(), "".into()),
+        ]);
+        let message = Message::new("status", "s", &parent, Map::new());
+        let json = message.to_json();
+        assert_eq!(json["parent_header"]["date"], "");
+        assert_eq!(json["msg_type"], "status");
+        assert_eq!(json["msg_id"], json["header"]["msg_id"]);
+    }
+}

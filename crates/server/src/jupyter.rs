@@ -1,0 +1,40 @@
+//! Jupyter's server, as far as its clients start and use kernels: REST, and a WebSocket for each kernel.
+//!
+//! A kernel is a session of its owner's, with a kernel of `belljar-kernel` in front of it.
+
+mod ask;
+mod hub;
+mod kernels;
+mod rest;
+mod sessions;
+mod socket;
+
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+
+use crate::http::app::App;
+use kernels::Kernels;
+use sessions::Notebooks;
+
+/// `/api` and `/kernelspecs`.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/api", get(rest::version))
+        .route("/api/status", get(rest::status))
+        .route("/api/me", get(rest::me))
+        .route("/api/kernelspecs", get(rest::kernelspecs))
+        .route("/api/kernelspecs/{name}", get(rest::kernelspec))
+        .route("/kernelspecs/{name}/logo-svg.svg", get(rest::logo))
+        .route("/api/kernels", get(rest::list).post(rest::start))
+        .route("/api/kernels/{id}", get(rest::show).delete(rest::end))
+        .route("/api/kernels/{id}/interrupt", post(rest::interrupt))
+        .route("/api/kernels/{id}/restart", post(rest::restart))
+        .route("/api/kernels/{id}/channels", get(socket::channels))
+        .route("/api/sessions", get(sessions::list).post(sessions::create))
+        .route(
+            "/api/sessions/{id}",
+            get(sessions::show).patch(sessions::change).delete(sessions::end),
+        )
+        .layer(Extension(Kernels::new()))
+        .layer(Extension(Notebooks::default()))
+}

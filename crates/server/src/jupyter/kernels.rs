@@ -1,0 +1,287 @@
+//! The kernels that run, each its owner's.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belljar::{LeaseEnd, Limits, Outcome, Request, Session, SessionOptions};
+use belljar_kernel::{Backend, Failure, Kernel, unique};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
+
+use super::ask::Refused;
+use super::hub::Hub;
+use crate::http::problem::Problem;
+use crate::service::Service;
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+use crate::service::sessions::{Held, NewSession};
+
+/// How long a kernel lives that nobody is connected to and that does nothing.
+pub(super) const IDLE: Duration = Duration::from_hours(1);
+/// The time that a cell has.
+const CELL: Duration = Duration::from_mins(5);
+/// The memory of a kernel above its image, in bytes.
+const MEMORY: u64 = 512 << 20;
+/// The most bytes that a cell may write to each of the streams.
+const OUTPUT: u64 = 4 << 20;
+/// The image that kernels start from.
+const IMAGE: &str = "data";
+
+/// Kernels by id. Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub(super) struct Kernels(Arc<Known>);
+
+struct Known {
+    kernels: Mutex<HashMap<String, Running>>,
+    started: DateTime<Utc>,
+}
+
+/// A kernel. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Running(Arc<Parts>);
+
+struct Parts {
+    id: String,
+    name: String,
+    owner: Owner,
+    kernel: Kernel,
+    hub: Hub,
+    rented: Arc<Rented>,
+}
+
+/// The session of a kernel, got from the service.
+struct Rented {
+    service: Service,
+    owner: Owner,
+    options: SessionOptions,
+    held: Mutex<Option<Held>>,
+    /// The session was made before the kernel that asks for it.
+    is_fresh: Mutex<bool>,
+}
+
+impl Kernels {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Known {
+            kernels: Mutex::default(),
+            started: Utc::now(),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Running>> {
+        self.0.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn started(&self) -> DateTime<Utc> {
+        self.0.started
+    }
+
+    /// Starts a kernel.
+    pub(super) async fn start(
+        &self,
+        service: &Service,
+        owner: &Owner,
+        name: &str,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Running, Refused> {
+        let most = service.runtime().ceilings();
+        let mut limits = Limits::default();
+        limits.timeout = Some(CELL.min(most.timeout));
+        limits.memory = Some(MEMORY.min(most.memory));
+        limits.output = Some(OUTPUT.min(most.output));
+        let mut start = Request::default().image(IMAGE).limits(limits);
+        start.env.extend(env);
+        // Nobody goes back in a notebook.
+        let options = SessionOptions::from_request(start)
+            .history(0, 0)
+            .label("face", "jupyter")
+            .lease(IDLE, LeaseEnd::Close);
+        let rented = Arc::new(Rented {
+            service: service.clone(),
+            owner: owner.clone(),
+            options,
+            held: Mutex::default(),
+            is_fresh: Mutex::new(true),
+        });
+        // What stands in the way is told now, and not to the first cell.
+        rented.rent().await?;
+        let hub = Hub::default();
+        let running = Running(Arc::new(Parts {
+            id: unique(),
+            name: name.to_owned(),
+            owner: owner.clone(),
+            kernel: Kernel::start(Tenant(Arc::clone(&rented)), hub.clone(), Request::default()),
+            hub,
+            rented,
+        }));
+        self.lock().insert(running.id().to_owned(), running.clone());
+        tokio::spawn(self.clone().watch(running.clone()));
+        Ok(running)
+    }
+
+    /// Forgets a kernel when a client of it has ended it.
+    async fn watch(self, running: Running) {
+        running.kernel().over().await;
+        self.lock().remove(running.id());
+        running.0.kernel.close().await;
+        // The kernel knows nothing of one that it has not taken yet.
+        running.0.rented.give_back();
+        running.0.hub.close();
+    }
+
+    /// Somebody's kernel of that id.
+    pub(super) fn find(&self, owner: &Owner, id: &str) -> Result<Running, Refused> {
+        let found = self.lock().get(id).filter(|running| running.is_of(owner)).cloned();
+        match found {
+            Some(running) if running.is_there() => Ok(running),
+            Some(gone) => {
+                gone.0.kernel.end();
+                Err(Refused::no_kernel(id))
+            }
+            None => Err(Refused::no_kernel(id)),
+        }
+    }
+
+    /// All kernels of somebody.
+    pub(super) fn list(&self, owner: &Owner) -> Vec<Running> {
+        let theirs: Vec<Running> =
+            self.lock().values().filter(|running| running.is_of(owner)).cloned().collect();
+        let (there, gone): (Vec<_>, Vec<_>) = theirs.into_iter().partition(Running::is_there);
+        for running in gone {
+            running.0.kernel.end();
+        }
+        there
+    }
+
+    /// Ends somebody's kernel.
+    pub(super) async fn end(&self, owner: &Owner, id: &str) -> Result<(), Refused> {
+        let running = self.find(owner, id)?;
+        self.lock().remove(id);
+        running.0.kernel.close().await;
+        running.0.hub.close();
+        Ok(())
+    }
+}
+
+impl Running {
+    pub(super) fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    pub(super) fn kernel(&self) -> &Kernel {
+        &self.0.kernel
+    }
+
+    pub(super) fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    fn is_of(&self, owner: &Owner) -> bool {
+        self.0.owner.name() == owner.name()
+    }
+
+    /// Whether its session is; between two of them it is.
+    fn is_there(&self) -> bool {
+        let held = self.0.rented.held();
+        held.is_none_or(|held| self.0.rented.service.find(&self.0.owner, held.id()).is_ok())
+    }
+
+    /// Puts off its end, as somebody is there.
+    pub(super) fn keep(&self) {
+        if let Some(held) = self.0.rented.held() {
+            // One that was closed stays so.
+            let _ = held.session().extend_lease(IDLE);
+        }
+    }
+
+    /// It as Jupyter's server describes it.
+    pub(super) fn model(&self) -> Value {
+        let activity = self.0.kernel.activity();
+        json!({
+            "id": self.0.id,
+            "name": self.0.name,
+            "last_activity": date(Utc::now() - activity.last.elapsed()),
+            "execution_state": activity.state.as_str(),
+            "connections": self.0.hub.count(),
+        })
+    }
+}
+
+/// A time as Jupyter writes it.
+pub(super) fn date(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+impl Rented {
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> Option<Held> {
+        self.lock().clone()
+    }
+
+    async fn rent(&self) -> Result<Session, ServiceError> {
+        let held = self.service.create(&self.owner, NewSession::from(self.options.clone())).await?;
+        let session = held.session().clone();
+        *self.lock() = Some(held);
+        Ok(session)
+    }
+
+    fn give_back(&self) {
+        if let Some(held) = self.lock().take() {
+            // It may have ended by itself.
+            let _ = self.service.remove(&self.owner, held.id());
+        }
+    }
+
+    /// The session that is there, the first time.
+    fn fresh(&self) -> Option<Session> {
+        let mut is_fresh = self.is_fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_fresh, false) {
+            return None;
+        }
+        self.held().map(|held| held.session().clone())
+    }
+}
+
+/// What the kernel sees of it.
+struct Tenant(Arc<Rented>);
+
+type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+impl Backend for Tenant {
+    fn open(&self) -> Doing<'_, Session> {
+        Box::pin(async {
+            match self.0.fresh() {
+                Some(session) => Ok(session),
+                None => self.0.rent().await.map_err(failure),
+            }
+        })
+    }
+
+    fn run<'a>(&'a self, _: &'a Session, request: Request) -> Doing<'a, Outcome> {
+        Box::pin(async move {
+            let Some(held) = self.0.held() else {
+                return Err(Failure::new("BelljarError", "the kernel has no session"));
+            };
+            let outcome = self.0.service.run_in(&self.0.owner, &held, request).await;
+            let _ = held.session().extend_lease(IDLE);
+            outcome.map_err(failure)
+        })
+    }
+
+    fn close(&self, _: &Session) {
+        self.0.give_back();
+    }
+}
+
+fn failure(error: ServiceError) -> Failure {
+    let problem = Problem::from(error);
+    let hint = match problem.code {
+        "session.not_found" => Some("restart the kernel".to_owned()),
+        _ => problem.hint,
+    };
+    Failure::new("BelljarError", problem.detail).hint(hint)
+}

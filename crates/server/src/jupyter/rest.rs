@@ -1,0 +1,158 @@
+//! REST of kernels and kernelspecs.
+
+use std::collections::HashMap;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use belljar_kernel::spec;
+use chrono::Utc;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ask::{Asker, Refused, body};
+use super::kernels::{Kernels, date};
+use crate::service::Service;
+
+/// The version of Jupyter's server whose answers these are.
+const VERSION: &str = "2.21.1";
+/// The names by which a kernel is asked for: belljar's own, and the one that most clients know.
+const NAMES: [&str; 2] = ["belljar", "python3"];
+/// The one that is meant by who names none.
+pub(super) const DEFAULT: &str = "python3";
+
+pub(super) async fn version() -> Json<Value> {
+    Json(json!({"version": VERSION}))
+}
+
+pub(super) async fn status(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+) -> Json<Value> {
+    let running = kernels.list(&owner);
+    let last = running.iter().map(|running| running.kernel().activity().last).max();
+    Json(json!({
+        "connections": running.iter().map(|running| running.hub().count()).sum::<usize>(),
+        "kernels": running.len(),
+        "last_activity": date(last.map_or(kernels.started(), |last| Utc::now() - last.elapsed())),
+        "started": date(kernels.started()),
+    }))
+}
+
+pub(super) async fn me(Asker(owner): Asker) -> Json<Value> {
+    let name = owner.name();
+    Json(json!({
+        "identity": {
+            "username": name,
+            "name": name,
+            "display_name": name,
+            "initials": null,
+            "avatar_url": null,
+            "color": null,
+        },
+        "permissions": {},
+    }))
+}
+
+pub(super) async fn kernelspecs(_: Asker) -> Json<Value> {
+    let specs = NAMES.map(|name| (name.to_owned(), described(name)));
+    Json(json!({"default": DEFAULT, "kernelspecs": HashMap::from(specs)}))
+}
+
+pub(super) async fn kernelspec(_: Asker, Path(name): Path<String>) -> Result<Json<Value>, Refused> {
+    check_name(&name)?;
+    Ok(Json(described(&name)))
+}
+
+pub(super) async fn logo(Path(name): Path<String>) -> Result<impl IntoResponse, Refused> {
+    check_name(&name)?;
+    Ok(([(CONTENT_TYPE, "image/svg+xml")], spec::LOGO))
+}
+
+fn described(name: &str) -> Value {
+    let arguments = ["belljar".to_owned(), "kernel".to_owned()];
+    json!({
+        "name": name,
+        "spec": spec::kernelspec(&arguments, spec::DISPLAY_NAME),
+        "resources": {"logo-svg": format!("/kernelspecs/{name}/logo-svg.svg")},
+    })
+}
+
+/// Refuses the name of a kernel that there is none of.
+pub(super) fn check_name(name: &str) -> Result<(), Refused> {
+    if NAMES.contains(&name) {
+        return Ok(());
+    }
+    let names = NAMES.join(" and ");
+    let message = format!("No such kernel: {name}; there are {names}");
+    Err(Refused::new(StatusCode::NOT_FOUND, message))
+}
+
+/// What a kernel is to be.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Wanted {
+    pub id: Option<String>,
+    pub name: Option<String>,
+    pub env: HashMap<String, String>,
+}
+
+pub(super) async fn start(
+    Asker(owner): Asker,
+    State(service): State<Service>,
+    Extension(kernels): Extension<Kernels>,
+    bytes: Bytes,
+) -> Result<impl IntoResponse, Refused> {
+    let wanted: Wanted = body(&bytes)?;
+    let name = wanted.name.as_deref().unwrap_or(DEFAULT);
+    check_name(name)?;
+    let running = kernels.start(&service, &owner, name, wanted.env).await?;
+    let location = format!("/api/kernels/{}", running.id());
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(running.model())))
+}
+
+pub(super) async fn list(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+) -> Json<Value> {
+    Json(kernels.list(&owner).iter().map(|running| running.model()).collect())
+}
+
+pub(super) async fn show(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refused> {
+    Ok(Json(kernels.find(&owner, &id)?.model()))
+}
+
+pub(super) async fn end(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    kernels.end(&owner, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn interrupt(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    let _ = kernels.find(&owner, &id)?.kernel().interrupt();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn restart(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refused> {
+    let running = kernels.find(&owner, &id)?;
+    running.kernel().restart().await;
+    Ok(Json(running.model()))
+}

@@ -1,0 +1,118 @@
+//! The WebSocket of a kernel.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, Query};
+use axum::response::Response;
+use belljar_kernel::websocket::{Form, Frame, V1};
+use belljar_kernel::{Peer, unique};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::ask::{Asker, Refused};
+use super::hub::Hub;
+use super::kernels::{Kernels, Running};
+
+/// The most bytes of one message of a client.
+const MAX_MESSAGE: usize = 64 << 20;
+/// How often a client is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+/// How long a client may take to close its side.
+const CLOSING: Duration = Duration::from_secs(1);
+/// The longest name that a client gives itself.
+const MAX_NAME: usize = 256;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    session_id: Option<String>,
+}
+
+pub(super) async fn channels(
+    Asker(owner): Asker,
+    Extension(kernels): Extension<Kernels>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Refused> {
+    let running = kernels.find(&owner, &id)?;
+    let name = asked.session_id.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
+    let peer = Peer::from(name.unwrap_or_else(unique));
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).protocols([V1]);
+    let form = if upgrade.selected_protocol().is_some() {
+        Form::V1
+    } else {
+        Form::Json
+    };
+    Ok(upgrade.on_upgrade(move |socket| serve(socket, running, peer, form)))
+}
+
+/// One connection, until either side ends it. The kernel goes on without it.
+async fn serve(socket: WebSocket, running: Running, peer: Peer, form: Form) {
+    running.keep();
+    let hub: &Hub = running.hub();
+    let (connection, messages) = hub.join(peer.clone());
+    let (to, from) = socket.split();
+    let mut hearing = std::pin::pin!(hear(from, &running, &peer, form));
+    tokio::select! {
+        () = tell(to, messages, &running, form) => {
+            // The client may have something to say to the end.
+            let _ = tokio::time::timeout(CLOSING, hearing).await;
+        }
+        () = &mut hearing => {}
+    }
+    drop(connection);
+    running.keep();
+    running.kernel().left(&peer);
+}
+
+/// Sends what the kernel says, and sees whether the client is there.
+async fn tell(
+    mut to: SplitSink<WebSocket, Message>,
+    mut messages: mpsc::Receiver<std::sync::Arc<belljar_kernel::Outgoing>>,
+    running: &Running,
+    form: Form,
+) {
+    let mut pings = tokio::time::interval(PING);
+    loop {
+        let message = tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => match form.write(&message) {
+                    Frame::Text(text) => Message::Text(text.into()),
+                    Frame::Binary(bytes) => Message::Binary(bytes),
+                },
+                None => break,
+            },
+            _ = pings.tick() => {
+                running.keep();
+                Message::Ping(axum::body::Bytes::new())
+            }
+        };
+        if to.send(message).await.is_err() {
+            return;
+        }
+    }
+    // The client may be gone.
+    let _ = to.close().await;
+}
+
+/// Hands on what the client says. What is no message is passed over, as Jupyter's server does.
+async fn hear(mut from: SplitStream<WebSocket>, running: &Running, peer: &Peer, form: Form) {
+    while let Some(Ok(message)) = from.next().await {
+        let frame = match message {
+            Message::Text(text) => Frame::Text(text.as_str().to_owned()),
+            Message::Binary(bytes) => Frame::Binary(bytes),
+            Message::Close(_) => return,
+            Message::Ping(_) | Message::Pong(_) => continue,
+        };
+        match form.read(&frame) {
+            Ok((channel, message)) => {
+                running.kernel().deliver(channel, peer.clone(), message).await;
+            }
+            Err(error) => tracing::debug!(%error, "a message is dropped"),
+        }
+    }
+}

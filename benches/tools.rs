@@ -1,18 +1,18 @@
-//! What calls of tools promise: see `docs/budgets.md`.
+//! What calls of tools and values that are fetched promise: see `docs/budgets.md`.
 //!
-//! `cargo bench --bench tools`, on a machine that does nothing else. Both figures are the guest's, by its
-//! own clock, so the sandbox around them does not count.
+//! `cargo bench --bench tools`, on a machine that does nothing else. The figures of tools are the guest's,
+//! by its own clock, so the sandbox around them does not count.
 
-#[expect(dead_code, reason = "the guest measures the time")]
 mod measure;
 
 use std::time::Duration;
 
-use belljar::{Request, Runtime, Tool, ToolLimits};
+use belljar::value::Value as Typed;
+use belljar::{Request, Runtime, SessionOptions, Tool, ToolLimits};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-use measure::{ms, promise};
+use measure::{ms, promise, timed};
 
 const ROUND_TRIPS: &str = "
 import time, tools
@@ -59,9 +59,34 @@ fn tools(c: &mut Criterion) {
     }
 }
 
+const FRAME: &str = "
+import numpy as np, pandas as pd
+rng = np.random.default_rng(1)
+n = 1_000_000
+frame = pd.DataFrame({'a': rng.random(n), 'b': rng.integers(0, 1 << 40, n),
+                      'c': rng.random(n), 'd': rng.integers(0, 9, n)})
+";
+
+fn values(c: &mut Criterion) {
+    let runtime = Runtime::builder().build().expect("a runtime").blocking();
+    let options = SessionOptions::new().image("data").init_code(FRAME);
+    let session = runtime.session(options).expect("a session");
+    promise(c, "a DataFrame of 1,000,000 x 4 numbers out of a session", ms(60.0), || {
+        timed(|| {
+            let value = session.get("frame").expect("an answer");
+            let Some(Typed::DataFrame(frame)) = &value else {
+                panic!("no DataFrame");
+            };
+            assert_eq!(frame.data.len(), 4);
+            value
+        })
+    });
+    session.close();
+}
+
 criterion_group! {
     name = promises;
     config = Criterion::default().sample_size(10);
-    targets = tools
+    targets = tools, values
 }
 criterion_main!(promises);

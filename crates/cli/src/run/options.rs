@@ -120,6 +120,10 @@ struct Detail {
     /// shown then
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(num_args = 0..=1, require_equals = true)]
+    #[expect(
+        clippy::option_option,
+        reason = "clap's words for: not given, given, given a value"
+    )]
     events: Option<Option<PathBuf>>,
     /// Put what displayed figures show into their events, as data
     #[arg(long)]

@@ -56,11 +56,13 @@ pub(in crate::memory) fn write_all_at(
 }
 
 /// Nothing is mapped here, so holes do no harm.
+#[expect(clippy::unnecessary_wraps, reason = "as on systems where it can fail")]
 pub(in crate::memory) fn reserve(_file: &File, _length: u64) -> io::Result<()> {
     Ok(())
 }
 
 /// As above.
+#[expect(clippy::unnecessary_wraps, reason = "as on systems where it can fail")]
 pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
     Ok(file)
 }

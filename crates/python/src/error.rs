@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 
 use belljar::{Error, Refusal};
-use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
@@ -15,7 +15,6 @@ pub(crate) enum Failure {
     Engine(Box<Error>),
     /// The interpreter exits, or the runtime was closed.
     Closed,
-    System(std::io::Error),
     /// Something of Python's went wrong, a callback of the caller's say.
     Python(PyErr),
 }
@@ -37,7 +36,6 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Engine(error) => Python::attach(|py| raised(py, &error)),
             Failure::Closed => Python::attach(closed),
-            Failure::System(error) => PyOSError::new_err(error.to_string()),
             Failure::Python(error) => error,
         }
     }

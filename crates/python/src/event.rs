@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use crate::error::Failure;
 use crate::json;
-use crate::promise::{HOME, Letter, Postman, promise};
+use crate::promise::{HOME, Home, Letter, promise};
 use crate::reactor::Reactor;
 
 /// Events that may be on their way to the function; then those that follow wait with the guest.
@@ -38,13 +38,13 @@ impl Watched {
         switch: &Interrupt,
     ) -> (Request, Self) {
         let (watcher, events) = event_channel();
-        let watched = Self {
+        let own = Self {
             events,
             callback: Arc::new(callback),
             switch: switch.clone(),
             failed: Failed::default(),
         };
-        (request.watch(watcher), watched)
+        (request.watch(watcher), own)
     }
 
     /// Waits on this thread, which is the one that calls the function.
@@ -94,15 +94,14 @@ impl Watched {
         self,
         py: Python<'_>,
         reactor: &Arc<Reactor>,
-        home: Py<PyAny>,
+        home: Arc<Home>,
         run: impl Future<Output = Result<T, Failure>> + Send + 'static,
         answer: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Py<PyAny>> {
-        let postman = reactor.postman()?;
         let failed = Arc::clone(&self.failed);
         let pumped = async move {
             let home = HOME.with(Arc::clone);
-            self.pump(run, Outbox::Loop(postman, home)).await
+            self.pump(run, Outbox::Loop(home)).await
         };
         let answer = move |py: Python<'_>, value: T| match take(&failed) {
             Some(error) => Err(error),
@@ -193,7 +192,7 @@ enum Outbox {
     /// To a thread that waits.
     Thread(Box<dyn Fn(Letter) + Send + Sync>),
     /// To an event loop.
-    Loop(Postman, Arc<Py<PyAny>>),
+    Loop(Arc<Home>),
 }
 
 impl Outbox {
@@ -207,7 +206,7 @@ impl Outbox {
     fn post(&self, letter: Letter) {
         match self {
             Self::Thread(send) => send(letter),
-            Self::Loop(postman, home) => postman.post(Arc::clone(home), letter),
+            Self::Loop(home) => home.post(letter),
         }
     }
 }

@@ -74,10 +74,12 @@ pub(crate) fn measure_tasks(
             let mut set = tokio::task::JoinSet::new();
             for _ in 0..tasks {
                 let (runtime, request) = (held.runtime.clone(), request(code, image));
-                set.spawn(async move { runtime.run(request).await.map(drop) });
+                set.spawn(async move { runtime.run(request).await });
             }
+            // Kept until all have ended, as `asyncio.gather` does.
+            let mut runs = Vec::with_capacity(tasks);
             while let Some(Ok(ended)) = set.join_next().await {
-                ended?;
+                runs.push(ended?);
             }
             Ok::<_, Error>(())
         })?;

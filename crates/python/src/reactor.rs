@@ -9,7 +9,6 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 use crate::error::Failure;
-use crate::promise::Postman;
 
 /// What a runtime waits on. It belongs to the process that made it.
 pub(crate) struct Reactor {
@@ -19,8 +18,6 @@ pub(crate) struct Reactor {
     closing: watch::Sender<bool>,
     /// Calls that are under way.
     calls: AtomicUsize,
-    /// Who brings answers to event loops; started for the first of them.
-    postman: Mutex<Option<Postman>>,
 }
 
 /// A call that is under way.
@@ -44,7 +41,6 @@ impl Reactor {
             threads: Mutex::new(Some(threads)),
             closing: watch::Sender::new(false),
             calls: AtomicUsize::new(0),
-            postman: Mutex::new(None),
         }))
     }
 
@@ -78,14 +74,6 @@ impl Reactor {
         let _ = closing.wait_for(|is| *is).await;
     }
 
-    pub(crate) fn postman(&self) -> Result<Postman, Failure> {
-        let mut postman = self.postman.lock().unwrap_or_else(PoisonError::into_inner);
-        if postman.is_none() {
-            *postman = Some(Postman::start().map_err(Failure::System)?);
-        }
-        postman.clone().ok_or(Failure::Closed)
-    }
-
     /// Ends all calls, waits for them, and stops the threads, after which none of them meets the
     /// interpreter again.
     pub(crate) fn close(&self) {
@@ -101,7 +89,6 @@ impl Reactor {
         if let Some(threads) = threads {
             threads.shutdown_timeout(PATIENCE);
         }
-        self.postman.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::error::Failure;
 use crate::event::Watched;
 use crate::options::Asked;
-use crate::promise::{promise, running_loop};
+use crate::promise::{Home, promise};
 use crate::reactor::Reactor;
 use crate::wait::wait;
 use crate::{json, value};
@@ -24,13 +24,14 @@ pub(crate) struct Run(Mutex<Option<belljar::Run>>);
 impl Run {
     /// The bytes of a file.
     fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| Ok::<_, Failure>(of(&self.lock())?.read(path)?))?;
+        let bytes = py.detach(|| Ok::<_, Failure>(of(self.lock().as_ref())?.read(path)?))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Copies all files to a directory; their paths there.
+    #[expect(clippy::needless_pass_by_value, reason = "what Python gives is owned")]
     fn copy_to(&self, py: Python<'_>, dir: PathBuf) -> PyResult<Vec<PathBuf>> {
-        Ok(py.detach(|| Ok::<_, Failure>(of(&self.lock())?.copy_to(&dir)?))?)
+        Ok(py.detach(|| Ok::<_, Failure>(of(self.lock().as_ref())?.copy_to(&dir)?))?)
     }
 
     /// Removes the workspace.
@@ -46,9 +47,9 @@ impl Run {
     }
 }
 
-fn of(run: &Option<belljar::Run>) -> Result<&belljar::Run, Failure> {
+fn of(run: Option<&belljar::Run>) -> Result<&belljar::Run, Failure> {
     let gone = || Failure::Python(PyValueError::new_err("the files of this run were given up"));
-    run.as_ref().ok_or_else(gone)
+    run.ok_or_else(gone)
 }
 
 /// Runs what was asked for. Ctrl-C, and a function for events that raises, interrupt it.
@@ -66,7 +67,7 @@ where
 {
     let switch = Interrupt::new();
     let request = asked.request.interrupt(&switch);
-    let home = if later { Some(running_loop(py)?) } else { None };
+    let home = if later { Some(Home::here(py)?) } else { None };
     let engine = |begun: F| async { begun.await.map_err(Failure::from) };
     match (asked.on_event, home) {
         (None, None) => {

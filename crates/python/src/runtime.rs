@@ -100,6 +100,10 @@ impl Runtime {
     }
 
     /// A client's own session, made with these options if it has none.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of a session, and whose it is"
+    )]
     fn for_client(
         &self,
         py: Python<'_>,

@@ -81,7 +81,7 @@ async fn called(
             named.set_item(name, value::to_py(py, argument)?)?;
         }
         let reply = Reply(Mutex::new(Some(sender)));
-        let home = home.map(|home| home.clone_ref(py));
+        let home = home.map(|home| home.event_loop(py));
         start.call1(py, (named, reply, home))
     });
     let cancel = match begun {

@@ -229,7 +229,7 @@ def test_the_import_is_light():
         before = set(sys.modules)
         import belljar
         heavy = {"asyncio", "inspect", "dataclasses", "numpy", "pandas", "pydantic", "json",
-                 "logging", "concurrent.futures", "tempfile", "pathlib"}
+                 "logging", "concurrent.futures", "tempfile", "pathlib", "typing", "threading"}
         print(sorted(heavy & (set(sys.modules) - before)))
         assert dir(belljar) == sorted(belljar.__all__)
         for name in belljar.__all__:

@@ -372,3 +372,11 @@ def test_the_example_of_the_documentation():
     run = names["run"]
     assert run.error is None
     assert dict(run.result) == {"a": 2.0, "b": 5.0}
+
+
+def test_the_types_of_options_are_those_that_are_read():
+    from belljar import _options, _runtime, _types
+
+    assert set(_types.RunOptions.__annotations__) == _options.RUN_OPTIONS
+    assert set(_types.SessionOptions.__annotations__) == _options.SESSION_OPTIONS
+    assert set(_types.Settings.__annotations__) == _runtime._SETTINGS

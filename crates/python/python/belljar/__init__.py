@@ -10,8 +10,6 @@ What code does wrong is data, in ``run.error``; exceptions are errors of the eng
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._belljar import VERSION as __version__
 from ._errors import (
     BelljarError,
@@ -25,6 +23,7 @@ from ._errors import (
 )
 from ._runtime import Runtime, arun, default_runtime, run
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._files import SessionFiles
     from ._outcome import (
@@ -127,7 +126,7 @@ _LAZY = {
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name):
         home = _LAZY.get(name)
         if home is None:
             raise AttributeError(f"module 'belljar' has no attribute {name!r}")

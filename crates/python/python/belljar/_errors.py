@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 
 class BelljarError(Exception):
     """The engine did not do what was asked.
@@ -32,12 +30,18 @@ class BelljarError(Exception):
         return _remade, (type(self), self.args[0], dict(self.__dict__))
 
 
-class Reason(NamedTuple):
+class Reason:
     """Why a request was refused: the option, the kind of mistake, and a sentence."""
 
-    field: str
-    kind: str
-    message: str
+    __slots__ = ("field", "kind", "message")
+
+    def __init__(self, field: str, kind: str, message: str) -> None:
+        self.field = field
+        self.kind = kind
+        self.message = message
+
+    def __repr__(self) -> str:
+        return f"Reason({self.field!r}, {self.kind!r}, {self.message!r})"
 
 
 class RefusedError(BelljarError, ValueError):

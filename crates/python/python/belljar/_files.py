@@ -10,7 +10,7 @@ from ._outcome import PathEntry
 
 if TYPE_CHECKING:
     from . import _belljar
-    from ._options import FileContent
+    from ._types import FileContent
 
 
 class SessionFiles(Handle):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._outcome import Outcome
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
     from pathlib import Path
     from tempfile import TemporaryDirectory
+    from typing import Any
 
     from . import _belljar
     from ._outcome import DataFrameEntry, ErrorDetail, FileEntry, PlotEntry

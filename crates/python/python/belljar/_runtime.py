@@ -3,61 +3,25 @@
 from __future__ import annotations
 
 import os
-import threading
-from typing import TYPE_CHECKING, Any, TypedDict
+from _thread import allocate_lock
 
 from . import _belljar
 from ._handle import Handle
 from ._options import RUN_OPTIONS, SESSION_OPTIONS, mounts_of, own_of, split, unknown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
-    from typing import Literal
+    from typing import Any, Literal
 
     from typing_extensions import Self, Unpack
 
     from ._images import Images
-    from ._options import AnyTool, Rules, RunOptions, SessionOptions
     from ._outcome import CheckReport, SessionInfo
     from ._run import Run
     from ._session import Session
-
-
-class Limits(TypedDict, total=False):
-    """Limits of runs: seconds, MiB, bytes."""
-
-    timeout: float
-    memory_mb: int
-    fuel: int
-    output_bytes: int
-    workspace_mb: int
-    max_files: int
-
-
-class SessionBounds(TypedDict, total=False):
-    """How many sessions there are, and how many of them are in memory."""
-
-    max: int
-    max_awake: int
-    suspend_after: float
-    restored_bytes: int
-    dir: "str | os.PathLike[str]"
-
-
-class Settings(TypedDict, total=False):
-    """Settings of a runtime. ``None`` is the same as not given."""
-
-    cache: "str | os.PathLike[str] | None"
-    wheel: "str | os.PathLike[str] | None"
-    temp_dir: "str | os.PathLike[str] | None"
-    concurrency: "int | None"
-    queue: "int | None"
-    limits: "Limits | None"
-    ceilings: "Limits | None"
-    sessions: "SessionBounds | None"
-    memory: "Literal['map', 'copy'] | None"
-    progress: "bool | Callable[[str | None, float], object] | None"
+    from ._types import AnyTool, Rules, RunOptions, SessionOptions, Settings
 
 
 _SETTINGS = frozenset(
@@ -287,7 +251,7 @@ def existing_default() -> Runtime | None:
 
 
 _default: Runtime | None = None
-_making = threading.Lock()
+_making = allocate_lock()
 
 
 class _Live:
@@ -318,7 +282,7 @@ def _at_exit() -> None:
 def _in_child() -> None:
     """A forked child makes a default runtime of its own."""
     global _default, _making, _LIVE
-    _default, _making, _LIVE = None, threading.Lock(), _Live()
+    _default, _making, _LIVE = None, allocate_lock(), _Live()
 
 
 if hasattr(os, "register_at_fork"):

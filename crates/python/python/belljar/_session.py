@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from . import _belljar
     from ._files import SessionFiles
-    from ._options import RunOptions
     from ._outcome import FileEntry
     from ._run import Run
     from ._runtime import Runtime
+    from ._types import RunOptions
 
 
 class Session(Handle):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from ._options import AnyTool
+    from ._types import AnyTool
 
     F = TypeVar("F", bound=Callable[..., Any])
 

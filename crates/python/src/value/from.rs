@@ -203,11 +203,11 @@ fn column(parts: &Bound<'_, PyDict>, depth: usize) -> PyResult<Column> {
 fn index(parts: &Bound<'_, PyDict>, depth: usize) -> PyResult<Index> {
     let name = || value_of(&part(parts, "name")?, depth);
     if let Some(range) = parts.get_item("range")? {
-        let (start, stop, step) = range.extract()?;
+        let bounds: (i64, i64, i64) = range.extract()?;
         return Ok(Index::Range {
-            start,
-            stop,
-            step,
+            start: bounds.0,
+            stop: bounds.1,
+            step: bounds.2,
             name: name()?,
         });
     }

@@ -25,7 +25,7 @@ from ._common import Installer, aruntime_or_default, result_of, runtime_or_defau
 
 if TYPE_CHECKING:
     import belljar
-    from belljar._options import Rules
+    from belljar._types import Rules
 
 __all__ = [
     "CodeExecutionAgent",

@@ -1,0 +1,146 @@
+"""The types of options, for checkers. Nothing that runs imports this: `typing` takes its time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+
+if TYPE_CHECKING:
+    from ._outcome import Event
+    from ._tools import Tool
+
+    FileContent = Union[str, bytes, bytearray, memoryview, os.PathLike[str]]
+    AnyTool = Union[Tool, Callable[..., Any]]
+    Answerer = Callable[[str], Union[str, Awaitable[Union[str, None]], None]]
+
+
+class Capture(TypedDict, total=False):
+    """What is brought back from a run."""
+
+    figures: bool
+    figure_format: Literal["png", "svg"]
+    figure_dpi: int
+    figure_count: int
+    inline_images: bool
+    dataframes: bool
+    dataframe_chars: int
+    table_rows: int
+    file_hashes: bool
+    media_types: bool
+    result_bytes: int
+    typed_bytes: int
+    charts: bool
+    events: bool
+
+
+class Deterministic(TypedDict, total=False):
+    """What makes a run repeatable to the byte."""
+
+    seed: int
+    epoch: int
+    step_ns: int
+
+
+class Rules(TypedDict, total=False):
+    """The lists of a policy; one that is left out is that of ``strict``."""
+
+    imports: Iterable[str]
+    forbidden_names: Iterable[str]
+    forbidden_attributes: Iterable[str]
+
+
+class ToolLimits(TypedDict, total=False):
+    """How far the tools of a run may go; ``timeout`` in seconds."""
+
+    calls: int
+    argument_bytes: int
+    answer_bytes: int
+    total_bytes: int
+    timeout: float
+
+
+class _CommonOptions(TypedDict, total=False):
+    image: str | None
+    files: Mapping[str, FileContent] | None
+    mounts: Mapping[str, str | os.PathLike[str]] | None
+    variables: Mapping[str, Any] | None
+    env: Mapping[str, str] | None
+    aliases: Sequence[str] | None
+    cwd: str | None
+    args: Sequence[str] | None
+    timeout: float | None
+    memory_mb: int | None
+    fuel: int | None
+    output_bytes: int | None
+    workspace_mb: int | None
+    max_files: int | None
+    policy: Literal["open", "strict"] | Rules | None
+    deterministic: bool | Deterministic | None
+    seed: int | None
+    tools: Sequence[AnyTool] | None
+    tool_limits: ToolLimits | None
+    input: Answerer | None
+
+
+class RunOptions(_CommonOptions, total=False):
+    """Options of a run. ``None`` is the same as not given."""
+
+    stdin: str | bytes | None
+    run_env: Mapping[str, str] | None
+    echo: Literal["none", "all", "last", "display"] | None
+    dialect: Literal["python", "ipython"] | None
+    result: str | None
+    typed: bool | None
+    threads: Literal["in_place", "refuse"] | None
+    capture: Capture | None
+    on_event: Callable[[Event], object] | None
+
+
+class SessionOptions(_CommonOptions, total=False):
+    """Options of a session: those of all its runs, and its own."""
+
+    init_code: str | None
+    lifetime: float | None
+    idle: float | None
+    total_fuel: int | None
+    history: tuple[int, int] | None
+    client: str | None
+    labels: Mapping[str, str] | None
+    lease: float | tuple[float, Literal["close", "suspend"]] | None
+
+
+class Limits(TypedDict, total=False):
+    """Limits of runs: seconds, MiB, bytes."""
+
+    timeout: float
+    memory_mb: int
+    fuel: int
+    output_bytes: int
+    workspace_mb: int
+    max_files: int
+
+
+class SessionBounds(TypedDict, total=False):
+    """How many sessions there are, and how many of them are in memory."""
+
+    max: int
+    max_awake: int
+    suspend_after: float
+    restored_bytes: int
+    dir: str | os.PathLike[str]
+
+
+class Settings(TypedDict, total=False):
+    """Settings of a runtime. ``None`` is the same as not given."""
+
+    cache: str | os.PathLike[str] | None
+    wheel: str | os.PathLike[str] | None
+    temp_dir: str | os.PathLike[str] | None
+    concurrency: int | None
+    queue: int | None
+    limits: Limits | None
+    ceilings: Limits | None
+    sessions: SessionBounds | None
+    memory: Literal["map", "copy"] | None
+    progress: bool | Callable[[str | None, float], object] | None

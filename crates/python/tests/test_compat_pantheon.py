@@ -104,9 +104,9 @@ async def test_sessions_by_chat_then_client_then_one_for_all(tools, context):
 
 async def test_runs_of_one_session_that_are_asked_for_at_once(tools):
     await asyncio.gather(
-        *(tools.run_python_code(f"n = globals().get('n', 0) + {n}") for n in range(10))
+        *(tools.run_python_code(f"n = [*globals().get('n', []), {n}]") for n in range(10))
     )
-    assert (await tools.run_python_code("n"))["stdout"] == "45\n"
+    assert (await tools.run_python_code("n"))["stdout"] == f"{list(range(10))}\n"
     assert len(tools.interpreters) == 1
 
 
@@ -189,6 +189,20 @@ async def test_links_lead_nowhere(tools, tmp_path, tmp_path_factory):
     assert [path.name for path in outside.iterdir()] == ["secret.txt"]
     assert (outside / "secret.txt").read_text() == "secret"
     assert not (tmp_path / "mine.txt").exists()
+
+
+async def test_a_file_that_the_next_run_removes(tools, tmp_path):
+    first, second = await asyncio.gather(
+        tools.run_python_code("open('gone.txt', 'w').close()\nplt.plot([1])\nplt.show()"),
+        tools.run_python_code(
+            "import shutil\nos.remove('gone.txt')\nshutil.rmtree('plots')\n"
+            "open('there.txt', 'w').close()"
+        ),
+    )
+    assert len(first["base64_uri"]) == 1
+    assert second["success"]
+    assert (tmp_path / "gone.txt").exists()
+    assert (tmp_path / "there.txt").exists()
 
 
 async def test_what_is_in_the_way_stays(tools, tmp_path):

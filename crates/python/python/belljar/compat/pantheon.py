@@ -94,6 +94,7 @@ class PythonInterpreterToolSet(ToolSet):
         self._shares_workdir = workdir is not None
         self._workdirs: dict[str, Workdir] = {}
         self._making = asyncio.Lock()
+        self._turns: dict[str, asyncio.Lock] = {}
         self._timeout = timeout
         self._memory_limit_mb = memory_limit_mb
         self._runtime = runtime
@@ -146,15 +147,20 @@ class PythonInterpreterToolSet(ToolSet):
             raise ValueError(f"Interpreter {interpreter_id} not found")
         session = self.interpreters[interpreter_id]
         workdir = self._workdir_of(interpreter_id)
-        files = await asyncio.to_thread(workdir.changed) if self._shares_files() else None
-        run = await session.arun(code, timeout=self._timeout, result=result_var_name, files=files)
-        document = run.outcome.to_dict()
+        # In the order of the calls, files included.
+        async with self._turns.setdefault(interpreter_id, asyncio.Lock()):
+            files = await asyncio.to_thread(workdir.changed) if self._shares_files() else None
+            run = await session.arun(
+                code, timeout=self._timeout, result=result_var_name, files=files
+            )
+            document = run.outcome.to_dict()
+            left = await asyncio.to_thread(self._take_files, document, run, workdir)
         answer = {
             "success": document["success"],
             "result": None if result_var_name is None else result_of(run.outcome),
             "stdout": document["stdout"],
             "stderr": document["stderr"],
-            **await asyncio.to_thread(self._take_files, document, run, workdir),
+            **left,
             **_recovery(document),
         }
         if not document["success"]:
@@ -188,6 +194,7 @@ class PythonInterpreterToolSet(ToolSet):
         if session is None:
             return _not_found(interpreter_id)
         self._workdirs.pop(interpreter_id, None)
+        self._turns.pop(interpreter_id, None)
         session.close()
         return {"success": True, "interpreter_id": interpreter_id}
 
@@ -225,6 +232,7 @@ class PythonInterpreterToolSet(ToolSet):
         while self.interpreters:
             self.interpreters.popitem()[1].close()
         self._workdirs.clear()
+        self._turns.clear()
 
     async def _default_interpreter(self) -> str:
         context = self.get_context() or {}
@@ -249,11 +257,15 @@ class PythonInterpreterToolSet(ToolSet):
     def _take_files(
         self, document: dict[str, Any], run: belljar.Run, workdir: Workdir
     ) -> dict[str, Any]:
+        plots = [plot["path"] for plot in document["plots"]]
+        files = [file["path"] for file in document["files"] if "symlink" not in file]
+        contents = _contents(run, {*plots, *(files if self._shares_files() else ())})
         if self._shares_files():
-            for file in document["files"]:
-                if "symlink" not in file:
-                    workdir.take(file["path"], run[file["path"]])
-        return _figures(document, run, workdir)
+            for path in files:
+                if path in contents:
+                    workdir.take(path, contents[path])
+        document["plots"] = [plot for plot in document["plots"] if plot["path"] in contents]
+        return _figures(document, contents, workdir)
 
     def _run_shared(self, code: str) -> dict[str, Any]:
         done = self.shared_executor.execute(code)
@@ -265,16 +277,28 @@ class PythonInterpreterToolSet(ToolSet):
         }
 
 
-def _figures(document: dict[str, Any], run: belljar.Run, workdir: Workdir) -> dict[str, Any]:
+def _contents(run: belljar.Run, paths: set[str]) -> dict[str, bytes]:
+    """The files of a run, but for those that the session does not have any more."""
+    contents = {}
+    for path in sorted(paths):
+        try:
+            contents[path] = run[path]
+        except (belljar.NoSuchFileError, belljar.SessionError):
+            continue
+    return contents
+
+
+def _figures(
+    document: dict[str, Any], contents: dict[str, bytes], workdir: Workdir
+) -> dict[str, Any]:
     """Figures as Pantheon has them: files below the working directory, and data for its page."""
-    paths = [
-        f"{_FIGURES}/{uuid.uuid4()}{Path(plot['path']).suffix}"
-        for plot in document["plots"]
-        if workdir.path.is_dir()
-    ]
-    for path, plot in zip(paths, document["plots"], strict=False):
-        workdir.take(path, run[plot["path"]])
-    uris = [f"data:{media};base64,{data}" for media, data in pictures(document, run.__getitem__)]
+    paths = []
+    for plot in document["plots"]:
+        path = f"{_FIGURES}/{uuid.uuid4()}{Path(plot['path']).suffix}"
+        if workdir.take(path, contents[plot["path"]]) is not None:
+            paths.append(path)
+    shown = pictures(document, contents.__getitem__)
+    uris = [f"data:{media_type};base64,{data}" for media_type, data in shown]
     answer: dict[str, Any] = {}
     if paths:
         answer["fig_storage_path"] = paths[-1]

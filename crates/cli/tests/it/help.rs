@@ -2,10 +2,12 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 17] = [
         &[],
         &["run"],
         &["repl"],
+        &["kernel"],
+        &["kernel", "install"],
         &["batch"],
         &["check"],
         &["setup"],

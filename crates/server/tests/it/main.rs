@@ -1,4 +1,5 @@
 //! The server in this process, with the real engine.
 
+mod jupyter;
 mod place;
 mod shims;

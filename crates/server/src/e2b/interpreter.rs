@@ -13,12 +13,14 @@ use belljar::{Capture, Dialect, Echo, EventReader, Interrupt, Outcome, Request, 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 
 use super::fault::Fault;
 use super::lines::Line;
 use super::paths::{self, Place};
+use super::registry::gone;
 use super::sandbox::{Context, Sandbox};
-use super::target::{Open, Reached, json_body};
+use super::target::{Open, Reached, is_usable, json_body};
 use super::wire::{ContextInfo, Execute, NewContext};
 
 /// Between two signs of life where the code is silent.
@@ -31,8 +33,10 @@ const LINE_TIME: Duration = Duration::from_millis(1);
 const TEXT_TIME: Duration = Duration::from_millis(10);
 /// Bytes of text that wait for no more.
 const MAX_TEXT: usize = 64 << 10;
+/// How long a client that is behind has to read what is left when its sandbox is killed.
+const BREAK_TIME: Duration = Duration::from_secs(1);
 /// Lines that wait for the client.
-const MAX_LINES: usize = 64;
+const MAX_LINES: usize = 4;
 
 type Lines = mpsc::Sender<io::Result<Bytes>>;
 
@@ -84,6 +88,7 @@ async fn run(
         lines,
         began: Some(began),
         interrupt: Interrupt::new(),
+        killed: sandbox.killed.clone(),
         text: None,
     };
     let turn = tokio::select! {
@@ -92,8 +97,10 @@ async fn run(
         () = execution.lines.closed() => return,
     };
     let ready = match turn {
+        // It may have been paused in the meantime.
+        Ok(_) if !is_usable(&sandbox) => Err(gone()),
         Ok(mut turn) => sandbox.hand_over(&mut turn, &context).await.map(|()| turn),
-        Err(fault) => Err(fault),
+        Err(_) => Err(gone()),
     };
     let turn = match ready {
         Ok(turn) => turn,
@@ -121,6 +128,7 @@ struct Execution {
     lines: Lines,
     began: Option<oneshot::Sender<Result<(), Fault>>>,
     interrupt: Interrupt,
+    killed: CancellationToken,
     /// Text that is not sent yet, and until when it waits.
     text: Option<(Line, Instant)>,
 }
@@ -229,7 +237,8 @@ impl Execution {
     async fn break_off(&mut self) {
         if !self.answer(Err(gone())) {
             let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the sandbox was killed");
-            let _ = self.lines.send(Err(broken)).await;
+            // A client that reads nothing does not learn it now.
+            let _ = tokio::time::timeout(BREAK_TIME, self.lines.send(Err(broken))).await;
         }
     }
 
@@ -264,7 +273,11 @@ impl Execution {
     }
 
     async fn write(&mut self, line: Line) {
-        if self.lines.send(Ok(line.to_bytes())).await.is_err() {
+        let sent = tokio::select! {
+            sent = self.lines.send(Ok(line.to_bytes())) => sent.is_ok(),
+            () = self.killed.cancelled() => false,
+        };
+        if !sent {
             self.interrupt.interrupt();
         }
     }
@@ -288,10 +301,6 @@ async fn until(end: Option<Instant>) {
         Some(end) => tokio::time::sleep_until(end).await,
         None => std::future::pending().await,
     }
-}
-
-fn gone() -> Fault {
-    Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
 }
 
 /// `GET /contexts`.

@@ -25,6 +25,10 @@ from e2b import (
     TimeoutException,
 )
 from e2b_code_interpreter import AsyncSandbox, Sandbox
+from smolagents import FinalAnswerTool, tool
+from smolagents.monitoring import AgentLogger
+from smolagents.remote_executors import E2BExecutor
+from smolagents.utils import AgentError
 
 JAVASCRIPT = Path(__file__).parent / "js" / "e2b" / "node_modules"
 PNG = base64.b64encode(b"\x89PNG").decode()[:4]
@@ -652,17 +656,37 @@ def test_many_at_once():
 # What is built on the SDK.
 
 
-def test_what_smolagents_sends():
+@tool
+def double(x: int) -> int:
+    """Doubles a number.
+
+    Args:
+        x: the number
+    """
+    return 2 * x
+
+
+def test_smolagents(environment):
     """Its executor installs packages first, and fails for good if that does."""
-    with Sandbox.create() as sandbox:
-        execution = sandbox.run_code("!pip install pillow numpy")
-        assert execution.error is None
-        assert "Requirement already satisfied: pillow" in "".join(execution.logs.stdout)
-        execution = sandbox.run_code("def final_answer(x):\n    return x\nfinal_answer(42)")
-        assert [one.text for one in execution.results if one.is_main_result] == ["42"]
-        image = sandbox.run_code("from PIL import Image\nImage.new('RGB', (2, 2))").results[0]
-        assert image.png.startswith(PNG)
-        assert "html" in image.formats() or image.png
+    executor = E2BExecutor(additional_imports=["numpy", "pillow"], logger=AgentLogger())
+    try:
+        assert executor.installed_packages == ["numpy", "pillow"]
+        executor.send_tools({"double": double, "final_answer": FinalAnswerTool()})
+        executor.send_variables({"a": 20, "b": {"c": [1]}})
+        step = executor("print(double(a))\nb['c'].append(double(1))\nb")
+        assert (step.output, step.logs.strip(), step.is_final_answer) == (
+            {"c": [1, 2]},
+            "40",
+            False,
+        )
+        step = executor("import numpy as np\nfinal_answer(int(np.arange(5).sum()) + double(a))")
+        assert (step.output, step.is_final_answer) == (50, True)
+        with pytest.raises(AgentError, match="ZeroDivisionError"):
+            executor("1/0")
+        image = executor("from PIL import Image\nImage.new('RGB', (2, 2))").output
+        assert image.size == (2, 2)
+    finally:
+        executor.cleanup()
 
 
 def test_by_the_name_of_the_host(server):

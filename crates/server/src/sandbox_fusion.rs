@@ -171,7 +171,7 @@ async fn run_code(
         process::memory(asked.memory_limit_mb.saturating_mul(1 << 20), &ceilings);
     let run = app.service().run(&owner, request).await.map_err(failed)?;
     if is_pytest && lacks_pytest(&run.outcome) {
-        return Ok(sandbox_error("pytest is not in the image: put it into one of your own"));
+        return Ok(sandbox_error("pytest is not in the image"));
     }
     let command = Command::of(&run.outcome);
     let files = fetch(run, asked.fetch_files).await;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -93,7 +94,9 @@ def _at_least_one(codes: Iterable[str]) -> list[str]:
 def _keep(forks: list[belljar.Session], runs: Sequence[belljar.Run], score: Score) -> Best:
     scores = [score(run.outcome) for run in runs]
     index = max(range(len(scores)), key=scores.__getitem__)
-    _close(fork for number, fork in enumerate(forks) if number != index)
+    lost = [fork for number, fork in enumerate(forks) if number != index]
+    # Whoever waits for the best need not wait until the memory of the others is free.
+    threading.Thread(target=_close, args=(lost,), name="belljar-close", daemon=True).start()
     return Best(index, forks[index], runs[index], tuple(runs), tuple(scores))
 
 

@@ -87,16 +87,17 @@ impl IntoResponse for Fault {
 impl From<ServiceError> for Fault {
     fn from(error: ServiceError) -> Self {
         let status = match &error {
-            ServiceError::Limit { .. } => StatusCode::TOO_MANY_REQUESTS,
+            ServiceError::Limit { .. } | ServiceError::Engine(Error::Busy { .. }) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             ServiceError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
-            ServiceError::NoSession { .. } => StatusCode::NOT_FOUND,
-            ServiceError::Engine(Error::Session(SessionError::NotFound { .. })) => {
+            ServiceError::NoSession { .. }
+            | ServiceError::Engine(Error::Session(SessionError::NotFound { .. })) => {
                 StatusCode::NOT_FOUND
             }
             ServiceError::Engine(Error::Session(SessionError::Path { problem, .. })) => {
                 path_status(*problem)
             }
-            ServiceError::Engine(Error::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
             _ if matches!(error.blame(), Blame::Caller | Blame::Guest) => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -30,7 +30,7 @@ use crate::http::app::App;
 /// Bytes of an upload that are kept in memory; more of them are kept on the disk until it is whole.
 const MAX_IN_MEMORY: usize = 1 << 20;
 /// How long a client may take for the next piece of an upload.
-const PIECE_TIME: Duration = Duration::from_secs(60);
+const PIECE_TIME: Duration = Duration::from_mins(1);
 /// The most files of one form.
 const MAX_PARTS: usize = 1000;
 /// Bytes that are read at once for an answer.
@@ -52,14 +52,12 @@ pub(super) struct Asked {
 pub(super) async fn health(FromState(app): FromState<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let id = Address::of(&parts.headers, &parts.uri).map(|address| address.sandbox);
-    match Reached::from_request_parts(&mut parts, &app).await {
-        Ok(_) => StatusCode::NO_CONTENT.into_response(),
-        Err(_) => {
-            let message = "The sandbox was not found";
-            let body = json!({"sandboxId": id, "message": message, "code": 502});
-            (StatusCode::BAD_GATEWAY, Json(body)).into_response()
-        }
+    if Reached::from_request_parts(&mut parts, &app).await.is_ok() {
+        return StatusCode::NO_CONTENT.into_response();
     }
+    let message = "The sandbox was not found";
+    let body = json!({"sandboxId": id, "message": message, "code": 502});
+    (StatusCode::BAD_GATEWAY, Json(body)).into_response()
 }
 
 /// `GET /files`: the bytes of a file.

@@ -47,7 +47,7 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
         return Err(Fault::invalid("Only one of context_id or language can be provided"));
     }
     check_language(asked.language.as_deref())?;
-    let context = sandbox.context(asked.context_id.as_deref()).await?;
+    let context = sandbox.context(asked.context_id.as_deref())?;
     let mut request = sandbox
         .request(if asked.code.trim().is_empty() {
             "pass".into()

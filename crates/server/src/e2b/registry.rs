@@ -102,7 +102,7 @@ impl Sandboxes {
             Some(snapshot) => snapshot.kept.fork(traits, lease, true).await?,
             None => Sandbox::begin(service, owner, traits, lease).await?,
         };
-        if let Err(fault) = sandbox.validate_env().await {
+        if let Err(fault) = sandbox.validate_env() {
             sandbox.kill();
             return Err(fault);
         }
@@ -187,7 +187,7 @@ impl Sandboxes {
             check_name(name)?;
         }
         let kept = sandbox.fork(sandbox.traits.clone(), Duration::ZERO, memory).await?;
-        kept.pause(true, Duration::from_secs(60)).await?;
+        kept.pause(true, Duration::from_mins(1)).await?;
         let id = new_id();
         let snapshot = Snapshot {
             kept: Arc::new(kept),
@@ -285,8 +285,10 @@ impl Sandboxes {
 
 impl Drop for All {
     fn drop(&mut self) {
-        self.sandboxes.values().for_each(|sandbox| sandbox.kill());
-        self.snapshots.values().for_each(|snapshot| snapshot.kept.kill());
+        let kept = self.snapshots.values().map(|snapshot| &snapshot.kept);
+        for sandbox in self.sandboxes.values().chain(kept) {
+            sandbox.kill();
+        }
     }
 }
 

@@ -151,7 +151,9 @@ impl Sandbox {
             let held = match held {
                 Ok(held) => held,
                 Err(error) => {
-                    forks.iter().for_each(|fork| self.close(fork));
+                    for fork in &forks {
+                        self.close(fork);
+                    }
                     return Err(error.into());
                 }
             };
@@ -203,7 +205,7 @@ impl Sandbox {
     }
 
     /// The context of that id, or that which everybody means who names none.
-    pub(super) async fn context(&self, id: Option<&str>) -> Result<Arc<Context>, Fault> {
+    pub(super) fn context(&self, id: Option<&str>) -> Result<Arc<Context>, Fault> {
         let found = {
             let contexts = self.contexts();
             match id {
@@ -237,7 +239,7 @@ impl Sandbox {
     /// Removes a context. What it runs is interrupted; the files stay, and where no context is left there is
     /// a new one.
     pub(super) async fn remove_context(&self, id: &str) -> Result<(), Fault> {
-        let context = self.context(Some(id)).await?;
+        let context = self.context(Some(id))?;
         context.interrupt();
         let mut turn = self.turn().await?;
         let other = self.all().into_iter().find(|other| other.id != id);
@@ -255,7 +257,7 @@ impl Sandbox {
 
     /// Has a context begin anew, without variables. What it runs is interrupted; the files stay.
     pub(super) async fn restart_context(&self, id: &str) -> Result<(), Fault> {
-        let context = self.context(Some(id)).await?;
+        let context = self.context(Some(id))?;
         context.interrupt();
         let turn = self.turn().await?;
         self.restart(&turn, &context).await
@@ -342,12 +344,14 @@ impl Sandbox {
     pub(super) fn kill(&self) {
         self.killed.cancel();
         let contexts = std::mem::take(&mut *self.contexts());
-        contexts.iter().for_each(|context| self.close(context));
+        for context in &contexts {
+            self.close(context);
+        }
     }
 
     /// Checks that a context could run with this environment.
-    pub(super) async fn validate_env(&self) -> Result<(), Fault> {
-        let context = self.context(None).await?;
+    pub(super) fn validate_env(&self) -> Result<(), Fault> {
+        let context = self.context(None)?;
         let request = with_env(Request::new("pass"), &self.traits.env);
         Ok(context.held().session().validate(&request)?)
     }

@@ -191,6 +191,7 @@ impl Sessions {
             id,
             client,
             tools,
+            lease,
         } = options;
         // Those that are none are told now, and not by the first run.
         resolve(
@@ -220,7 +221,9 @@ impl Sessions {
         let mut read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
         read.fixed.tools.tools = tools;
-        let context = self.context(id, image, read.fixed, client)?;
+        let mut context = self.context(id, image, read.fixed, client)?;
+        let lease = lease.map(|(duration, then)| Lease::from_now(duration, then));
+        context.status = SharedStatus::new(BTreeMap::new(), lease);
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
         core.pending = read.pending;
         if let Some(pending) = &mut core.pending {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::lease::LeaseEnd;
 use crate::api::request::Mount;
 use crate::api::tool::Tool;
 
@@ -28,6 +30,7 @@ pub struct RestoreOptions {
     pub(super) id: Option<String>,
     pub(super) client: Option<String>,
     pub(super) tools: Vec<Tool>,
+    pub(super) lease: Option<(Duration, LeaseEnd)>,
 }
 
 /// Where a checkpoint comes from.
@@ -64,6 +67,7 @@ impl RestoreOptions {
             id: None,
             client: None,
             tools: Vec::new(),
+            lease: None,
         }
     }
 
@@ -96,6 +100,14 @@ impl RestoreOptions {
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Has it closed or suspended when `duration` has passed since it was restored, as
+    /// [`SessionOptions::lease`](crate::SessionOptions::lease) does.
+    #[must_use]
+    pub fn lease(mut self, duration: Duration, then: LeaseEnd) -> Self {
+        self.lease = Some((duration, then));
         self
     }
 

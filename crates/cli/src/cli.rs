@@ -12,8 +12,8 @@ use super::kernel::KernelArgs;
 use super::mcp::McpArgs;
 use super::repl::ReplArgs;
 use super::run::RunArgs;
-#[cfg(feature = "server")]
-use super::serve::ServeArgs;
+#[cfg(all(unix, feature = "server"))]
+use super::serve::{KeyArgs, ServeArgs};
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
 ///
@@ -90,11 +90,12 @@ pub(super) enum Command {
     Setup(SetupArgs),
     /// Serve runs and sessions over HTTP
     ///
-    /// Prints its address, a key made for this server, and how a client is pointed at it; with --no-auth
-    /// nobody needs a key. It ends at Ctrl-C or SIGTERM, when the runs that are under way have ended.
+    /// Prints its address, a key made for this server, and how a client is pointed at it. What a client can
+    /// ask for is described at /v1/docs. It ends at Ctrl-C or SIGTERM, when the runs that are under way have
+    /// ended.
     ///
     /// Exit status: 0 when it was ended so, 2 it was asked for wrongly, 3 it could not be started.
-    #[cfg(feature = "server")]
+    #[cfg(all(unix, feature = "server"))]
     Serve(Box<ServeArgs>),
     /// Give a model tools that run Python: a server of MCP on standard input and output
     ///
@@ -105,6 +106,12 @@ pub(super) enum Command {
     /// Exit status: 0 when its input has ended, 2 it was asked for wrongly, 3 it could not be started.
     #[cfg(feature = "server")]
     Mcp(Box<McpArgs>),
+    /// Make a key to a server, and what its holder may
+    ///
+    /// Prints the key, and adds its hash and the limits to a file for `belljar serve --keys`. What is not
+    /// limited here is limited by the server alone.
+    #[cfg(all(unix, feature = "server"))]
+    Key(Box<KeyArgs>),
     /// Make, list and remove the images that runs start from
     #[command(subcommand)]
     Image(ImageCommand),

@@ -30,7 +30,7 @@ mod progress;
 mod repl;
 mod run;
 mod schema;
-#[cfg(feature = "server")]
+#[cfg(all(unix, feature = "server"))]
 mod serve;
 mod session_file;
 mod setup;
@@ -67,10 +67,12 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Kernel(args) => kernel::kernel(*args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),
-        #[cfg(feature = "server")]
+        #[cfg(all(unix, feature = "server"))]
         Command::Serve(args) => serve::serve(&args, global, printer),
         #[cfg(feature = "server")]
         Command::Mcp(args) => mcp::mcp(&args, global, printer),
+        #[cfg(all(unix, feature = "server"))]
+        Command::Key(args) => serve::key(*args, printer),
         Command::Image(command) => image::image(&command, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),

@@ -1,37 +1,84 @@
-//! `belljar serve`: the server, until a signal ends it.
+//! `belljar serve`: the server, until a signal ends it; and `belljar key`, which makes a key to one.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use belljar_server::{App, Key, KeyLimits, Keys, Server, Service, Settings};
-use clap::Args;
+use belljar::{Bounds, Runtime};
+use belljar_server::{Address, App, Key, KeyLimits, Keys, Server, Service, Settings, keyfile};
+use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage};
+use super::options::seconds;
 use super::printer::Printer;
 use super::progress::Bars;
 
-/// Time that runs have to end when the server does.
-const GRACE: Duration = Duration::from_secs(30);
-
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Address and port; port 0 takes a free one
+    /// Address and port; port 0 takes a free one. Others than those of this machine need --keys
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3000")]
     listen: SocketAddr,
+    /// Listen on a Unix socket instead, which this user alone can connect to
+    #[arg(long, value_name = "PATH", conflicts_with = "listen", value_hint = ValueHint::FilePath)]
+    unix: Option<PathBuf>,
+    /// Let in the holders of these keys, which `belljar key` makes; read again when it changes [default:
+    /// one key, made for this server]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    keys: Option<PathBuf>,
     /// Let in whoever reaches the server, without a key
-    #[arg(long)]
+    #[arg(long, conflicts_with = "keys")]
     no_auth: bool,
+    /// Keep sessions in this directory from one start of the server to the next
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: Option<PathBuf>,
+    /// Serve everything below this path, as a proxy passes it on
+    #[arg(long, value_name = "PATH", value_parser = base_path)]
+    base_path: Option<String>,
+    /// Answer to this name too, where nobody needs a key; *.NAME is every name below it; may be given
+    /// several times
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Let pages of this origin use the server, such as <https://example.org>; may be given several times
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
     /// A domain whose names {port}-{sandbox}.DOMAIN lead to this server, told to E2B's clients
     #[arg(long, value_name = "DOMAIN")]
     sandbox_domain: Option<String>,
+    /// Time that runs have to end when the server does, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    grace: Duration,
     /// Once the server is ready, print its address and key as one line of JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    most: Most,
+}
+
+/// The most that a client may ask for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The most that a client gets")]
+struct Most {
+    /// Wall clock time of a run, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
+    max_timeout: Duration,
+    /// Memory of a run or a session above the image, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024")]
+    max_memory: u32,
+    /// What the files of a run or a session may take, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024")]
+    max_workspace: u32,
+    /// Runs at once, of all clients together [default: four for each processor]
+    #[arg(long, value_name = "N")]
+    max_runs: Option<NonZero<u16>>,
+    /// Runs that may wait for one of these to end
+    #[arg(long, value_name = "N", default_value = "1024")]
+    max_waiting: u16,
 }
 
 /// What a client needs.
@@ -50,7 +97,7 @@ pub(super) fn serve(
 ) -> anyhow::Result<Exit> {
     let (keys, key) = keys(args)?;
     let bars = Arc::new(Bars::new(printer));
-    let runtime = engine::configure(global, &bars).build()?;
+    let runtime = args.most.engine(global, &bars)?;
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -58,54 +105,122 @@ pub(super) fn serve(
     let ended = reactor.block_on(async {
         let signals = Signals::watch().context("cannot watch for signals")?;
         let mut settings = Settings::default();
+        settings.base_path = args.base_path.clone().unwrap_or_default();
+        settings.hosts.clone_from(&args.hosts);
+        settings.origins.clone_from(&args.origins);
         settings.sandbox_domain.clone_from(&args.sandbox_domain);
+        if let Some(domain) = &args.sandbox_domain {
+            settings.hosts.extend([domain.clone(), format!("*.{domain}")]);
+        }
+        settings.is_unix = args.unix.is_some();
+        let address = match &args.unix {
+            Some(path) => Address::Unix(path.clone()),
+            None => Address::Tcp(args.listen),
+        };
         let app = App::new(Service::new(runtime), keys, settings);
-        let server = Server::bind(app, args.listen)
+        let mut server = Server::bind(app, address.clone())
             .await
-            .with_context(|| format!("cannot listen on {}", args.listen))?;
+            .with_context(|| format!("cannot listen on {address}"))?
+            .grace(args.grace);
+        if let Some(dir) = &args.state {
+            server = server.state(dir);
+        }
+        if let Some(file) = &args.keys {
+            server = server.keys(file);
+        }
         let ready = Ready {
             url: server.url(),
             key,
             pid: std::process::id(),
         };
-        ready.print(args.json, printer)?;
-        server.run(signals.arrived(), GRACE).await;
+        ready.print(args, printer)?;
+        server.run(signals.arrived()).await.context("the sessions were not kept")?;
         Ok(Exit::Success)
     });
     reactor.shutdown_background();
     ended
 }
 
+impl Most {
+    fn engine(&self, global: &Global, bars: &Arc<Bars>) -> Result<Runtime, belljar::Error> {
+        let ceilings = Bounds::CEILINGS
+            .timeout(self.max_timeout)
+            .memory(u64::from(self.max_memory) << 20)
+            .workspace(u64::from(self.max_workspace) << 20);
+        let defaults = Bounds::default();
+        let defaults = defaults
+            .timeout(defaults.timeout.min(ceilings.timeout))
+            .memory(defaults.memory.min(ceilings.memory))
+            .workspace(defaults.workspace.min(ceilings.workspace));
+        let mut engine = engine::configure(global, bars)
+            .ceilings(ceilings)
+            .defaults(defaults)
+            .queue(self.max_waiting.into());
+        if let Some(runs) = self.max_runs {
+            engine = engine.concurrency(runs.get().into());
+        }
+        engine.build()
+    }
+}
+
 /// Who may use the server, and the key that was made for it.
 fn keys(args: &ServeArgs) -> anyhow::Result<(Keys, Option<String>)> {
-    if args.no_auth {
-        if !args.listen.ip().is_loopback() {
-            let message = format!("--no-auth on {}, which others may reach", args.listen);
-            return Err(Usage::new(message).hint("listen on 127.0.0.1").into());
-        }
+    if let Some(file) = &args.keys {
+        let keys = keyfile::read(file).map_err(|error| Usage::new(with_cause(&error)))?;
+        return Ok((Keys::of(keys), None));
+    }
+    if args.unix.is_none() && !args.listen.ip().is_loopback() {
+        let message = format!("others may reach {}, and --keys names no keys", args.listen);
+        let hint = "make one with belljar key NAME --keys FILE, or listen on 127.0.0.1";
+        return Err(Usage::new(message).hint(hint).into());
+    }
+    if args.no_auth || args.unix.is_some() {
         return Ok((Keys::none(), None));
     }
     let (key, text) = Key::generate("local", KeyLimits::default()).context("cannot make a key")?;
     Ok((Keys::of(vec![key]), Some(text)))
 }
 
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn base_path(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+    let path = text.trim_end_matches('/');
+    if !path.starts_with('/') || path.contains("//") || !path.chars().all(plain) {
+        return Err("it begins with /, and is made of letters, digits, /, -, _, . and ~".to_owned());
+    }
+    Ok(path.to_owned())
+}
+
 impl Ready {
-    fn print(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
-        if json {
+    fn print(&self, args: &ServeArgs, printer: &Printer) -> anyhow::Result<()> {
+        if args.json {
             printer.line(&serde_json::to_string(self)?)?;
             return Ok(());
         }
-        let Self { url, .. } = self;
+        let Self { url, key, .. } = self;
         printer.line(&format!("belljar serves at {url}"))?;
-        let header = match &self.key {
+        let header = match key {
             Some(key) => {
                 printer.line(&format!("key: {key}"))?;
                 format!(" -H 'Authorization: Bearer {key}'")
             }
             None => String::new(),
         };
+        let target = match &args.unix {
+            Some(path) => {
+                let base = args.base_path.as_deref().unwrap_or_default();
+                format!("--unix-socket {} http://localhost{base}", path.display())
+            }
+            None => url.clone(),
+        };
         printer.line(&format!(
-            "try: curl {url}/v1/runs{header} -H 'Content-Type: application/json' -d '{{\"code\": \"print(1)\"}}'"
+            "try: curl {target}/v1/runs{header} --json '{{\"code\": \"print(1)\"}}'"
         ))?;
         Ok(())
     }
@@ -113,26 +228,65 @@ impl Ready {
 
 /// The signals that end the server.
 struct Signals {
-    #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     fn watch() -> std::io::Result<Self> {
         Ok(Self {
-            #[cfg(unix)]
             terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
         })
     }
 
     /// Waits for the first.
     async fn arrived(mut self) {
-        #[cfg(unix)]
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KeyArgs {
+    /// Whose it is: what they have belongs to that name
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The file that it is added to, hashed; it is made if missing
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    keys: PathBuf,
+    /// Runs a minute
+    #[arg(long, value_name = "N")]
+    runs_per_minute: Option<NonZero<u32>>,
+    /// Runs at once
+    #[arg(long, value_name = "N")]
+    concurrent_runs: Option<u32>,
+    /// Sessions
+    #[arg(long, value_name = "N")]
+    sessions: Option<u32>,
+    /// Fuel of all runs of a day
+    #[arg(long, value_name = "N")]
+    fuel_per_day: Option<u64>,
+    /// Bytes of files of runs that are kept
+    #[arg(long, value_name = "BYTES")]
+    stored_bytes: Option<u64>,
+}
+
+/// Makes a key, and prints it: nothing else has it.
+pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let mut limits = KeyLimits::default();
+    limits.runs_per_minute = args.runs_per_minute;
+    limits.concurrent_runs = args.concurrent_runs;
+    limits.sessions = args.sessions;
+    limits.fuel_per_day = args.fuel_per_day;
+    limits.stored_bytes = args.stored_bytes;
+    let (key, text) = Key::generate(args.name, limits).context("cannot make a key")?;
+    add(&args.keys, &key)?;
+    printer.line(&text)?;
+    printer.note("It is shown this once: the file has its hash alone.");
+    Ok(Exit::Success)
+}
+
+fn add(file: &Path, key: &Key) -> Result<(), Usage> {
+    keyfile::add(file, key).map_err(|error| Usage::new(with_cause(&error)))
 }

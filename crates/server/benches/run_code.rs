@@ -32,7 +32,7 @@ async fn main() {
         server.url().trim_start_matches("http://").parse().expect("an address");
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
-    let serving = tokio::spawn(server.run(stopped, Duration::from_secs(1)));
+    let serving = tokio::spawn(server.grace(Duration::from_secs(1)).run(stopped));
     println!("{:>11}  {:>34}  {:>34}", "connections", "library", "/run_code");
     for connections in CONNECTIONS {
         // In turn, so that what else the machine does falls on both.
@@ -56,7 +56,7 @@ async fn main() {
         println!("{connections:>11}  {:>34}  {:>34}  {share:.0} %", text[0], text[1]);
     }
     stop.cancel();
-    serving.await.expect("the server ends");
+    serving.await.expect("the server ends").expect("no sessions to keep");
 }
 
 /// Runs a second, the median, and the slowest hundredth.

@@ -3,6 +3,12 @@
 pub(crate) mod app;
 pub(crate) mod auth;
 pub(crate) mod body;
+pub(crate) mod files;
+pub(crate) mod guard;
 pub(crate) mod health;
+pub(crate) mod idempotency;
+pub mod keyfile;
 pub(crate) mod listen;
 pub(crate) mod problem;
+pub(crate) mod sse;
+pub(crate) mod upload;

@@ -7,9 +7,9 @@
 //!
 //! let service = Service::new(Runtime::builder().build()?);
 //! let app = App::new(service, Keys::none(), Settings::default());
-//! let server = Server::bind(app, "127.0.0.1:3000".parse()?).await?;
+//! let server = Server::bind(app, std::net::SocketAddr::from(([127, 0, 0, 1], 3000))).await?;
 //! let until_ctrl_c = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-//! server.run(until_ctrl_c, std::time::Duration::from_secs(30)).await;
+//! server.run(until_ctrl_c).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -40,6 +40,8 @@ mod v1;
 
 pub use http::app::{App, Settings};
 pub use http::auth::{Key, Keys};
+pub use http::keyfile;
+pub use http::listen::Address;
 pub use http::problem::Problem;
 pub use routes::router;
 pub use server::Server;

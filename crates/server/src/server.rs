@@ -1,67 +1,201 @@
 //! A server from its start to its end.
 
-use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+mod inherited;
+mod notify;
 
-use tokio::net::TcpListener;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::http::app::App;
-use crate::http::listen::{self, Listener};
+use crate::http::keyfile;
+use crate::http::listen::{self, Address, Listener};
 use crate::routes::router;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
 const LAST_RUNS: Duration = Duration::from_secs(2);
+/// How often it is looked at what is over, and whether the keys have changed.
+const TICK: Duration = Duration::from_secs(1);
+/// A session that nobody has used for so long is closed.
+const MAX_IDLE: Duration = Duration::from_hours(24);
 
 /// A server that listens, and answers once it is [run](Self::run).
 pub struct Server {
     app: App,
     listener: Listener,
-    address: SocketAddr,
+    address: Address,
+    /// The socket is that of whoever started this process.
+    is_inherited: bool,
+    state: Option<PathBuf>,
+    keys: Option<PathBuf>,
+    grace: Duration,
 }
 
 impl Server {
-    /// Listens on an address; with port 0 on a free port.
+    /// Listens on the socket that a service manager has handed over (`LISTEN_FDS`), or else on an
+    /// address; with port 0 on a free port. A Unix socket is readable and writable by its
+    /// owner alone, and takes the place of one that nobody listens on any more.
     ///
     /// # Errors
     ///
-    /// When the address cannot be had.
-    pub async fn bind(app: App, address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
+    /// When the address cannot be had, or others can reach it and nobody needs a key.
+    pub async fn bind(app: App, address: impl Into<Address>) -> io::Result<Self> {
+        let inherited = inherited::socket()?;
+        let is_inherited = inherited.is_some();
+        let (listener, address) = match (inherited, address.into()) {
+            (Some(listener), _) => {
+                let address = listener.address()?;
+                (listener, address)
+            }
+            (None, Address::Tcp(address)) => {
+                let listener = TcpListener::bind(address).await?;
+                let address = Address::Tcp(listener.local_addr()?);
+                (Listener::Tcp(listener), address)
+            }
+            (None, Address::Unix(path)) => {
+                (Listener::Unix(bind_unix(&path).await?), Address::Unix(path))
+            }
+        };
+        let is_public = matches!(address, Address::Tcp(address) if !address.ip().is_loopback());
+        if is_public && !app.keys().are_needed() {
+            let text = format!("others may reach {address}, and nobody needs a key");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
         Ok(Self {
             app,
-            listener: Listener::Tcp(listener),
+            listener,
             address,
+            is_inherited,
+            state: None,
+            keys: None,
+            grace: Duration::from_secs(30),
         })
+    }
+
+    /// Keeps sessions over a restart: they are written to this directory at the end, and taken from there
+    /// at the beginning.
+    #[must_use]
+    pub fn state(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.state = Some(dir.into());
+        self
+    }
+
+    /// Reads the keys again when this file has changed.
+    #[must_use]
+    pub fn keys(mut self, file: impl Into<PathBuf>) -> Self {
+        self.keys = Some(file.into());
+        self
+    }
+
+    /// Sets how long runs may go on when the server is to end. Default 30 seconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
     }
 
     /// Where it is reached.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let base = &self.app.settings().base_path;
+        match &self.address {
+            Address::Tcp(address) => format!("http://{address}{base}"),
+            Address::Unix(path) => format!("unix:{}", path.display()),
+        }
     }
 
     /// Answers until `stop` is ready. Then it takes no more connections and no more runs, and lets those
-    /// that are under way end within `grace`; what still runs then is interrupted. All sessions are closed
-    /// at the end.
-    pub async fn run(self, stop: impl Future<Output = ()>, grace: Duration) {
+    /// that are under way end within the grace; what still runs then is interrupted. All sessions are
+    /// written to the directory of the state, if there is one, and closed.
+    ///
+    /// # Errors
+    ///
+    /// When the directory of the state cannot be read at the beginning, or written at the end.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let service = self.app.service().clone();
+        if let Some(dir) = &self.state {
+            let count = service.load(dir).await?;
+            tracing::info!(count, "sessions were restored");
+        }
+        let tick = AbortOnDropHandle::new(tokio::spawn(tick(self.app.clone(), self.keys)));
         let stopping = CancellationToken::new();
         let mut serving =
             tokio::spawn(listen::serve(self.listener, router(self.app), stopping.clone()));
+        notify::say("READY=1");
         tokio::select! {
             () = stop => {}
             _ = &mut serving => {}
         }
+        notify::say("STOPPING=1");
         stopping.cancel();
         service.stop();
-        if tokio::time::timeout(grace, &mut serving).await.is_err() {
+        if tokio::time::timeout(self.grace, &mut serving).await.is_err() {
             service.interrupt_all();
             let _ = tokio::time::timeout(LAST_RUNS, &mut serving).await;
             serving.abort();
         }
+        drop(tick);
+        let saved = match &self.state {
+            Some(dir) => service.save(dir).await.map(drop),
+            None => Ok(()),
+        };
         service.close_all();
+        if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
+            // Somebody may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+        saved
+    }
+}
+
+/// A socket that its owner alone can connect to from the moment it is there: it is bound in a directory of
+/// its own and moved.
+async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        let is_used = tokio::net::UnixStream::connect(path).await.is_ok();
+        if is_used || !found.file_type().is_socket() {
+            let text = format!("{} is there already, and in use or no socket", path.display());
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let private = tempfile::tempdir_in(folder.unwrap_or(Path::new(".")))?;
+    let hidden = private.path().join("s");
+    let listener = UnixListener::bind(&hidden)?;
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&hidden, path)?;
+    Ok(listener)
+}
+
+/// What is done now and then: what is over goes, and the keys are read again when they have changed.
+async fn tick(app: App, keys: Option<PathBuf>) {
+    let changed = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
+    // They may have changed since they were read.
+    let mut known = None;
+    loop {
+        tokio::time::sleep(TICK).await;
+        let service = app.service().clone();
+        // Directories are removed.
+        let _ = tokio::task::spawn_blocking(move || service.sweep(MAX_IDLE)).await;
+        let Some(path) = &keys else {
+            continue;
+        };
+        let now = changed(path);
+        if now == known {
+            continue;
+        }
+        known = now;
+        match keyfile::read(path) {
+            Ok(keys) => {
+                tracing::info!(count = keys.len(), "the keys were read again");
+                app.keys().replace(keys);
+            }
+            Err(error) => tracing::error!(%error, "the keys stay what they were"),
+        }
     }
 }

@@ -1,17 +1,23 @@
 //! The one service that every face stands on: runs and sessions, by owner. No HTTP is in it.
 
 pub(crate) mod error;
+pub(crate) mod figures;
+pub(crate) mod kept;
 pub(crate) mod owner;
+mod saved;
 pub(crate) mod sessions;
 pub(crate) mod turn;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime, ToolAnswer};
 
 use error::ServiceError;
+use figures::Figures;
+use kept::Kept;
 use owner::Owner;
 use sessions::Held;
 use turn::{Attended, Turn};
@@ -25,9 +31,11 @@ pub struct Service {
 pub(crate) struct Shared {
     runtime: Runtime,
     sessions: Mutex<HashMap<String, Held>>,
+    kept: Mutex<VecDeque<Kept>>,
     /// The switches of the runs that are under way or wait.
     switches: Mutex<HashMap<u64, Interrupt>>,
     next_run: AtomicU64,
+    figures: Figures,
     is_stopping: AtomicBool,
 }
 
@@ -38,8 +46,10 @@ impl Service {
         let shared = Shared {
             runtime,
             sessions: Mutex::default(),
+            kept: Mutex::default(),
             switches: Mutex::default(),
             next_run: AtomicU64::new(1),
+            figures: Figures::new(),
             is_stopping: AtomicBool::new(false),
         };
         Self {
@@ -63,10 +73,10 @@ impl Service {
         let interrupt = request.interrupt.clone();
         let runtime = self.shared.runtime.clone();
         Attended::new(interrupt, async move {
-            let mut turn = turn?;
-            let ran = runtime.run(request).await;
-            turn.note(ran.as_ref().ok().map(|run| &run.outcome));
-            Ok(ran?)
+            let turn = turn?;
+            let ran = runtime.run(request).await.map_err(ServiceError::from);
+            turn.note(ran.as_ref().map(|run| &run.outcome));
+            ran
         })
     }
 
@@ -86,10 +96,10 @@ impl Service {
         let interrupt = request.interrupt.clone();
         let session = held.session().clone();
         Attended::new(interrupt, async move {
-            let mut turn = turn?;
-            let ran = session.run(request).await;
-            turn.note(ran.as_ref().ok());
-            Ok(ran?)
+            let turn = turn?;
+            let ran = session.run(request).await.map_err(ServiceError::from);
+            turn.note(ran.as_ref());
+            ran
         })
     }
 
@@ -104,10 +114,10 @@ impl Service {
         held: &Held,
         answers: Vec<ToolAnswer>,
     ) -> Result<Outcome, ServiceError> {
-        let mut turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
-        let answered = held.session().answer(answers).await;
-        turn.note(answered.as_ref().ok());
-        Ok(answered?)
+        let turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
+        let answered = held.session().answer(answers).await.map_err(ServiceError::from);
+        turn.note(answered.as_ref());
+        answered
     }
 
     /// Looks at code without running it.
@@ -123,6 +133,13 @@ impl Service {
     ) -> Result<CheckReport, ServiceError> {
         let _turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
         Ok(self.shared.runtime.check(code, policy).await?)
+    }
+
+    /// Drops what nobody has any more use for: files of runs that were kept for long enough, and sessions
+    /// that nobody has used for `idle`. To be called now and then.
+    pub fn sweep(&self, idle: Duration) {
+        self.sweep_kept();
+        self.sweep_sessions(idle);
     }
 
     /// Begins to stop: nothing new begins from now on.

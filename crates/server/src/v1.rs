@@ -1,12 +1,46 @@
 //! belljar's own API.
 
+mod batch;
+mod checkpoints;
+mod create;
+mod docs;
+mod files;
+mod images;
+mod openapi;
+mod operation;
+mod questions;
 mod runs;
+mod session_runs;
+mod sessions;
+mod terminal;
 
 use axum::Router;
 
 use crate::http::app::App;
+use operation::Operation;
 
-/// Everything below `/v1`.
+/// Everything below `/v1`, by the table of operations from which the documents are made too.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().merge(runs::routes())
+    let operations = operations();
+    let documents = docs::routes(&operations);
+    let add = |router: Router<App>, one: Operation| router.route(one.path, one.handler);
+    operations.into_iter().fold(documents, add)
+}
+
+/// Every operation there is, in the order of the documents.
+fn operations() -> Vec<Operation> {
+    [
+        runs::operations(),
+        batch::operations(),
+        sessions::operations(),
+        session_runs::operations(),
+        files::operations(),
+        questions::operations(),
+        checkpoints::operations(),
+        terminal::operations(),
+        images::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 
 use super::auth::Keys;
+use super::health::Readiness;
+use super::idempotency::Remembered;
 use crate::service::Service;
 
 /// What handlers share: the service, who may use it, and how the server was started. Cheap to clone.
@@ -17,23 +19,38 @@ struct Shared {
     service: Service,
     keys: Keys,
     settings: Settings,
+    readiness: Readiness,
+    remembered: Remembered,
 }
 
 /// How a server was started.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The most bytes that a request's body may have, but where files are streamed.
+    /// The most bytes that a request's body may have, but where files are streamed. Default 32 MiB.
     pub body_bytes: usize,
+    /// Below which path everything is, such as `/belljar`, for a server behind a proxy. Default none.
+    pub base_path: String,
+    /// Names of this server, besides addresses and `localhost`; `*.NAME` is every name below it. They matter
+    /// where nobody needs a key.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may use this server, such as `https://example.org`. Default none.
+    pub origins: Vec<String>,
     /// The domain whose names `{port}-{sandbox}.{domain}` lead here, as E2B's clients are told it.
     pub sandbox_domain: Option<String>,
+    /// Whether it listens on a Unix socket, which no name leads to.
+    pub is_unix: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
+            base_path: String::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
             sandbox_domain: None,
+            is_unix: false,
         }
     }
 }
@@ -46,6 +63,8 @@ impl App {
             service,
             keys,
             settings,
+            readiness: Readiness::default(),
+            remembered: Remembered::default(),
         };
         Self(Arc::new(shared))
     }
@@ -66,6 +85,14 @@ impl App {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.0.readiness
+    }
+
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.0.remembered
     }
 }
 

@@ -1,8 +1,9 @@
 //! Bodies in JSON, of which a mistake is told as a problem.
 
 use axum::Json;
+use axum::body::HttpBody;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
@@ -14,8 +15,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::from_request(request, state).await {
+        match <Json<T> as FromRequest<S>>::from_request(request, state).await {
             Ok(Json(body)) => Ok(Self(body)),
+            Err(rejection) => Err(Problem::of_json(&rejection)),
+        }
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    /// Nothing, where the request does not say that its body is JSON, or has none.
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(None);
+        }
+        match <Json<T> as OptionalFromRequest<S>>::from_request(request, state).await {
+            Ok(body) => Ok(body.map(|Json(body)| Self(body))),
             Err(rejection) => Err(Problem::of_json(&rejection)),
         }
     }

@@ -1,6 +1,9 @@
 //! Connections: accepted, bounded, served, and let go.
 
+use std::fmt;
 use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +21,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
+use tower_http::timeout::TimeoutBody;
 
 /// The most connections at once.
 pub const MAX_CONNECTIONS: usize = 4096;
 /// How long a client may take for the head of a request, and be silent between two.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
+/// How long a client may be silent in the middle of a body.
+pub const BODY_TIME: Duration = Duration::from_secs(30);
 /// The most bytes of the head of a request.
 pub const MAX_HEAD: usize = 64 << 10;
 /// The most headers of a request.
@@ -40,15 +46,33 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Self {
-        Self::Tcp(listener)
+/// Where a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
     }
 }
 
-impl From<UnixListener> for Listener {
-    fn from(listener: UnixListener) -> Self {
-        Self::Unix(listener)
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl From<PathBuf> for Address {
+    fn from(path: PathBuf) -> Self {
+        Self::Unix(path)
     }
 }
 
@@ -58,6 +82,17 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Listener {
+    /// Where it is reached.
+    pub(crate) fn address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => Ok(Address::Tcp(listener.local_addr()?)),
+            Self::Unix(listener) => {
+                let address = listener.local_addr()?;
+                Ok(Address::Unix(address.as_pathname().unwrap_or(Path::new("")).to_owned()))
+            }
+        }
+    }
+
     async fn accept(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(listener) => {
@@ -113,7 +148,9 @@ async fn connection(
     router: Router,
     stop: CancellationToken,
 ) -> hyper::Result<()> {
-    let with_body = |request: Request<Incoming>| request.map(Body::new);
+    let with_body = |request: Request<Incoming>| {
+        request.map(|body| Body::new(TimeoutBody::new(BODY_TIME, body)))
+    };
     let service = TowerToHyperService::new(router.map_request(with_body));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

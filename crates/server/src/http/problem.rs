@@ -66,6 +66,14 @@ impl Problem {
         )
     }
 
+    /// The server itself failed.
+    pub(crate) fn internal(detail: impl Into<String>) -> Self {
+        Self {
+            blame: "engine",
+            ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+        }
+    }
+
     /// Says what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -81,7 +89,9 @@ impl From<ServiceError> for Problem {
                 (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1)))
             }
             ServiceError::Engine(error) => (engine_status(error), None),
-            ServiceError::NoSession { .. } => (StatusCode::NOT_FOUND, None),
+            ServiceError::NoSession { .. } | ServiceError::NoRun { .. } => {
+                (StatusCode::NOT_FOUND, None)
+            }
             ServiceError::NameTaken { .. } => (StatusCode::CONFLICT, None),
             ServiceError::Name { .. } => (StatusCode::UNPROCESSABLE_ENTITY, None),
             ServiceError::Limit { retry_after, .. } => {

@@ -17,6 +17,12 @@ pub enum ServiceError {
         /// The id or name that was asked for.
         id: String,
     },
+    /// There is no such run, it is somebody else's, or its files are not kept any more.
+    #[error("there is no run {id}, or its files are not kept any more")]
+    NoRun {
+        /// The id that was asked for.
+        id: String,
+    },
     /// Another session of the owner has that name.
     #[error("a session is named {name:?} already")]
     NameTaken {
@@ -57,6 +63,7 @@ impl ServiceError {
         match self {
             Self::Engine(error) => error.code(),
             Self::NoSession { .. } => "session.not_found",
+            Self::NoRun { .. } => "run.not_found",
             Self::NameTaken { .. } => "session.name_taken",
             Self::Name { .. } => "session.name",
             Self::Limit { .. } => "limit",
@@ -81,6 +88,7 @@ impl ServiceError {
         match self {
             Self::NoSession { .. } => Some("list the sessions there are".into()),
             Self::NameTaken { .. } => Some("take that session, or another name".into()),
+            Self::NoRun { .. } => Some("files of a run are kept for 10 minutes".into()),
             Self::Engine(_) | Self::Name { .. } | Self::Limit { .. } | Self::Stopping => None,
         }
     }

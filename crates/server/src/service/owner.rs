@@ -53,6 +53,9 @@ pub struct KeyLimits {
     /// Fuel of all runs of one day, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel_per_day: Option<u64>,
+    /// Bytes of files of runs that are kept; the oldest go for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
 }
 
 impl Owner {

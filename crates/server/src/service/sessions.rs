@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use belljar::{RestoreOptions, Session, SessionOptions};
+use belljar::{LeaseEnd, RestoreOptions, Session, SessionOptions, SessionStatus};
 
 use super::error::ServiceError;
 use super::owner::{Owner, limit};
@@ -18,7 +18,24 @@ struct Record {
     session: Session,
     owner: String,
     name: Option<String>,
-    created: SystemTime,
+    origin: Origin,
+}
+
+/// What is known of a session's beginning that the engine does not tell.
+#[derive(Clone, Copy)]
+pub(super) struct Origin {
+    pub created: SystemTime,
+    /// What becomes of it when its lease is over.
+    pub lease_end: Option<LeaseEnd>,
+}
+
+impl Origin {
+    fn now(lease_end: Option<LeaseEnd>) -> Self {
+        Self {
+            created: SystemTime::now(),
+            lease_end,
+        }
+    }
 }
 
 /// How a session starts.
@@ -50,6 +67,24 @@ impl NewSession {
 }
 
 impl Held {
+    pub(super) fn new(
+        session: Session,
+        owner: String,
+        name: Option<String>,
+        origin: Origin,
+    ) -> Self {
+        Self(Arc::new(Record {
+            session,
+            owner,
+            name,
+            origin,
+        }))
+    }
+
+    pub(super) fn lease_end(&self) -> Option<LeaseEnd> {
+        self.0.origin.lease_end
+    }
+
     /// Its id, which nobody can guess.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -71,7 +106,7 @@ impl Held {
     /// When it was made, forked or first restored.
     #[must_use]
     pub fn created(&self) -> SystemTime {
-        self.0.created
+        self.0.origin.created
     }
 
     /// The session itself, for everything but runs: those go through [`Service::run_in`], which counts
@@ -91,8 +126,9 @@ impl Service {
     /// [`belljar::Runtime::session`].
     pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
         self.may_have_another(owner, new.name.as_deref())?;
+        let lease_end = new.options.lease.map(|(_, then)| then);
         let session = self.shared.runtime.session(new.options).await?;
-        self.hold(owner, session, new.name, SystemTime::now())
+        self.hold(owner, session, new.name, Origin::now(lease_end))
     }
 
     /// Starts a session of somebody from a checkpoint.
@@ -108,7 +144,7 @@ impl Service {
     ) -> Result<Held, ServiceError> {
         self.may_have_another(owner, name.as_deref())?;
         let session = self.shared.runtime.restore(options).await?;
-        self.hold(owner, session, name, SystemTime::now())
+        self.hold(owner, session, name, Origin::now(None))
     }
 
     /// Starts a session of somebody from another of theirs, as it is.
@@ -124,7 +160,24 @@ impl Service {
     ) -> Result<Held, ServiceError> {
         self.may_have_another(owner, name.as_deref())?;
         let session = held.session().fork().await?;
-        self.hold(owner, session, name, SystemTime::now())
+        self.hold(owner, session, name, Origin::now(held.lease_end()))
+    }
+
+    /// Goes back to the state of a session after a run, and keeps what is left behind as a session of its
+    /// own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](Self::create) and [`Session::rewind_keeping`].
+    pub async fn rewind_keeping(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        execution: u64,
+    ) -> Result<Held, ServiceError> {
+        self.may_have_another(owner, None)?;
+        let session = held.session().rewind_keeping(execution).await?;
+        self.hold(owner, session, None, Origin::now(held.lease_end()))
     }
 
     /// Has a session that was made otherwise (from a snapshot, say) belong to somebody.
@@ -138,7 +191,7 @@ impl Service {
         session: Session,
         name: Option<String>,
     ) -> Result<Held, ServiceError> {
-        self.hold(owner, session, name, SystemTime::now())
+        self.hold(owner, session, name, Origin::now(None))
     }
 
     /// Somebody's session of that id or name.
@@ -186,9 +239,26 @@ impl Service {
         Ok(())
     }
 
+    /// Closes the sessions that nobody has used for so long.
+    pub(super) fn sweep_sessions(&self, idle: Duration) {
+        let mut sessions = self.shared.sessions();
+        sessions.retain(|_, held| self.shared.is_open(held));
+        let is_over = |held: &Held| {
+            let info = held.session().info();
+            info.status != SessionStatus::Running && info.idle_seconds > idle.as_secs_f64()
+        };
+        let over: Vec<Held> =
+            sessions.extract_if(|_, held| is_over(held)).map(|(_, held)| held).collect();
+        drop(sessions);
+        for held in over {
+            held.session().close();
+        }
+    }
+
     /// Closes all sessions of everybody.
     pub fn close_all(&self) {
-        let all: Vec<Held> = self.shared.sessions().drain().map(|(_, held)| held).collect();
+        let all = self.shared.all();
+        self.shared.sessions().clear();
         for held in all {
             held.session().close();
         }
@@ -204,19 +274,14 @@ impl Service {
         owner: &Owner,
         session: Session,
         name: Option<String>,
-        created: SystemTime,
+        origin: Origin,
     ) -> Result<Held, ServiceError> {
         let mut sessions = self.shared.sessions();
         if let Err(error) = self.shared.admit(&mut sessions, owner, name.as_deref()) {
             session.close();
             return Err(error);
         }
-        let held = Held(Arc::new(Record {
-            session,
-            owner: owner.name().to_owned(),
-            name,
-            created,
-        }));
+        let held = Held::new(session, owner.name().to_owned(), name, origin);
         sessions.insert(held.id().to_owned(), held.clone());
         Ok(held)
     }
@@ -238,6 +303,12 @@ fn named(sessions: &HashMap<String, Held>, owner: &Owner, name: &str) -> Option<
 impl Shared {
     pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn all(&self) -> Vec<Held> {
+        let mut sessions = self.sessions();
+        sessions.retain(|_, held| self.is_open(held));
+        sessions.values().cloned().collect()
     }
 
     /// Whether somebody may have another session, of that name.

@@ -25,10 +25,12 @@ impl Turn {
         owner: &Owner,
         request: &mut Request,
     ) -> Result<Self, ServiceError> {
-        if shared.is_stopping() {
-            return Err(ServiceError::Stopping);
-        }
-        owner.begin_run()?;
+        let may_begin = if shared.is_stopping() {
+            Err(ServiceError::Stopping)
+        } else {
+            owner.begin_run()
+        };
+        may_begin.inspect_err(|error| shared.figures.refused(error))?;
         if let Some(left) = owner.fuel_left() {
             let asked = &mut request.limits.fuel;
             *asked = Some(asked.map_or(left, |asked| asked.min(left)));
@@ -44,10 +46,14 @@ impl Turn {
         Ok(turn)
     }
 
-    /// Counts what a run used.
-    pub(super) fn note(&mut self, outcome: Option<&Outcome>) {
-        if let Some(outcome) = outcome {
-            self.owner.spend(outcome.usage.fuel);
+    /// Counts how a run ended, and what it used.
+    pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
+        match ran {
+            Ok(outcome) => {
+                self.owner.spend(outcome.usage.fuel);
+                self.shared.figures.ran(outcome);
+            }
+            Err(error) => self.shared.figures.refused(error),
         }
     }
 }

@@ -1,25 +1,197 @@
-//! `/v1/runs`: one run, in a fresh sandbox.
+//! `/v1/runs`: one run, in a fresh sandbox, and the files that it left.
 
-use axum::extract::State;
-use axum::routing::post;
-use axum::{Json, Router};
-use belljar::{HostPaths, Outcome, RunRequest};
+mod form;
 
+use axum::Json;
+use axum::extract::{FromRequest, Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use belljar::{
+    CheckReport, FileEntry, HostPaths, Outcome, Policy, RunRequest, Violation, event_channel,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::operation::{BYTES, EVENTS, Operation};
 use crate::http::app::App;
 use crate::http::body::Body;
+use crate::http::files::{Asked, FileHead};
 use crate::http::problem::Problem;
+use crate::http::sse;
 use crate::service::owner::Owner;
 
-pub(super) fn routes() -> Router<App> {
-    Router::new().route("/v1/runs", post(run))
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "POST",
+            "/v1/runs",
+            post(run),
+            "Runs code in a fresh sandbox. A form has the request, as JSON, in its part `request`, and a \
+             file of the workspace in every other part. With `Accept: text/event-stream` the answer is \
+             what happens, as it happens, and at the end the outcome. A client that goes away interrupts \
+             the run.",
+        )
+        .takes::<RunRequest>()
+        .takes_as("multipart/form-data", None)
+        .answers::<RunAnswer>(200, "The outcome, whatever the code did")
+        .answers_as(200, "Events, each under its type, the last one `outcome`", EVENTS, None),
+        Operation::new(
+            "GET",
+            "/v1/runs/{id}/files/{*path}",
+            get(file),
+            "A file that a run left. They are kept for 10 minutes.",
+        )
+        .answers_as(200, "The file", BYTES, None)
+        .answers_as(206, "The range that was asked for", BYTES, None)
+        .ends(304, "The client has it"),
+        Operation::new(
+            "DELETE",
+            "/v1/runs/{id}",
+            delete(forget),
+            "Forgets the files of a run before their time.",
+        )
+        .ends(204, "They are gone"),
+        Operation::new(
+            "POST",
+            "/v1/check",
+            post(check),
+            "Looks at code without running it: what a policy forbids in it, and what it imports in vain.",
+        )
+        .takes::<Check>()
+        .answers::<CheckAnswer>(200, "What was found"),
+    ]
 }
 
-async fn run(
+/// An outcome, and what the server adds.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RunAnswer {
+    /// The `id` of the request, if it had one.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub id: Value,
+    /// Where the run's files are: `/v1/runs/{run}/files/{path}`. Absent when it left none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+async fn run(State(app): State<App>, owner: Owner, request: Request) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    let mut asked = asked(request, &app).await?;
+    let id = asked.id.take();
+    let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
+    if !sse::is_asked_for(&headers) {
+        let answer = run_and_keep(app, owner, request, id).await?;
+        return Ok(Json(answer).into_response());
+    }
+    let (watcher, events) = event_channel();
+    sse::answer(events, run_and_keep(app, owner, request.watch(watcher), id)).await
+}
+
+/// The request, from either kind of body.
+async fn asked(request: Request, app: &App) -> Result<RunRequest, Problem> {
+    let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if media.is_some_and(|media| media.starts_with("multipart/form-data")) {
+        return form::read(request, app).await;
+    }
+    let Body(asked) = Body::from_request(request, app).await?;
+    Ok(asked)
+}
+
+async fn run_and_keep(
+    app: App,
+    owner: Owner,
+    request: belljar::Request,
+    id: Value,
+) -> Result<RunAnswer, Problem> {
+    let run = app.service().run(&owner, request).await?;
+    let outcome = run.outcome.clone();
+    Ok(RunAnswer {
+        id,
+        run: app.service().keep(&owner, run),
+        outcome,
+    })
+}
+
+async fn file(
     State(app): State<App>,
     owner: Owner,
-    Body(asked): Body<RunRequest>,
-) -> Result<Json<Outcome>, Problem> {
-    let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
-    let run = app.service().run(&owner, request).await?;
-    Ok(Json(run.outcome))
+    Path((id, path)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let run = app.service().kept(&owner, &id)?;
+    let no_file =
+        || Problem::new(StatusCode::NOT_FOUND, "no_such_file", "the run left no such file");
+    let is_it = |file: &&FileEntry| file.path == path && file.symlink.is_none();
+    let entry = run.outcome.files.iter().find(is_it).ok_or_else(no_file)?;
+    let head = FileHead {
+        path,
+        size: entry.size,
+        modified: None,
+    };
+    let asked = head.asked(&headers)?;
+    if asked == Asked::NotModified {
+        return Ok(head.respond(&asked, axum::body::Body::empty()));
+    }
+    let name = head.path.clone();
+    let read = tokio::task::spawn_blocking(move || run.read(&name)).await;
+    let mut bytes = bytes::Bytes::from(read.map_err(|_| Problem::internal("the file was lost"))??);
+    if bytes.len() as u64 != head.size {
+        return Err(no_file());
+    }
+    if let Asked::Part(start, end) = asked {
+        bytes = bytes.slice(start as usize..end as usize);
+    }
+    Ok(head.respond(&asked, bytes.into()))
+}
+
+async fn forget(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    app.service().forget(&owner, &id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Code to look at.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    /// Python source.
+    code: String,
+    /// What it may contain. Default `strict`.
+    policy: Option<Policy>,
+}
+
+/// What was found in code.
+#[derive(Serialize, JsonSchema)]
+struct CheckAnswer {
+    /// Whether nothing was found.
+    clean: bool,
+    /// What the policy forbids, or where it is not Python.
+    violations: Vec<Violation>,
+    /// Modules that it imports and that are not there.
+    missing_imports: Vec<String>,
+}
+
+async fn check(
+    State(app): State<App>,
+    owner: Owner,
+    Body(asked): Body<Check>,
+) -> Result<Json<CheckAnswer>, Problem> {
+    let policy = asked.policy.unwrap_or(Policy::Strict);
+    let CheckReport {
+        violations,
+        missing_imports,
+        ..
+    } = app.service().check(&owner, &asked.code, &policy).await?;
+    Ok(Json(CheckAnswer {
+        clean: violations.is_empty() && missing_imports.is_empty(),
+        violations,
+        missing_imports,
+    }))
 }

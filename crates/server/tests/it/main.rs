@@ -1,5 +1,15 @@
-//! The server in this process, with the real engine.
+//! The server in this process, with the real engine: its service, its own API, and what all faces share.
 
+mod files;
+mod hostile;
 mod jupyter;
+mod openapi;
+mod owners;
 mod place;
+mod running;
+mod runs;
+mod sessions;
 mod shims;
+mod stopping;
+mod support;
+mod terminal;

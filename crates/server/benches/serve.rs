@@ -1,0 +1,153 @@
+//! `POST /v1/runs` beside the same runs by the library, and how soon the first event of a stream is there.
+//!
+//! `cargo bench -p belljar-server --bench serve`, on a machine that does nothing else. The client is in the
+//! same process and shares the processors with what it asks.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use belljar::{Request, Runtime};
+use belljar_server::{App, Keys, Server, Service, Settings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// Rounds of each, in turn, so that what else the machine does falls on both.
+const ROUNDS: usize = 4;
+const RUNS: usize = 500;
+const CONNECTIONS: usize = 64;
+const STREAMS: usize = 100;
+
+#[tokio::main]
+async fn main() {
+    let runtime = Runtime::builder().build().expect("a runtime");
+    runtime.images().prepare("data").expect("an image");
+    let app = App::new(Service::new(runtime.clone()), Keys::none(), Settings::default());
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::bind(app, any_port).await.expect("a port");
+    let address: SocketAddr =
+        server.url().trim_start_matches("http://").parse().expect("an address");
+    tokio::spawn(server.run(std::future::pending()));
+    for jobs in [1, CONNECTIONS] {
+        let runs = RUNS.div_ceil(jobs) * if jobs == 1 { 1 } else { 4 };
+        let (mut library, mut http) = (Vec::new(), Vec::new());
+        by_library(&runtime, jobs, runs / 4).await;
+        by_http(address, jobs, runs / 4).await;
+        let mut elapsed = [Duration::ZERO; 2];
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            library.extend(by_library(&runtime, jobs, runs).await);
+            elapsed[0] += started.elapsed();
+            let started = Instant::now();
+            http.extend(by_http(address, jobs, runs).await);
+            elapsed[1] += started.elapsed();
+        }
+        let share = elapsed[0].as_secs_f64() / elapsed[1].as_secs_f64() * 100.0;
+        let (library, http) = (median(library), median(http));
+        let more = http.saturating_sub(library);
+        println!(
+            "{jobs} at once: library {library:.2?}, POST /v1/runs {http:.2?} ({more:.2?} more, budget \
+             0.4 ms for one); {share:.0} % of the library's runs a second (budget 70 % for 64)"
+        );
+    }
+    let mut late = Vec::new();
+    for _ in 0..STREAMS {
+        late.push(first_event(address).await);
+    }
+    println!("first event after it was printed: {:.2?} (budget 2 ms)", median(late));
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+async fn by_library(runtime: &Runtime, jobs: usize, runs: usize) -> Vec<Duration> {
+    let mut tasks = JoinSet::new();
+    for _ in 0..jobs {
+        let runtime = runtime.clone();
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            for _ in 0..runs {
+                let started = Instant::now();
+                let run = runtime.run(Request::new("print(1)").image("data")).await.expect("a run");
+                assert_eq!(run.outcome.stdout, "1\n");
+                drop(run);
+                times.push(started.elapsed());
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+async fn by_http(address: SocketAddr, jobs: usize, runs: usize) -> Vec<Duration> {
+    let mut tasks = JoinSet::new();
+    for _ in 0..jobs {
+        tasks.spawn(async move {
+            let mut stream = connect(address).await;
+            let mut times = Vec::new();
+            for _ in 0..runs {
+                let started = Instant::now();
+                send(&mut stream, "application/json", r#"{"code": "print(1)", "image": "data"}"#)
+                    .await;
+                let answer = read_until(&mut stream, is_whole).await;
+                assert!(answer.contains(r#""stdout":"1\n""#), "{answer}");
+                times.push(started.elapsed());
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+/// From the moment at which the code printed, by its own clock, to that at which its client has it.
+async fn first_event(address: SocketAddr) -> Duration {
+    let code = r#"{"code": "import time\ntime.sleep(0.01)\nprint(time.time_ns())\ntime.sleep(0.05)", "image": "data"}"#;
+    let mut stream = connect(address).await;
+    send(&mut stream, "text/event-stream", code).await;
+    let is_printed = |text: &str| {
+        text.split_once("event: stdout\n").is_some_and(|(_, rest)| rest.contains("\n\n"))
+    };
+    let answer = read_until(&mut stream, is_printed).await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let text = answer.split_once(r#""text":""#).expect("text").1;
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    now.saturating_sub(Duration::from_nanos(digits.parse().expect("a time")))
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    stream.set_nodelay(true).expect("a socket");
+    stream
+}
+
+async fn send(stream: &mut TcpStream, accept: &str, body: &str) {
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("a request");
+}
+
+async fn read_until(stream: &mut TcpStream, is_enough: impl Fn(&str) -> bool) -> String {
+    let mut answer = Vec::new();
+    loop {
+        let read = stream.read_buf(&mut answer).await.expect("an answer");
+        assert_ne!(read, 0, "the server closed the connection");
+        let text = String::from_utf8_lossy(&answer);
+        if is_enough(&text) {
+            return text.into_owned();
+        }
+    }
+}
+
+/// Whether an answer has as many bytes as its head says.
+fn is_whole(text: &str) -> bool {
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.and_then(|text| text.parse().ok()).expect("a length")
+}

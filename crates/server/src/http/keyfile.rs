@@ -1,0 +1,175 @@
+//! Keys in a file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::auth::{Key, hex};
+use crate::service::owner::KeyLimits;
+
+/// A file of keys that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// It cannot be read or written.
+    #[error("cannot {action} the keys in {path}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// It is not a file of keys.
+    #[error("{path} is no file of keys: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    key: Vec<Entry>,
+}
+
+/// One key, as it is in the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    /// The SHA-256 of the key, in hexadecimal digits.
+    sha256: String,
+    #[serde(default)]
+    limits: KeyLimits,
+}
+
+/// Reads a file of keys.
+///
+/// # Errors
+///
+/// When it cannot be read, or is no file of keys; two keys of one name are none.
+pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
+    let text = std::fs::read_to_string(path).map_err(|source| KeysError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&text).map_err(|reason| KeysError::Format {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+/// Adds a key to a file, which is made if missing, readable by its owner alone.
+///
+/// # Errors
+///
+/// When the file cannot be read or written, or has a key of that name.
+pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
+    let failed = |action| {
+        move |source| KeysError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    let before = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(failed("read"))?,
+    };
+    let entry = Entry {
+        name: key.name.clone(),
+        sha256: hex(&key.sha256),
+        limits: key.limits.clone(),
+    };
+    // What people wrote into the file stays as it is.
+    let added = toml::to_string(&File { key: vec![entry] }).unwrap_or_default();
+    let space = if before.is_empty() { "" } else { "\n" };
+    let text = format!("{before}{space}{added}");
+    parse(&text).map_err(|reason| KeysError::Format {
+        path: path.to_owned(),
+        reason,
+    })?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let write = || {
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        std::io::Write::write_all(&mut file, text.as_bytes())?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(failed("write"))
+}
+
+fn parse(text: &str) -> Result<Vec<Key>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    let mut names = BTreeSet::new();
+    let mut read = |entry: Entry| {
+        if entry.name.is_empty() || !names.insert(entry.name.clone()) {
+            return Err(format!("the name {:?} is empty, or another key's", entry.name));
+        }
+        let sha256 = unhex(&entry.sha256)
+            .ok_or_else(|| format!("sha256 of {:?} is not 64 hexadecimal digits", entry.name))?;
+        Ok(Key {
+            name: entry.name,
+            sha256,
+            limits: entry.limits,
+        })
+    };
+    file.key.into_iter().map(&mut read).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_added_and_read_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.toml");
+        let (one, _) = Key::generate("one", KeyLimits::default()).unwrap();
+        add(&path, &one).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("# ours\n{text}limits.sessions = 3\n")).unwrap();
+        let (two, _) = Key::generate("two", KeyLimits::default()).unwrap();
+        add(&path, &two).unwrap();
+        let keys = read(&path).unwrap();
+        assert_eq!((keys[0].sha256, keys[0].limits.sessions), (one.sha256, Some(3)));
+        assert_eq!(keys[1], two);
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("# ours\n"));
+        assert!(add(&path, &two).unwrap_err().to_string().contains("two"));
+    }
+
+    #[test]
+    fn what_is_no_file_of_keys_is_told_why() {
+        let digits = "0".repeat(64);
+        for (text, word) in [
+            ("x".to_owned(), "key"),
+            ("[[key]]\nname = \"a\"".to_owned(), "sha256"),
+            ("[[key]]\nname = \"a\"\nsha256 = \"00\"".to_owned(), "64 hexadecimal digits"),
+            (format!("[[key]]\nname = \"a\"\nsha256 = \"{}\"", "é".repeat(32)), "64 hexadecimal"),
+            (format!("[[key]]\nname = \"\"\nsha256 = \"{digits}\""), "empty"),
+            (format!("[[key]]\nname = \"a\"\nsha256 = \"{digits}\"\nlimits.run = 1"), "run"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Figures of what was run, in the form that Prometheus reads.
+
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+
+use belljar::{Outcome, SessionStatus};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::Service;
+use super::error::ServiceError;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Code {
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Status {
+    status: &'static str,
+}
+
+/// Counts of one service.
+pub(crate) struct Figures {
+    registry: Mutex<Registry>,
+    runs: Family<Kind, Counter>,
+    refusals: Family<Code, Counter>,
+    seconds: Histogram,
+    fuel: Counter,
+    under_way: Gauge,
+    sessions: Family<Status, Gauge>,
+    memory: Gauge,
+    descriptors: Gauge,
+}
+
+/// Seconds of a run, between which they are told apart.
+const SECONDS: [f64; 13] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+
+impl Figures {
+    pub(super) fn new() -> Self {
+        let figures = Self {
+            registry: Mutex::new(Registry::with_prefix("belljar")),
+            runs: Family::default(),
+            refusals: Family::default(),
+            seconds: Histogram::new(SECONDS),
+            fuel: Counter::default(),
+            under_way: Gauge::default(),
+            sessions: Family::default(),
+            memory: Gauge::default(),
+            descriptors: Gauge::default(),
+        };
+        let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register("runs", "Runs that ended, by how", figures.runs.clone());
+        registry.register(
+            "refusals",
+            "Runs that did not begin, or that the engine failed",
+            figures.refusals.clone(),
+        );
+        registry.register("run_seconds", "Wall clock time of runs", figures.seconds.clone());
+        registry.register("fuel", "Fuel of all runs", figures.fuel.clone());
+        registry.register("runs_under_way", "Runs that run or wait", figures.under_way.clone());
+        registry.register("sessions", "Sessions, by what they do", figures.sessions.clone());
+        registry.register("resident_bytes", "Memory of this process", figures.memory.clone());
+        registry.register(
+            "open_descriptors",
+            "Descriptors of this process",
+            figures.descriptors.clone(),
+        );
+        drop(registry);
+        figures
+    }
+
+    pub(super) fn ran(&self, outcome: &Outcome) {
+        let kind = match &outcome.error_detail {
+            Some(detail) => format!("{:?}", detail.kind).to_lowercase(),
+            None => "success".to_owned(),
+        };
+        self.runs.get_or_create(&Kind { kind }).inc();
+        self.seconds.observe(outcome.usage.wall_ms / 1000.0);
+        self.fuel.inc_by(outcome.usage.fuel);
+    }
+
+    pub(super) fn refused(&self, error: &ServiceError) {
+        self.refusals.get_or_create(&Code { code: error.code() }).inc();
+    }
+}
+
+impl Service {
+    /// All figures as text that Prometheus reads.
+    #[must_use]
+    pub fn figures(&self) -> String {
+        let figures = &self.shared.figures;
+        figures.under_way.set(self.under_way() as i64);
+        for status in ["idle", "running", "suspended", "failed"] {
+            figures.sessions.get_or_create(&Status { status }).set(0);
+        }
+        for info in self.shared.runtime.sessions().list() {
+            let status = match info.status {
+                SessionStatus::Idle => "idle",
+                SessionStatus::Running => "running",
+                SessionStatus::Suspended => "suspended",
+                _ => "failed",
+            };
+            figures.sessions.get_or_create(&Status { status }).inc();
+        }
+        if let Some(bytes) = resident() {
+            figures.memory.set(bytes);
+        }
+        if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+            figures.descriptors.set(open.count() as i64);
+        }
+        let registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
+        if encode(&mut text, &registry).is_err() {
+            let _ = text.write_str("# EOF\n");
+        }
+        text
+    }
+}
+
+/// Bytes of memory that this process has, where the system tells.
+fn resident() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,175 @@
+//! `/v1/batch`: many runs, a line of JSON each, answered while more are read.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use belljar::{HostPaths, RunRequest};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::io::StreamReader;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::operation::{NDJSON, Operation};
+use super::runs::RunAnswer;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::http::upload::pump;
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+
+/// The longest line.
+const MAX_LINE: usize = 32 << 20;
+/// Runs of one batch at once.
+const MAX_AT_ONCE: usize = 16;
+/// How long a line waits for its key's limit, before it is answered with that.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "POST",
+            "/v1/batch",
+            post(batch).layer(axum::extract::DefaultBodyLimit::disable()),
+            "Runs every line of the body, a request in JSON, and answers with a line for each: the \
+             outcome, or `line`, `code` and `error` for one that cannot be run. Answers are sent while \
+             more lines are read, so a client has to read while it writes.",
+        )
+        .query("unordered", "`true` sends answers as they are ready, and not in the order of the lines")
+        .takes_as(NDJSON, None)
+        .answers_as(200, "A line for each line", NDJSON, None),
+    ]
+}
+
+#[derive(Deserialize)]
+struct Options {
+    #[serde(default)]
+    unordered: bool,
+}
+
+async fn batch(
+    State(app): State<App>,
+    owner: Owner,
+    Query(options): Query<Options>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let allowed = owner.limits().concurrent_runs.map_or(MAX_AT_ONCE, |runs| runs as usize);
+    let at_once = allowed.clamp(1, MAX_AT_ONCE);
+    let runs = lines(body).map(move |line| answer(app.clone(), owner.clone(), line));
+    let answers = if options.unordered {
+        runs.buffer_unordered(at_once).boxed()
+    } else {
+        runs.buffered(at_once).boxed()
+    };
+    let body = Body::from_stream(answers.map(Ok::<Bytes, io::Error>));
+    Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
+}
+
+/// A line and its number, or why there are no more.
+type Line = (u64, Result<Vec<u8>, String>);
+
+/// The lines of a body, without those that are empty.
+fn lines(body: Body) -> impl Stream<Item = Line> + Send {
+    let reader = BufReader::new(StreamReader::new(ReceiverStream::new(pump(body))));
+    stream::unfold(Some((Box::pin(reader), 0)), async |state| {
+        let (mut reader, mut number) = state?;
+        loop {
+            number += 1;
+            match next_line(&mut reader).await {
+                Ok(None) => return None,
+                Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+                Ok(Some(line)) => return Some(((number, Ok(line)), Some((reader, number)))),
+                Err(error) => return Some(((number, Err(error)), None)),
+            }
+        }
+    })
+}
+
+async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, String> {
+    let mut line = Vec::new();
+    let read = reader.take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).await;
+    match read {
+        Ok(0) => Ok(None),
+        Ok(_) if line.len() > MAX_LINE => Err("the line is longer than 32 MiB".into()),
+        Ok(_) => Ok(Some(line)),
+        Err(error) => Err(format!("the body ends early: {error}")),
+    }
+}
+
+/// A line that cannot be run.
+#[derive(Serialize)]
+struct Refused {
+    #[serde(skip_serializing_if = "Value::is_null")]
+    id: Value,
+    line: u64,
+    code: &'static str,
+    error: String,
+}
+
+async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
+    // On a task of its own, so that the runs of a batch have all processors.
+    let run = AbortOnDropHandle::new(tokio::spawn(run(app, owner, text)));
+    let (id, answer) = match run.await {
+        Ok(ran) => ran,
+        Err(_) => (Value::Null, Err(("internal", "the run was lost".into()))),
+    };
+    let mut json = match answer {
+        Ok(answer) => serde_json::to_vec(&answer),
+        Err((code, error)) => serde_json::to_vec(&Refused {
+            id,
+            line,
+            code,
+            error,
+        }),
+    }
+    .unwrap_or_default();
+    json.push(b'\n');
+    json.into()
+}
+
+type Answered = Result<RunAnswer, (&'static str, String)>;
+
+async fn run(app: App, owner: Owner, text: Result<Vec<u8>, String>) -> (Value, Answered) {
+    let asked: Result<RunRequest, _> = match text {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| {
+            // A line that is JSON but no request has an id all the same.
+            let line: Value = serde_json::from_slice(&text).unwrap_or_default();
+            let id = line.get("id").cloned().unwrap_or_default();
+            (id, ("bad_field", error.to_string()))
+        }),
+        Err(error) => Err((Value::Null, ("bad_body", error))),
+    };
+    let mut asked = match asked {
+        Ok(asked) => asked,
+        Err((id, error)) => return (id, Err(error)),
+    };
+    let id = asked.id.take();
+    let told = |error: ServiceError| (error.code(), Problem::from(error).detail);
+    let request = match asked.into_request(HostPaths::Refused) {
+        Ok(request) => request,
+        Err(refusal) => return (id, Err(told(refusal.into()))),
+    };
+    let ran = loop {
+        match app.service().run(&owner, request.clone()).await {
+            Err(ServiceError::Limit {
+                retry_after: Some(wait),
+                ..
+            }) if wait <= MAX_WAIT => tokio::time::sleep(wait).await,
+            ran => break ran,
+        }
+    };
+    let answer = ran.map_err(told).map(|run| RunAnswer {
+        id: id.clone(),
+        outcome: run.outcome.clone(),
+        run: app.service().keep(&owner, run),
+    });
+    (id, answer)
+}

@@ -1,0 +1,80 @@
+//! Sessions as files: down, and up again.
+
+use std::io::Seek;
+
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use belljar::RestoreOptions;
+use serde::Deserialize;
+use tokio_util::io::ReaderStream;
+
+use super::operation::{BYTES, Operation};
+use super::sessions::SessionAnswer;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::http::upload::Upload;
+use crate::service::owner::Owner;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "GET",
+            "/v1/sessions/{id}/checkpoint",
+            get(save),
+            "The whole session as a file, its history included. It holds all that the code had in memory.",
+        )
+        .answers_as(200, "The checkpoint", BYTES, None),
+        Operation::new(
+            "POST",
+            "/v1/checkpoints",
+            post(restore).layer(DefaultBodyLimit::disable()),
+            "Starts a session from a checkpoint, which is the body.",
+        )
+        .query("name", "A name for the session")
+        .takes_as(BYTES, None)
+        .answers::<SessionAnswer>(201, "The session"),
+    ]
+}
+
+/// It is written to a file without a name first, so that a slow client does not keep the session waiting.
+async fn save(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let failed = |error: std::io::Error| {
+        tracing::warn!(%error, "a checkpoint cannot be kept");
+        Problem::internal("the checkpoint cannot be kept")
+    };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    held.session().checkpoint_to(file.try_clone().map_err(failed)?).await?;
+    let size = file.seek(std::io::SeekFrom::End(0)).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file)));
+    let name = format!("attachment; filename=\"{}.belljar\"", held.id());
+    let headers = [
+        (CONTENT_TYPE, BYTES.to_owned()),
+        (CONTENT_LENGTH, size.to_string()),
+        (CONTENT_DISPOSITION, name),
+    ];
+    Ok((headers, body).into_response())
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+async fn restore(
+    State(app): State<App>,
+    owner: Owner,
+    Query(named): Query<Named>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let options = RestoreOptions::reader(Upload::of(body));
+    Ok(SessionAnswer::created(&app, &app.service().restore(&owner, options, named.name).await?))
+}

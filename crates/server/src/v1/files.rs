@@ -1,0 +1,275 @@
+//! `/v1/sessions/{id}/files`: the files of a session, without a run.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use belljar::{PathEntry, PathKind, SessionFiles};
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::operation::{BYTES, Operation};
+use crate::http::app::App;
+use crate::http::body::Body as JsonBody;
+use crate::http::files::{Asked, FileHead, may_write, timestamp};
+use crate::http::problem::Problem;
+use crate::http::upload::Upload;
+use crate::service::owner::Owner;
+
+/// Bytes of a file that are read at once.
+const CHUNK: u64 = 1 << 20;
+/// The deepest listing.
+const MAX_DEPTH: usize = 64;
+
+pub(super) fn operations() -> Vec<Operation> {
+    const PATH: &str = "/v1/sessions/{id}/files/{*path}";
+    vec![
+        Operation::new(
+            "GET",
+            "/v1/sessions/{id}/files",
+            get(list),
+            "What lies in a directory of a session's workspace, sorted by path.",
+        )
+        .query("path", "The directory; the workspace if there is none")
+        .query("depth", "1, the default, lists what is in it itself, 2 also what is in directories there")
+        .answers::<Listing>(200, "The entries"),
+        Operation::new("GET", PATH, get(read), "A file of a session's workspace.")
+            .answers_as(200, "The file", BYTES, None)
+            .answers_as(206, "The range that was asked for", BYTES, None)
+            .ends(304, "The client has it"),
+        Operation::new(
+            "PUT",
+            PATH,
+            put(write).layer(DefaultBodyLimit::disable()),
+            "Writes a file with the body, in the place of one that has the path; directories are made. \
+             `If-Match` and `If-None-Match: *` are obeyed.",
+        )
+        .takes_as(BYTES, None)
+        .answers::<Entry>(200, "The file that was replaced, as it is now")
+        .answers::<Entry>(201, "The new file"),
+        Operation::new(
+            "DELETE",
+            PATH,
+            delete(remove),
+            "Removes a file, a link, or a directory with all that is in it.",
+        )
+        .ends(204, "It is gone"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/directories",
+            post(make_directory),
+            "Makes a directory, and those that it lies in.",
+        )
+        .takes::<Directory>()
+        .ends(204, "It is there"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/rename",
+            post(rename),
+            "Gives a file, a directory or a link another path. A file or link that has it is replaced.",
+        )
+        .takes::<Rename>()
+        .ends(204, "It has the path"),
+    ]
+}
+
+/// Something in a workspace.
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// Its path, relative to the workspace.
+    path: String,
+    /// `file`, `directory` or `link`.
+    kind: &'static str,
+    /// Bytes of a file, or of where a link points to.
+    size: u64,
+    /// When a file was last written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<String>,
+    /// Where a link points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Tells one content of a file from another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+}
+
+impl From<PathEntry> for Entry {
+    fn from(entry: PathEntry) -> Self {
+        let is_file = entry.kind == PathKind::File;
+        Self {
+            etag: is_file.then(|| head(&entry).tag()),
+            kind: match entry.kind {
+                PathKind::File => "file",
+                PathKind::Directory => "directory",
+                _ => "link",
+            },
+            size: entry.size,
+            modified: entry.modified.map(timestamp),
+            target: entry.target,
+            path: entry.path,
+        }
+    }
+}
+
+fn head(entry: &PathEntry) -> FileHead {
+    FileHead {
+        path: entry.path.clone(),
+        size: entry.size,
+        modified: entry.modified,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listing {
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Where {
+    #[serde(default)]
+    path: String,
+    depth: Option<usize>,
+}
+
+async fn list(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Query(asked): Query<Where>,
+) -> Result<Json<Listing>, Problem> {
+    let files = files(&app, &owner, &id)?;
+    let depth = asked.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
+    let entries = files.list(&asked.path, depth).await?;
+    Ok(Json(Listing {
+        entries: entries.into_iter().map(Entry::from).collect(),
+    }))
+}
+
+async fn read(
+    State(app): State<App>,
+    owner: Owner,
+    Path((id, path)): Path<(String, String)>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let files = files(&app, &owner, &id)?;
+    let entry = files.stat(&path).await?;
+    if entry.kind != PathKind::File {
+        // Says what it is instead.
+        files.read(&path, 0..0).await?;
+    }
+    let head = head(&entry);
+    let asked = head.asked(&headers)?;
+    let (start, end) = match asked {
+        Asked::Whole => (0, head.size),
+        Asked::Part(start, end) => (start, end),
+        Asked::NotModified => (0, 0),
+    };
+    let body = if method == Method::HEAD || start == end {
+        Body::empty()
+    } else {
+        content(files, head.clone(), start, end).await?
+    };
+    Ok(head.respond(&asked, body))
+}
+
+/// Bytes of a file. A small part is read at once; a large one chunk by chunk, and the answer breaks off
+/// where the file has changed in between.
+async fn content(
+    files: SessionFiles,
+    head: FileHead,
+    start: u64,
+    end: u64,
+) -> Result<Body, Problem> {
+    if end - start <= CHUNK {
+        return Ok(files.read(&head.path, start..end).await?.into());
+    }
+    let tag = head.tag();
+    let chunks = stream::try_unfold((files, head, start), move |(files, head, at)| {
+        let tag = tag.clone();
+        async move {
+            if at >= end {
+                return Ok(None);
+            }
+            let next = (at + CHUNK).min(end);
+            let bytes = files.read(&head.path, at..next).await.map_err(std::io::Error::other)?;
+            let now = files.stat(&head.path).await.map_err(std::io::Error::other)?;
+            if self::head(&now).tag() != tag || bytes.len() as u64 != next - at {
+                return Err(std::io::Error::other("the file has changed"));
+            }
+            Ok(Some((bytes, (files, head, next))))
+        }
+    });
+    Ok(Body::from_stream(chunks))
+}
+
+async fn write(
+    State(app): State<App>,
+    owner: Owner,
+    Path((id, path)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let files = files(&app, &owner, &id)?;
+    let there = files.stat(&path).await.ok().filter(|entry| entry.kind == PathKind::File);
+    may_write(&headers, there.as_ref().map(head).as_ref())?;
+    let entry = files.write(&path, Upload::of(body)).await?;
+    let status = if there.is_some() {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    Ok((status, Json(Entry::from(entry))).into_response())
+}
+
+async fn remove(
+    State(app): State<App>,
+    owner: Owner,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    files(&app, &owner, &id)?.remove(&path).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Directory {
+    /// Its path.
+    path: String,
+}
+
+async fn make_directory(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    JsonBody(asked): JsonBody<Directory>,
+) -> Result<StatusCode, Problem> {
+    files(&app, &owner, &id)?.make_dir(&asked.path).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rename {
+    /// The path that it has.
+    from: String,
+    /// The path that it is to have.
+    to: String,
+}
+
+async fn rename(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    JsonBody(asked): JsonBody<Rename>,
+) -> Result<StatusCode, Problem> {
+    files(&app, &owner, &id)?.rename(&asked.from, &asked.to).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn files(app: &App, owner: &Owner, id: &str) -> Result<SessionFiles, Problem> {
+    Ok(app.service().find(owner, id)?.session().workspace())
+}

@@ -1,0 +1,153 @@
+//! The OpenAPI document, made from the table of operations and the types that they take and give.
+
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::operation::{Content, Operation};
+use crate::http::problem::Problem;
+
+/// The document.
+pub(super) fn document(operations: &[Operation]) -> Value {
+    let settings = |serialize: bool| {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        if serialize {
+            settings.for_serialize()
+        } else {
+            settings.for_deserialize()
+        }
+    };
+    let mut given = settings(true).into_generator();
+    let mut taken = settings(false).into_generator();
+    let problem = given.subschema_for::<Problem>();
+    let mut paths = Map::new();
+    for operation in operations {
+        let about = describe(operation, &mut taken, &mut given, &problem);
+        let path = operation.path.replace("{*", "{");
+        let methods = paths.entry(path).or_insert_with(|| json!({}));
+        methods[operation.method.to_lowercase()] = about;
+    }
+    // What is both taken and given is described once, as it is taken where the two differ.
+    let mut schemas = given.take_definitions(true);
+    schemas.extend(taken.take_definitions(true));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "belljar",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Runs untrusted Python in CPython on WASI, and answers with one JSON document.",
+        },
+        "security": [{"key": []}, {"header": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+            "schemas": schemas,
+        },
+    })
+}
+
+fn describe(
+    operation: &Operation,
+    taken: &mut SchemaGenerator,
+    given: &mut SchemaGenerator,
+    problem: &Schema,
+) -> Value {
+    let in_path = operation.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
+        Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+    });
+    let in_query = operation.query.iter().map(|one| {
+        json!({"name": one.name, "in": "query", "description": one.about, "schema": {"type": "string"}})
+    });
+    let parameters: Vec<Value> = in_path.chain(in_query).collect();
+    let mut about = json!({
+        "operationId": id(operation),
+        "summary": operation.about.split_inclusive(". ").next().map(str::trim),
+        "description": operation.about,
+        "parameters": parameters,
+        "responses": {},
+    });
+    if !operation.takes.is_empty() {
+        let contents = operation.takes.iter().map(|one| content(one, taken));
+        about["requestBody"] = json!({"content": Value::Object(contents.collect())});
+    }
+    let responses = &mut about["responses"];
+    for answer in &operation.answers {
+        let status = answer.status.to_string();
+        if responses.get(&status).is_none() {
+            responses[&status] = json!({"description": answer.about});
+        }
+        if let Some(body) = &answer.content {
+            let (media, schema) = content(body, given);
+            responses[&status]["content"][media] = schema;
+        }
+    }
+    responses["default"] = json!({
+        "description": "What went wrong",
+        "content": {"application/problem+json": {"schema": problem}},
+    });
+    about
+}
+
+fn content(content: &Content, generator: &mut SchemaGenerator) -> (String, Value) {
+    let schema = match content.schema {
+        Some(describe) => json!({"schema": describe(generator)}),
+        None => json!({}),
+    };
+    (content.media.to_owned(), schema)
+}
+
+/// A name for an operation: `post_sessions_id_fork`.
+fn id(operation: &Operation) -> String {
+    let words = operation.path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let words = words.filter(|word| !word.is_empty() && *word != "v1");
+    words.fold(operation.method.to_lowercase(), |name, word| format!("{name}_{word}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::operations;
+    use super::*;
+
+    #[test]
+    fn every_reference_leads_to_a_schema() {
+        fn references(value: &Value, found: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(map) => {
+                    if let Some(Value::String(target)) = map.get("$ref") {
+                        found.insert(target.clone());
+                    }
+                    map.values().for_each(|value| references(value, found));
+                }
+                Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let document = document(&operations());
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        assert!(found.len() > 10, "{found:?}");
+        for target in found {
+            let pointer = target.strip_prefix('#').expect("a reference within the document");
+            assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+        }
+    }
+
+    #[test]
+    fn operations_have_names_of_their_own() {
+        let operations = operations();
+        let names: BTreeSet<String> = operations.iter().map(id).collect();
+        assert_eq!(names.len(), operations.len());
+        for operation in &operations {
+            assert!(!operation.answers.is_empty(), "{} {}", operation.method, operation.path);
+        }
+    }
+}

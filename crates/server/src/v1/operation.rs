@@ -1,0 +1,113 @@
+//! One operation of the API: what answers it, and what the documents say of it.
+
+use axum::routing::MethodRouter;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::http::app::App;
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const NDJSON: &str = "application/x-ndjson";
+pub(super) const EVENTS: &str = "text/event-stream";
+pub(super) const BYTES: &str = "application/octet-stream";
+
+/// How a type is described.
+type Describe = fn(&mut SchemaGenerator) -> Schema;
+
+/// A body, of a request or of an answer.
+pub(super) struct Content {
+    pub media: &'static str,
+    pub schema: Option<Describe>,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    pub status: u16,
+    pub about: &'static str,
+    pub content: Option<Content>,
+}
+
+/// A parameter of the query.
+pub(super) struct Query {
+    pub name: &'static str,
+    pub about: &'static str,
+}
+
+/// An operation.
+pub(super) struct Operation {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub about: &'static str,
+    pub handler: MethodRouter<App>,
+    pub takes: Vec<Content>,
+    pub answers: Vec<Answer>,
+    pub query: Vec<Query>,
+}
+
+impl Operation {
+    /// An operation that takes nothing and answers with nothing.
+    pub(super) fn new(
+        method: &'static str,
+        path: &'static str,
+        handler: MethodRouter<App>,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            about,
+            handler,
+            takes: Vec::new(),
+            answers: Vec::new(),
+            query: Vec::new(),
+        }
+    }
+
+    /// Takes JSON.
+    pub(super) fn takes<T: JsonSchema>(self) -> Self {
+        self.takes_as(JSON, Some(|generator| generator.subschema_for::<T>()))
+    }
+
+    /// Takes bytes of a media type.
+    pub(super) fn takes_as(mut self, media: &'static str, schema: Option<Describe>) -> Self {
+        self.takes.push(Content { media, schema });
+        self
+    }
+
+    /// Answers with JSON.
+    pub(super) fn answers<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        let schema: Describe = |generator| generator.subschema_for::<T>();
+        self.answers_as(status, about, JSON, Some(schema))
+    }
+
+    /// Answers with bytes of a media type.
+    pub(super) fn answers_as(
+        mut self,
+        status: u16,
+        about: &'static str,
+        media: &'static str,
+        schema: Option<Describe>,
+    ) -> Self {
+        self.answers.push(Answer {
+            status,
+            about,
+            content: Some(Content { media, schema }),
+        });
+        self
+    }
+
+    /// Answers with a status alone.
+    pub(super) fn ends(mut self, status: u16, about: &'static str) -> Self {
+        self.answers.push(Answer {
+            status,
+            about,
+            content: None,
+        });
+        self
+    }
+
+    /// Takes a parameter in its query.
+    pub(super) fn query(mut self, name: &'static str, about: &'static str) -> Self {
+        self.query.push(Query { name, about });
+        self
+    }
+}

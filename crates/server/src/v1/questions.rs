@@ -1,0 +1,224 @@
+//! What can be asked of an idle session: completion, inspection, values.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post, put};
+use belljar::value::Value as PythonValue;
+use belljar::{Completeness, Completion, Inspection};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::operation::Operation;
+use crate::http::app::App;
+use crate::http::body::Body;
+use crate::http::problem::Problem;
+use crate::service::owner::Owner;
+
+pub(super) fn operations() -> Vec<Operation> {
+    const VARIABLE: &str = "/v1/sessions/{id}/variables/{name}";
+    vec![
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/complete",
+            post(complete),
+            "What the name at a cursor may become.",
+        )
+        .takes::<At>()
+        .answers::<Completed>(200, "The names"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/inspect",
+            post(inspect),
+            "What the object at a cursor is.",
+        )
+        .takes::<At>()
+        .answers::<Inspected>(200, "What is known of it"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/is_complete",
+            post(is_complete),
+            "Whether code is ready to be run, or more lines are to come.",
+        )
+        .takes::<Code>()
+        .answers::<Ready>(200, "Whether it is"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/evaluate",
+            post(evaluate),
+            "The values of expressions, with their types. What evaluating them does is undone.",
+        )
+        .takes::<Expressions>()
+        .answers::<Evaluated>(200, "The values, and what was raised"),
+        Operation::new("GET", VARIABLE, get(variable), "The value of a variable, with its type.")
+            .answers::<PythonValue>(200, "The value"),
+        Operation::new("PUT", VARIABLE, put(set_variable), "Sets a variable, without a run.")
+            .takes::<PythonValue>()
+            .ends(204, "It is set"),
+    ]
+}
+
+/// A place in code.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct At {
+    code: String,
+    /// Characters before the cursor.
+    cursor: usize,
+    /// Whether the source is asked for.
+    #[serde(default)]
+    detail: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Completed {
+    /// Where the name begins, in characters.
+    start: usize,
+    matches: Vec<String>,
+}
+
+async fn complete(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(at): Body<At>,
+) -> Result<Json<Completed>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let Completion { start, matches, .. } = held.session().complete(&at.code, at.cursor).await?;
+    Ok(Json(Completed { start, matches }))
+}
+
+/// What is known of an object. All of it is the guest's claim.
+#[derive(Serialize, JsonSchema)]
+struct Inspected {
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    /// Its `repr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+async fn inspect(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(at): Body<At>,
+) -> Result<Json<Inspected>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let found = held.session().inspect(&at.code, at.cursor, at.detail).await?;
+    let is_found = found.is_some();
+    let Inspection {
+        name,
+        class,
+        text,
+        signature,
+        doc,
+        source,
+        ..
+    } = found.unwrap_or_default();
+    Ok(Json(Inspected {
+        found: is_found,
+        name: is_found.then_some(name),
+        class: is_found.then_some(class),
+        text: is_found.then_some(text),
+        signature,
+        doc,
+        source,
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Code {
+    code: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Ready {
+    /// `complete`, `incomplete` or `invalid`.
+    status: &'static str,
+    /// What the next line begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indent: Option<String>,
+}
+
+async fn is_complete(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(asked): Body<Code>,
+) -> Result<Json<Ready>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let (status, indent) = match held.session().is_complete(&asked.code).await? {
+        Completeness::Complete => ("complete", None),
+        Completeness::Incomplete { indent } => ("incomplete", Some(indent)),
+        _ => ("invalid", None),
+    };
+    Ok(Json(Ready { status, indent }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Expressions {
+    /// Expressions, by whatever name their values are to have.
+    expressions: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Evaluated {
+    /// Values, typed.
+    values: BTreeMap<String, PythonValue>,
+    /// `Type: message` of what was raised.
+    errors: BTreeMap<String, String>,
+}
+
+async fn evaluate(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(asked): Body<Expressions>,
+) -> Result<Json<Evaluated>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let (mut values, mut errors) = (BTreeMap::new(), BTreeMap::new());
+    for (name, value) in held.session().evaluate(asked.expressions).await? {
+        match value {
+            Ok(value) => drop(values.insert(name, value)),
+            Err(error) => drop(errors.insert(name, error)),
+        }
+    }
+    Ok(Json(Evaluated { values, errors }))
+}
+
+async fn variable(
+    State(app): State<App>,
+    owner: Owner,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Json<PythonValue>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let value = held.session().get(&name).await?;
+    value.map(Json).ok_or_else(|| {
+        let detail = format!("there is no variable {name:?}");
+        Problem::new(StatusCode::NOT_FOUND, "session.no_variable", detail)
+    })
+}
+
+async fn set_variable(
+    State(app): State<App>,
+    owner: Owner,
+    Path((id, name)): Path<(String, String)>,
+    Body(value): Body<PythonValue>,
+) -> Result<StatusCode, Problem> {
+    app.service().find(&owner, &id)?.session().set(&name, value).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,62 @@
+//! `/v1/sessions/{id}/runs`: runs of a session, one after the other.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use belljar::{HostPaths, Outcome, RunRequest, event_channel};
+use serde_json::Value;
+
+use super::operation::{EVENTS, Operation};
+use super::runs::RunAnswer;
+use crate::http::app::App;
+use crate::http::body::Body;
+use crate::http::problem::Problem;
+use crate::http::sse;
+use crate::service::owner::Owner;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/runs",
+            post(run),
+            "Runs code in a session, after what was asked for before. Files of the outcome are those of \
+             the session's workspace. A client that goes away interrupts the run, and the session keeps \
+             what it did until then.",
+        )
+        .takes::<RunRequest>()
+        .answers::<Outcome>(200, "The outcome, whatever the code did")
+        .answers_as(200, "Events, each under its type, the last one `outcome`", EVENTS, None),
+    ]
+}
+
+async fn run(
+    State(app): State<App>,
+    owner: Owner,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+    Body(mut asked): Body<RunRequest>,
+) -> Result<Response, Problem> {
+    let held = app.service().find(&owner, &session)?;
+    let id = asked.id.take();
+    let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
+    if sse::is_asked_for(&headers) {
+        // A refusal is told as one, and not as an event.
+        held.session().validate(&request)?;
+        let (watcher, events) = event_channel();
+        let run = app.service().run_in(&owner, &held, request.watch(watcher));
+        return sse::answer(events, async move { Ok(answer(id, run.await?)) }).await;
+    }
+    let outcome = app.service().run_in(&owner, &held, request).await?;
+    Ok(Json(answer(id, outcome)).into_response())
+}
+
+fn answer(id: Value, outcome: Outcome) -> RunAnswer {
+    RunAnswer {
+        id,
+        run: None,
+        outcome,
+    }
+}

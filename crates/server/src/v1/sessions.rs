@@ -1,0 +1,323 @@
+//! `/v1/sessions`: made, found, changed, forked, ended.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, patch, post};
+use belljar::{HistoryEntry, SessionStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::create::{CreateSession, seconds};
+use super::operation::Operation;
+use crate::http::app::App;
+use crate::http::body::Body;
+use crate::http::files::timestamp;
+use crate::http::problem::Problem;
+use crate::service::owner::Owner;
+use crate::service::sessions::Held;
+
+pub(super) fn operations() -> Vec<Operation> {
+    const ID: &str = "/v1/sessions/{id}";
+    vec![
+        Operation::new(
+            "POST",
+            "/v1/sessions",
+            post(create),
+            "Starts a session: an interpreter and its workspace, kept from run to run. An empty body is \
+             one with every default.",
+        )
+        .takes::<CreateSession>()
+        .answers::<SessionAnswer>(201, "The session"),
+        Operation::new("GET", "/v1/sessions", get(list), "Lists the sessions, the oldest first.")
+            .answers::<SessionList>(200, "The sessions"),
+        Operation::new("GET", ID, get(show), "A session, by its id or its name.")
+            .answers::<SessionAnswer>(200, "The session"),
+        Operation::new("PATCH", ID, patch(change), "Replaces a session's labels, extends its lease.")
+            .takes::<Change>()
+            .answers::<SessionAnswer>(200, "The session"),
+        Operation::new("DELETE", ID, delete(remove), "Ends a session, and what it runs.")
+            .ends(204, "It is gone"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/fork",
+            post(fork),
+            "Starts another session with this one's state and history.",
+        )
+        .takes::<Fork>()
+        .answers::<SessionAnswer>(201, "The other session"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/rewind",
+            post(rewind),
+            "Goes back to the state after a run, files included; 0 is the beginning. What came after is \
+             forgotten, or with `keep` goes on as a session of its own.",
+        )
+        .takes::<Rewind>()
+        .answers::<RewindAnswer>(200, "The session, and the one that was kept"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/interrupt",
+            post(interrupt),
+            "Interrupts the run that is under way, as Ctrl-C would: the session keeps its state.",
+        )
+        .answers::<InterruptAnswer>(200, "Whether there was one"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/suspend",
+            post(suspend),
+            "Puts a session on the disk; its next run wakes it.",
+        )
+        .answers::<SuspendAnswer>(200, "Whether it is there, which it is not while it runs"),
+        Operation::new(
+            "GET",
+            "/v1/sessions/{id}/history",
+            get(history),
+            "The runs that a session can go back to, the latest last.",
+        )
+        .answers::<History>(200, "The runs"),
+    ]
+}
+
+/// A session, as it is listed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionAnswer {
+    /// Its id, which nobody can guess.
+    pub id: String,
+    /// Its name, if it was given one.
+    pub name: Option<String>,
+    /// `idle`, `running`, `suspended` or `failed`.
+    #[schemars(with = "String")]
+    pub status: SessionStatus,
+    /// Its image.
+    pub image: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// When it was made, forked or restored.
+    pub created: String,
+    /// Seconds since its last run ended.
+    pub idle_seconds: f64,
+    /// Seconds until its lease ends, if it has one.
+    pub lease_seconds: Option<f64>,
+}
+
+impl SessionAnswer {
+    pub(super) fn of(held: &Held) -> Self {
+        let info = held.session().info();
+        Self {
+            id: info.id,
+            name: held.name().map(str::to_owned),
+            status: info.status,
+            image: info.image,
+            labels: info.labels,
+            created: timestamp(held.created()),
+            idle_seconds: info.idle_seconds,
+            lease_seconds: info.lease_seconds,
+        }
+    }
+
+    /// The answer to a request that made it.
+    pub(super) fn created(app: &App, held: &Held) -> Response {
+        let location = format!("{}/v1/sessions/{}", app.settings().base_path, held.id());
+        (StatusCode::CREATED, [(LOCATION, location)], Json(Self::of(held))).into_response()
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SessionList {
+    sessions: Vec<SessionAnswer>,
+}
+
+async fn create(
+    State(app): State<App>,
+    owner: Owner,
+    body: Option<Body<CreateSession>>,
+) -> Result<Response, Problem> {
+    let asked = body.map(|Body(asked)| asked).unwrap_or_default();
+    let held = app.service().create(&owner, asked.into_new()?).await?;
+    Ok(SessionAnswer::created(&app, &held))
+}
+
+async fn list(State(app): State<App>, owner: Owner) -> Json<SessionList> {
+    let sessions = app.service().list(&owner).iter().map(SessionAnswer::of).collect();
+    Json(SessionList { sessions })
+}
+
+async fn show(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Json<SessionAnswer>, Problem> {
+    Ok(Json(SessionAnswer::of(&app.service().find(&owner, &id)?)))
+}
+
+/// What is to be changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    /// All labels that it is to have.
+    labels: Option<BTreeMap<String, String>>,
+    /// Seconds from now after which its lease is to end. It has to have one.
+    lease_seconds: Option<f64>,
+}
+
+async fn change(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(asked): Body<Change>,
+) -> Result<Json<SessionAnswer>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let lease = asked.lease_seconds.map(|time| seconds("lease_seconds", time)).transpose()?;
+    if let Some(labels) = asked.labels {
+        held.session().set_labels(labels)?;
+    }
+    if let Some(lease) = lease
+        && !held.session().extend_lease(lease)?
+    {
+        let detail = format!("session {id} was made without a lease");
+        return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
+    }
+    Ok(Json(SessionAnswer::of(&held)))
+}
+
+async fn remove(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    app.service().remove(&owner, &id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How a session is forked.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Fork {
+    /// The name of the new session.
+    name: Option<String>,
+}
+
+async fn fork(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    body: Option<Body<Fork>>,
+) -> Result<Response, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let name = body.and_then(|Body(asked)| asked.name);
+    Ok(SessionAnswer::created(&app, &app.service().fork(&owner, &held, name).await?))
+}
+
+/// Where to go back to.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rewind {
+    /// The number of the run whose state it is to have.
+    execution: u64,
+    /// Whether what is left behind goes on as a session of its own.
+    #[serde(default)]
+    keep: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RewindAnswer {
+    session: SessionAnswer,
+    kept: Option<SessionAnswer>,
+}
+
+async fn rewind(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(asked): Body<Rewind>,
+) -> Result<Json<RewindAnswer>, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let kept = if asked.keep {
+        Some(app.service().rewind_keeping(&owner, &held, asked.execution).await?)
+    } else {
+        held.session().rewind(asked.execution).await?;
+        None
+    };
+    Ok(Json(RewindAnswer {
+        session: SessionAnswer::of(&held),
+        kept: kept.as_ref().map(SessionAnswer::of),
+    }))
+}
+
+#[derive(Serialize, JsonSchema)]
+struct InterruptAnswer {
+    /// Whether a run was under way.
+    interrupted: bool,
+}
+
+async fn interrupt(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Json<InterruptAnswer>, Problem> {
+    let interrupted = app.service().find(&owner, &id)?.session().interrupt();
+    Ok(Json(InterruptAnswer { interrupted }))
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SuspendAnswer {
+    /// Whether it is on the disk.
+    suspended: bool,
+}
+
+async fn suspend(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Json<SuspendAnswer>, Problem> {
+    let suspended = app.service().find(&owner, &id)?.session().suspend().await;
+    Ok(Json(SuspendAnswer { suspended }))
+}
+
+#[derive(Serialize, JsonSchema)]
+struct History {
+    runs: Vec<HistoryRun>,
+}
+
+/// A run of a session.
+#[derive(Serialize, JsonSchema)]
+struct HistoryRun {
+    /// Its number, from 1.
+    execution: u64,
+    /// The code that ran; of long code the first 64 KiB.
+    code: String,
+    success: bool,
+    /// Its error on one line.
+    error: Option<String>,
+    wall_ms: f64,
+    fuel: u64,
+}
+
+impl From<HistoryEntry> for HistoryRun {
+    fn from(entry: HistoryEntry) -> Self {
+        Self {
+            execution: entry.execution,
+            code: entry.code,
+            success: entry.success,
+            error: entry.error,
+            wall_ms: entry.wall_ms,
+            fuel: entry.fuel,
+        }
+    }
+}
+
+async fn history(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Json<History>, Problem> {
+    let runs = app.service().find(&owner, &id)?.session().history().await?;
+    Ok(Json(History {
+        runs: runs.into_iter().map(HistoryRun::from).collect(),
+    }))
+}

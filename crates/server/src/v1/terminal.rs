@@ -1,0 +1,248 @@
+//! `/v1/sessions/{id}/terminal`: a prompt on a session, over one WebSocket.
+
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use belljar::{Completeness, Echo, Event, EventReader, Outcome, Request, event_channel};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::operation::Operation;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::service::owner::Owner;
+use crate::service::sessions::Held;
+
+/// The longest message of a client.
+const MAX_MESSAGE: usize = 16 << 20;
+/// Runs of one client that wait for the one that is under way.
+const MAX_WAITING: usize = 64;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "GET",
+            "/v1/sessions/{id}/terminal",
+            get(open),
+            "A WebSocket with a prompt on the session, in messages of JSON. A client sends `run` (`code`), \
+             `input` (`text`, or null for the end), `interrupt`, `complete` (`code`, `cursor`) and \
+             `is_complete` (`code`), each with an `id` of its choice; it gets the events of its runs, \
+             `input` (`prompt`) when the code asks for a line, `outcome`, and the answers to its \
+             questions, each with that `id`. A client that goes away interrupts its run.",
+        )
+        .ends(101, "The WebSocket"),
+    ]
+}
+
+/// What a client says.
+#[derive(Deserialize)]
+struct Said {
+    #[serde(default)]
+    id: Value,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum What {
+    Run { code: String },
+    Input { text: Option<String> },
+    Interrupt,
+    Complete { code: String, cursor: usize },
+    IsComplete { code: String },
+}
+
+/// What a client is told.
+#[derive(Serialize)]
+struct Told<'a, T> {
+    id: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    #[serde(flatten)]
+    what: T,
+}
+
+async fn open(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    let held = app.service().find(&owner, &id)?;
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, held, socket)).into_response())
+}
+
+/// What the two sides of a terminal share.
+#[derive(Clone)]
+struct Terminal {
+    app: App,
+    owner: Owner,
+    held: Held,
+    /// What is to be sent.
+    out: mpsc::Sender<Message>,
+    /// Who waits for a line of input.
+    asked: std::sync::Arc<std::sync::Mutex<Option<oneshot::Sender<Option<String>>>>>,
+}
+
+impl Terminal {
+    async fn serve(app: App, owner: Owner, held: Held, socket: WebSocket) {
+        let (sink, stream) = socket.split();
+        let (out, to_send) = mpsc::channel(16);
+        let (runs, to_run) = mpsc::channel(MAX_WAITING);
+        let terminal = Self {
+            app,
+            owner,
+            held,
+            out,
+            asked: std::sync::Arc::default(),
+        };
+        // Dropped with this future, and their runs with them.
+        let _running = AbortOnDropHandle::new(tokio::spawn(terminal.clone().run_all(to_run)));
+        tokio::select! {
+            () = send_all(sink, to_send) => {}
+            () = terminal.listen(stream, runs) => {}
+        }
+    }
+
+    /// Takes what the client says, until it leaves or says what nobody understands.
+    async fn listen(
+        &self,
+        mut stream: SplitStream<WebSocket>,
+        runs: mpsc::Sender<(Value, String)>,
+    ) {
+        while let Some(Ok(message)) = stream.next().await {
+            let text = match message {
+                Message::Text(text) => text,
+                Message::Close(_) => return,
+                _ => continue,
+            };
+            let Said { id, what } = match serde_json::from_str(&text) {
+                Ok(said) => said,
+                Err(error) => {
+                    let problem = bad_message(error.to_string());
+                    self.tell(&Value::Null, Some("problem"), problem).await;
+                    continue;
+                }
+            };
+            match what {
+                What::Run { code } => {
+                    if let Err(mpsc::error::TrySendError::Full((id, _))) = runs.try_send((id, code))
+                    {
+                        let problem = bad_message("64 runs wait already".into());
+                        self.tell(&id, Some("problem"), problem).await;
+                    }
+                }
+                What::Input { text } => self.answer(text),
+                What::Interrupt => drop(self.held.session().interrupt()),
+                What::Complete { code, cursor } => {
+                    let answer = self.held.session().complete(&code, cursor).await.map(
+                        |found| serde_json::json!({"start": found.start, "matches": found.matches}),
+                    );
+                    self.tell_answer(&id, "completion", answer).await;
+                }
+                What::IsComplete { code } => {
+                    let answer =
+                        self.held.session().is_complete(&code).await.map(|status| match status {
+                            Completeness::Complete => serde_json::json!({"status": "complete"}),
+                            Completeness::Incomplete { indent } => {
+                                serde_json::json!({"status": "incomplete", "indent": indent})
+                            }
+                            _ => serde_json::json!({"status": "invalid"}),
+                        });
+                    self.tell_answer(&id, "completeness", answer).await;
+                }
+            }
+        }
+    }
+
+    /// Runs what the client asks for, one after the other.
+    async fn run_all(self, mut runs: mpsc::Receiver<(Value, String)>) {
+        while let Some((id, code)) = runs.recv().await {
+            let (watcher, events) = event_channel();
+            let request = Request::new(code).echo(Echo::Display).watch(watcher);
+            let (terminal, prompt_id) = (self.clone(), id.clone());
+            let request = request.answerer(move |prompt: String| {
+                let (terminal, id) = (terminal.clone(), prompt_id.clone());
+                async move { terminal.ask(&id, prompt).await }
+            });
+            let run = self.app.service().run_in(&self.owner, &self.held, request);
+            let run = AbortOnDropHandle::new(tokio::spawn(run));
+            self.pass_on(&id, events).await;
+            match run.await {
+                Ok(Ok(outcome)) => self.tell::<Outcome>(&id, Some("outcome"), outcome).await,
+                Ok(Err(error)) => {
+                    self.tell::<Problem>(&id, Some("problem"), error.into()).await;
+                }
+                Err(_) => {
+                    let problem = Problem::internal("the run was lost");
+                    self.tell(&id, Some("problem"), problem).await;
+                }
+            }
+        }
+    }
+
+    async fn pass_on(&self, id: &Value, mut events: EventReader) {
+        while let Some(event) = events.next().await {
+            self.tell::<Event>(id, None, event).await;
+        }
+    }
+
+    /// Asks the client for a line of input.
+    async fn ask(&self, id: &Value, prompt: String) -> Option<String> {
+        let (answer, line) = oneshot::channel();
+        *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(answer);
+        self.tell(id, Some("input"), serde_json::json!({"prompt": prompt})).await;
+        line.await.ok().flatten()
+    }
+
+    /// Gives a line of input to whoever asked for one.
+    fn answer(&self, line: Option<String>) {
+        let asked = self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(asked) = asked {
+            // A run that has ended does not want it any more.
+            let _ = asked.send(line);
+        }
+    }
+
+    async fn tell_answer(
+        &self,
+        id: &Value,
+        kind: &'static str,
+        answer: Result<Value, belljar::Error>,
+    ) {
+        match answer {
+            Ok(answer) => self.tell(id, Some(kind), answer).await,
+            Err(error) => self.tell::<Problem>(id, Some("problem"), error.into()).await,
+        }
+    }
+
+    async fn tell<T: Serialize>(&self, id: &Value, kind: Option<&'static str>, what: T) {
+        let told = Told {
+            id,
+            r#type: kind,
+            what,
+        };
+        let text = serde_json::to_string(&told).unwrap_or_default();
+        // A client that has gone is told nothing.
+        let _ = self.out.send(Message::Text(Utf8Bytes::from(text))).await;
+    }
+}
+
+async fn send_all(mut sink: SplitSink<WebSocket, Message>, mut messages: mpsc::Receiver<Message>) {
+    while let Some(message) = messages.recv().await {
+        if sink.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn bad_message(detail: String) -> Problem {
+    Problem::new(axum::http::StatusCode::BAD_REQUEST, "bad_message", detail)
+}

@@ -1,0 +1,191 @@
+//! An application on one engine, and clients of it.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use belljar::Runtime;
+use belljar_server::{App, Key, KeyLimits, Keys, Server, Service, Settings, router};
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// The engine, which all tests of this process share.
+pub fn engine() -> Runtime {
+    static ENGINE: OnceLock<Runtime> = OnceLock::new();
+    ENGINE.get_or_init(|| Runtime::builder().build().unwrap()).clone()
+}
+
+/// An application for whoever reaches it.
+pub fn open() -> Client {
+    let app = App::new(Service::new(engine()), Keys::none(), Settings::default());
+    Client {
+        router: router(app),
+        key: None,
+    }
+}
+
+/// An application, and a client for each of these keys.
+pub fn with_keys<const N: usize>(keys: [(&str, KeyLimits); N]) -> [Client; N] {
+    let made = keys.map(|(name, limits)| Key::generate(name, limits).unwrap());
+    let known = made.iter().map(|(key, _)| key.clone()).collect();
+    let app = App::new(Service::new(engine()), Keys::of(known), Settings::default());
+    let router = router(app);
+    made.map(|(_, text)| Client {
+        router: router.clone(),
+        key: Some(text),
+    })
+}
+
+/// Asks an application without a connection.
+#[derive(Clone)]
+pub struct Client {
+    pub router: Router,
+    pub key: Option<String>,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let mut request = request;
+        if let Some(key) = &self.key {
+            let value = format!("Bearer {key}").parse().unwrap();
+            request.headers_mut().insert("authorization", value);
+        }
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap().to_vec();
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        }
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = Request::builder().method(method).uri(path);
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[]).await
+    }
+
+    pub async fn put(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(Request::put(path).body(body.into()).unwrap()).await
+    }
+
+    pub async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into());
+        self.send(request.unwrap()).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.json("POST", path, body).await
+    }
+
+    /// A new session of this client's, by its id.
+    pub async fn session(&self, asked: &Value) -> String {
+        let answer = self.post("/v1/sessions", asked).await;
+        assert_eq!(answer.status, 201, "{answer}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs code in a session.
+    pub async fn run(&self, session: &str, code: &str) -> Value {
+        let path = format!("/v1/sessions/{session}/runs");
+        let answer = self.post(&path, &serde_json::json!({"code": code})).await;
+        assert_eq!(answer.status, 200, "{answer}");
+        answer.json()
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self}"))
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// The code of the problem that this is.
+    pub fn problem(&self) -> String {
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{self}");
+        let json = self.json();
+        assert_eq!(json["status"], self.status.as_u16());
+        json["code"].as_str().unwrap().to_owned()
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.status, String::from_utf8_lossy(&self.body))
+    }
+}
+
+/// The events of a stream, each with its name.
+pub fn events(text: &str) -> Vec<(String, Value)> {
+    let events = text.split("\n\n").filter(|event| !event.trim().is_empty());
+    let read = |event: &str| {
+        let field = |name| event.lines().find_map(|line| line.strip_prefix(name));
+        let data = field("data: ").unwrap_or_else(|| panic!("{event}"));
+        (field("event: ").unwrap().to_owned(), serde_json::from_str(data).unwrap())
+    };
+    events.map(read).collect()
+}
+
+/// A server that listens, until this is dropped.
+pub struct Started {
+    pub address: SocketAddr,
+    /// Asks the same application.
+    pub client: Client,
+    pub service: Service,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    pub running: tokio::task::JoinHandle<()>,
+}
+
+impl Started {
+    /// Has the server end.
+    pub fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+}
+
+/// Starts a server without keys on a free port.
+pub async fn start() -> Started {
+    let service = Service::new(engine());
+    let app = App::new(service.clone(), Keys::none(), Settings::default());
+    let client = Client {
+        router: router(app.clone()),
+        key: None,
+    };
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::bind(app, address).await.unwrap().grace(Duration::from_secs(5));
+    let address = server.url().strip_prefix("http://").unwrap().parse().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let until = async { drop(stopped.await) };
+    let running = tokio::spawn(async { server.run(until).await.unwrap() });
+    Started {
+        address,
+        client,
+        service,
+        stop: Some(stop),
+        running,
+    }
+}

@@ -202,7 +202,8 @@ impl SessionFiles {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when the session has no room for them.
+    /// [`SessionError::Path`] when the session has no room for them, [`SessionError::Waiting`] while a run
+    /// of it waits for answers.
     pub async fn replace_with(&self, other: &SessionFiles) -> Result<bool, Error> {
         let theirs = other.contents("list", "").await?;
         let mut core = self.session.lock().await?;
@@ -290,6 +291,7 @@ impl Core {
         context: &Context,
         contents: Arc<Contents>,
     ) -> Result<Result<(), PathProblem>, Error> {
+        self.check_not_waiting(context)?;
         let before = Arc::clone(&self.past(context).await?.state);
         let (old, new) = (Arc::clone(&before.contents), Arc::clone(&contents));
         let find = |key: &str| {

@@ -86,11 +86,33 @@ where
     }
 }
 
-/// A run as Python takes it: the outcome, the typed result in a tuple if there is one, the files.
-pub(crate) fn run_to_py(py: Python<'_>, mut run: belljar::Run) -> PyResult<Py<PyAny>> {
-    let (outcome, typed) = parts(py, &mut run.outcome)?;
-    let files = Run(Mutex::new(Some(run)));
-    Ok((outcome, typed, files).into_pyobject(py)?.into_any().unbind())
+/// A finished run.
+pub(crate) enum Finished {
+    WithFiles(Box<belljar::Run>),
+    /// Its workspace is for the next run already.
+    Without(Box<Outcome>),
+}
+
+impl From<belljar::Run> for Finished {
+    fn from(run: belljar::Run) -> Self {
+        if run.outcome.files.is_empty() {
+            return Self::Without(Box::new(run.outcome));
+        }
+        Self::WithFiles(Box::new(run))
+    }
+}
+
+/// A run as Python takes it: the outcome, the typed result in a tuple if there is one, the files if
+/// there are some.
+pub(crate) fn run_to_py(py: Python<'_>, run: Finished) -> PyResult<Py<PyAny>> {
+    match run {
+        Finished::WithFiles(mut run) => {
+            let (outcome, typed) = parts(py, &mut run.outcome)?;
+            let files = Run(Mutex::new(Some(*run)));
+            Ok((outcome, typed, files).into_pyobject(py)?.into_any().unbind())
+        }
+        Finished::Without(outcome) => outcome_to_py(py, *outcome),
+    }
 }
 
 /// The outcome of a session's run, in the same way.

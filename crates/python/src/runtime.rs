@@ -14,7 +14,7 @@ use crate::images::Images;
 use crate::progress::Told;
 use crate::promise::call;
 use crate::reactor::Reactor;
-use crate::run::{launch, run_to_py};
+use crate::run::{Finished, launch, run_to_py};
 use crate::session::{Session, session_to_py};
 use crate::{json as border, options};
 
@@ -60,7 +60,7 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let asked = options::request(code, options, extras)?;
         let runtime = self.runtime.clone();
-        let run = |request| async move { runtime.run(request).await };
+        let run = |request| async move { runtime.run(request).await.map(Finished::from) };
         launch(py, &self.reactor, asked, later, run, run_to_py)
     }
 

@@ -75,7 +75,8 @@ class Run:
         """The bytes of a file, by its path in the outcome."""
         if self._files is not None:
             return self._files.read(path)
-        assert self._session is not None
+        if self._session is None:
+            raise _no_such_file(path)
         return self._session.read(path)
 
     def __contains__(self, path: object) -> bool:
@@ -99,7 +100,9 @@ class Run:
         target = Path(dir)
         if self._files is not None:
             return [Path(copied) for copied in self._files.copy_to(target)]
-        assert self._session is not None
+        if self._session is None:
+            target.mkdir(parents=True, exist_ok=True)
+            return []
         return self._session.copy_to(self.outcome.files, target)
 
     def path(self, path: str) -> Path:
@@ -114,9 +117,7 @@ class Run:
         assert self._copies is not None
         found = Path(self._copies.name, path)
         if path not in self or not found.is_file():
-            from ._errors import make
-
-            raise make(f"the run left no file {path}", "no_such_file")
+            raise _no_such_file(path)
         return found
 
     def to_openai(self, *, call_id: str | None = None) -> dict[str, Any]:
@@ -177,6 +178,12 @@ class Run:
         _files: _belljar.Run | None
         _session: Session | None
         _copies: TemporaryDirectory[str] | None
+
+
+def _no_such_file(path: str) -> Exception:
+    from ._errors import make
+
+    return make(f"the run left no file {path}", "no_such_file")
 
 
 def made(parts: tuple[Any, Any, Any], session: Session | None = None) -> Run:

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 20] = [
+    let commands: [&[&str]; 17] = [
         &[],
         &["run"],
         &["repl"],
@@ -11,9 +11,6 @@ fn every_page_of_help() {
         &["batch"],
         &["check"],
         &["setup"],
-        &["serve"],
-        &["mcp"],
-        &["key"],
         &["image"],
         &["image", "list"],
         &["image", "inspect"],

@@ -206,8 +206,8 @@ impl Kernel {
         let life = Arc::clone(&lock(&self.0.life));
         if let Err(asked) = life.ask(asked) {
             let content = match self.activity().state {
-                ExecutionState::Dead => error("KernelDied", "this kernel has ended", Vec::new()),
-                _ => error("QueueFull", "too many requests wait for this kernel", Vec::new()),
+                ExecutionState::Dead => error("KernelDied", "this kernel has ended", &[]),
+                _ => error("QueueFull", "too many requests wait for this kernel", &[]),
             };
             self.0.reply(&asked, content).await;
         }
@@ -309,7 +309,7 @@ impl Inner {
 }
 
 /// The content of an answer that says what went wrong.
-fn error(name: &str, value: &str, traceback: Vec<String>) -> Value {
+fn error(name: &str, value: &str, traceback: &[String]) -> Value {
     json!({"status": "error", "ename": name, "evalue": value, "traceback": traceback})
 }
 

@@ -123,7 +123,7 @@ mod tests {
         for key in ["", "0123"] {
             let signer = Signer::new(key);
             let mut parts = vec![Bytes::from_static(b"peer")];
-            parts.extend(signer.write(&message()).into_iter());
+            parts.extend(signer.write(&message()));
             let read = signer.read(&parts).unwrap();
             assert_eq!(read.content, message().content);
             assert_eq!(read.buffers, message().buffers);

@@ -1,5 +1,7 @@
 //! Questions: completion, inspection, whether code is complete.
 
+use std::fmt::Write;
+
 use belljar::{Completeness, Inspection};
 use serde_json::{Value, json};
 
@@ -76,7 +78,7 @@ fn place(asked: &Asked) -> (String, usize) {
 }
 
 fn failed(failure: &Failure) -> Value {
-    error(&failure.name, &failure.text, vec![failure.text.clone()])
+    error(&failure.name, &failure.text, std::slice::from_ref(&failure.text))
 }
 
 /// What is known of a name, for people.
@@ -94,7 +96,8 @@ fn page(found: &Inspection) -> String {
             continue;
         };
         let space = if text.contains('\n') { '\n' } else { ' ' };
-        page.push_str(&format!("{title}{space}{}\n", text.trim_end()));
+        // A string takes everything.
+        let _ = writeln!(page, "{title}{space}{}", text.trim_end());
     }
     page
 }

@@ -24,7 +24,7 @@ use crate::message::Channel;
 const TOLD: Duration = Duration::from_millis(500);
 
 /// The content of an `execute_request`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Order {
     code: String,
@@ -33,19 +33,6 @@ struct Order {
     user_expressions: Option<BTreeMap<String, Value>>,
     allow_stdin: Option<bool>,
     stop_on_error: Option<bool>,
-}
-
-impl Default for Order {
-    fn default() -> Self {
-        Self {
-            code: String::new(),
-            silent: false,
-            store_history: None,
-            user_expressions: None,
-            allow_stdin: None,
-            stop_on_error: None,
-        }
-    }
 }
 
 /// What became of code.
@@ -63,7 +50,7 @@ impl Life {
             match serde_json::from_value(Value::Object(asked.message.content.clone())) {
                 Ok(order) => order,
                 Err(wrong) => {
-                    let mut content = error("BadRequest", &wrong.to_string(), Vec::new());
+                    let mut content = error("BadRequest", &wrong.to_string(), &[]);
                     content["execution_count"] = Value::from(self.number());
                     return (content, false);
                 }
@@ -95,13 +82,12 @@ impl Life {
             lock(&self.history).push(number, order.code, done.result);
         }
         let stops = done.error.is_some() && !order.silent && order.stop_on_error.unwrap_or(true);
-        let mut content = match done.error {
-            Some(error) => error,
-            None => {
-                let asked = order.user_expressions.unwrap_or_default();
-                let values = expressions(session, asked).await;
-                json!({"status": "ok", "user_expressions": values, "payload": []})
-            }
+        let mut content = if let Some(error) = done.error {
+            error
+        } else {
+            let asked = order.user_expressions.unwrap_or_default();
+            let values = expressions(session, asked).await;
+            json!({"status": "ok", "user_expressions": values, "payload": []})
         };
         content["execution_count"] = Value::from(number);
         (content, stops)
@@ -193,7 +179,7 @@ impl Life {
     async fn failed(&self, inner: &Inner, asked: &Asked, failure: &Failure) -> Value {
         let mut lines = vec![format!("{}: {failure}", failure.name)];
         lines.extend(failure.hint.iter().map(|hint| format!("hint: {hint}")));
-        let mut content = error(&failure.name, &failure.text, lines);
+        let mut content = error(&failure.name, &failure.text, &lines);
         inner.publish("error", &asked.message.header, told(&content)).await;
         content["execution_count"] = Value::from(self.number());
         content
@@ -298,7 +284,7 @@ fn described(line: &str, detail: &ErrorDetail) -> Value {
         _ => (&*detail.type_, &*detail.message),
     };
     lines.extend(detail.hint.iter().map(|hint| format!("hint: {hint}")));
-    error(name, value, lines)
+    error(name, value, &lines)
 }
 
 /// The same as the message `error` says it.
@@ -328,7 +314,7 @@ async fn expressions(session: &Session, asked: BTreeMap<String, Value>) -> Map<S
         Ok(values) => values.into_iter().map(|(name, value)| (name, expressed(value))).collect(),
         Err(failure) => {
             let failure = Failure::from(failure);
-            let content = error(&failure.name, &failure.text, Vec::new());
+            let content = error(&failure.name, &failure.text, &[]);
             names.into_iter().map(|name| (name, content.clone())).collect()
         }
     }
@@ -339,10 +325,10 @@ fn expressed(value: Result<Typed, String>) -> Value {
         Ok(Typed::Str(text)) => {
             json!({"status": "ok", "data": {"text/plain": text}, "metadata": {}})
         }
-        Ok(_) => error("ValueError", "its text is too long", Vec::new()),
+        Ok(_) => error("ValueError", "its text is too long", &[]),
         Err(line) => {
             let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
-            error(name, value, vec![line.clone()])
+            error(name, value, std::slice::from_ref(&line))
         }
     }
 }

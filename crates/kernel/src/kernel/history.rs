@@ -135,7 +135,7 @@ fn matches(pattern: &[char], text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(history: &History, request: Value) -> Value {
+    fn asked(history: &History, request: &Value) -> Value {
         history.answer(request.as_object().unwrap())["history"].clone()
     }
 
@@ -151,24 +151,27 @@ mod tests {
     #[test]
     fn the_latest_come_last() {
         let tail = json!({"hist_access_type": "tail", "n": 2, "output": true});
-        assert_eq!(asked(&history(), tail), json!([[1, 2, ["x = 1", null]], [1, 3, ["1+2", "3"]]]));
-        assert_eq!(asked(&history(), json!({"hist_access_type": "tail", "n": -1})), json!([]));
+        assert_eq!(
+            asked(&history(), &tail),
+            json!([[1, 2, ["x = 1", null]], [1, 3, ["1+2", "3"]]])
+        );
+        assert_eq!(asked(&history(), &json!({"hist_access_type": "tail", "n": -1})), json!([]));
     }
 
     #[test]
     fn ranges_are_of_this_session() {
         let range = |session, start, stop| json!({"hist_access_type": "range", "session": session, "start": start, "stop": stop});
-        assert_eq!(asked(&history(), range(1, 2, 3)), json!([[1, 2, "x = 1"]]));
-        assert_eq!(asked(&history(), range(0, 1, 3)).as_array().unwrap().len(), 2);
-        assert_eq!(asked(&history(), range(-1, 1, 3)), json!([]));
+        assert_eq!(asked(&history(), &range(1, 2, 3)), json!([[1, 2, "x = 1"]]));
+        assert_eq!(asked(&history(), &range(0, 1, 3)).as_array().unwrap().len(), 2);
+        assert_eq!(asked(&history(), &range(-1, 1, 3)), json!([]));
     }
 
     #[test]
     fn patterns_are_those_of_a_shell() {
         let search = |pattern, unique| json!({"hist_access_type": "search", "pattern": pattern, "unique": unique});
-        assert_eq!(asked(&history(), search("1*2", false)).as_array().unwrap().len(), 2);
-        assert_eq!(asked(&history(), search("1?2*", true)), json!([[1, 3, "1+2"]]));
-        assert_eq!(asked(&history(), search("2", false)), json!([]));
+        assert_eq!(asked(&history(), &search("1*2", false)).as_array().unwrap().len(), 2);
+        assert_eq!(asked(&history(), &search("1?2*", true)), json!([[1, 3, "1+2"]]));
+        assert_eq!(asked(&history(), &search("2", false)), json!([]));
         assert!(!matches(&"*a*a*a*b".chars().collect::<Vec<_>>(), &"a".repeat(2_000)));
     }
 

@@ -60,6 +60,10 @@ impl Life {
     /// # Errors
     ///
     /// The request, when too many wait.
+    #[expect(
+        clippy::result_large_err,
+        reason = "who is turned away gets the request back"
+    )]
     pub(super) fn ask(&self, asked: Asked) -> Result<(), Asked> {
         let size = size(&asked);
         let mut queue = lock(&self.queue);
@@ -182,7 +186,7 @@ impl Life {
         for asked in waiting {
             let header = &asked.message.header;
             inner.announce(ExecutionState::Busy, header).await;
-            let mut content = error("Aborted", "earlier code failed", Vec::new());
+            let mut content = error("Aborted", "earlier code failed", &[]);
             content["status"] = Value::from("aborted");
             content["execution_count"] = Value::from(self.number());
             inner.reply(&asked, content).await;

@@ -138,12 +138,11 @@ pub(super) fn message(parts: &[Bytes]) -> Bytes {
 }
 
 fn put_head(to: &mut BytesMut, flags: u8, length: usize) {
-    match u8::try_from(length) {
-        Ok(short) => to.put_slice(&[flags, short]),
-        Err(_) => {
-            to.put_u8(flags | LONG);
-            to.put_u64(length as u64);
-        }
+    if let Ok(short) = u8::try_from(length) {
+        to.put_slice(&[flags, short]);
+    } else {
+        to.put_u8(flags | LONG);
+        to.put_u64(length as u64);
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Long enough for anything that is to happen.
-pub const WAIT: Duration = Duration::from_secs(60);
+pub const WAIT: Duration = Duration::from_mins(1);
 
 /// The engine of all tests.
 pub fn runtime() -> Runtime {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{Asker, Refused, body};
-use super::kernels::{Kernels, date};
+use super::kernels::{Kernels, Running, date};
 use crate::service::Service;
 
 /// The version of Jupyter's server whose answers these are.
@@ -118,7 +118,7 @@ pub(super) async fn list(
     Asker(owner): Asker,
     Extension(kernels): Extension<Kernels>,
 ) -> Json<Value> {
-    Json(kernels.list(&owner).iter().map(|running| running.model()).collect())
+    Json(kernels.list(&owner).iter().map(Running::model).collect())
 }
 
 pub(super) async fn show(

@@ -224,22 +224,18 @@ fn content(
     uri: Option<String>,
 ) -> Result<GivenContent, String> {
     // One that is empty beside another that is not is a model's way to leave it out.
-    let empty = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
-    match (&text, &base64, &uri) {
-        (_, Some(base64), _) if empty(&text) && empty(&uri) && !base64.is_empty() => BASE64
-            .decode(base64.as_bytes())
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let is_given = text.is_some() || base64.is_some();
+    match (filled(text), filled(base64), filled(uri)) {
+        (Some(text), None, None) => Ok(GivenContent::Bytes(text.into_bytes())),
+        (None, Some(base64), None) => BASE64
+            .decode(base64)
             .map(GivenContent::Bytes)
             .map_err(|error| format!("its base64 is none: {error}")),
-        (_, _, Some(uri)) if empty(&text) && empty(&base64) && !uri.is_empty() => {
-            Ok(GivenContent::Resource(uri.clone()))
-        }
-        _ if !empty(&base64) || !empty(&uri) => {
-            Err("it needs one of text and base64, and has more".into())
-        }
-        (Some(_), ..) | (_, Some(_), _) => {
-            Ok(GivenContent::Bytes(text.unwrap_or_default().into_bytes()))
-        }
-        _ => Err("it needs text or base64".into()),
+        (None, None, Some(uri)) => Ok(GivenContent::Resource(uri)),
+        (None, None, None) if is_given => Ok(GivenContent::Bytes(Vec::new())),
+        (None, None, None) => Err("it needs text or base64".into()),
+        _ => Err("it needs one of text and base64, and has more".into()),
     }
 }
 

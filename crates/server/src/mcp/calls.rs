@@ -55,7 +55,7 @@ impl Handler {
             Call::Rewind(asked) => self.rewind(owner, &asked).await,
             Call::List => Ok(self.list(owner)),
             Call::Delete(asked) => self.delete(owner, &asked.session_id),
-            Call::Write(asked) => self.write(owner, asked).await,
+            Call::Write(asked) => self.write(owner, &asked).await,
         };
         done.unwrap_or_else(|failed| match failed {
             Failed::Service(error) => Self::refused(&told(&error)),
@@ -236,7 +236,7 @@ impl Handler {
         Ok(said(format!("session {id} is deleted"), json!({"session_id": id})))
     }
 
-    async fn write(&self, owner: &Owner, asked: WriteFile) -> Result<CallToolResult, Failed> {
+    async fn write(&self, owner: &Owner, asked: &WriteFile) -> Result<CallToolResult, Failed> {
         let bytes = asked.bytes().map_err(|wrong| match wrong {
             Wrong::Arguments(why) => Failed::Otherwise(format!("write_file: {why}")),
             Wrong::Tool => Failed::Otherwise("write_file".into()),

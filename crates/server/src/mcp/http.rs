@@ -64,9 +64,10 @@ impl Face {
             .enforce_origin_validation()
             .with_max_request_body_bytes(app.settings().body_bytes);
         // Who needs a key cannot be led here by a name that points to this machine.
-        let config = match app.keys().are_needed() {
-            true => config.disable_allowed_hosts(),
-            false => config,
+        let config = if app.keys().are_needed() {
+            config.disable_allowed_hosts()
+        } else {
+            config
         };
         let make = move || Ok(handler.clone());
         let mut sessions = LocalSessionManager::default();

@@ -55,9 +55,10 @@ impl Shown<'_> {
             }
         }
         content.extend(self.links());
-        let mut result = match outcome.success {
-            true => CallToolResult::success(content),
-            false => CallToolResult::error(content),
+        let mut result = if outcome.success {
+            CallToolResult::success(content)
+        } else {
+            CallToolResult::error(content)
         };
         result.structured_content = Some(serde_json::to_value(outcome).unwrap_or_default());
         result

@@ -11,6 +11,7 @@ mod file;
 mod names;
 mod schema;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use belljar::Tool;
@@ -148,7 +149,7 @@ impl Servers {
                     listing.push('\n');
                 }
             } else if listing.len() < 2 * MAX_LISTING {
-                listing.push_str(&format!("tools.{}(...)\n", function.tool.name()));
+                let _ = writeln!(listing, "tools.{}(...)", function.tool.name());
             }
         }
         listing
@@ -166,14 +167,14 @@ fn function(connection: &Connection, tool: &rmcp::model::Tool, name: &str) -> Fu
     let output = tool.output_schema.as_deref();
     if let Some(output) = output {
         let space = if description.is_empty() { "" } else { "\n\n" };
-        description.push_str(&format!("{space}Returns {}.", schema::returned(output)));
+        let _ = write!(description, "{space}Returns {}.", schema::returned(output));
     }
     let is_wrapped = output.is_some_and(schema::is_wrapped);
     let caller = connection.caller.clone();
-    let called = tool.name.to_string();
+    let asked = tool.name.to_string();
     let call = move |arguments: Value| {
-        let (caller, called) = (caller.clone(), called.clone());
-        async move { caller.call(called, arguments, is_wrapped).await }
+        let (caller, asked) = (caller.clone(), asked.clone());
+        async move { caller.call(asked, arguments, is_wrapped).await }
     };
     Function {
         tool: Tool::new(name, schema::parameters(&tool.input_schema), call)

@@ -101,7 +101,7 @@ impl Service {
     #[must_use]
     pub fn figures(&self) -> String {
         let figures = &self.shared.figures;
-        figures.under_way.set(self.under_way() as i64);
+        figures.under_way.set(gauge(self.under_way()));
         for status in ["idle", "running", "suspended", "failed"] {
             figures.sessions.get_or_create(&Status { status }).set(0);
         }
@@ -118,7 +118,7 @@ impl Service {
             figures.memory.set(bytes);
         }
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-            figures.descriptors.set(open.count() as i64);
+            figures.descriptors.set(gauge(open.count()));
         }
         let registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
@@ -127,6 +127,10 @@ impl Service {
         }
         text
     }
+}
+
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Bytes of memory that this process has, where the system tells.

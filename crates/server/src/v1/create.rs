@@ -185,19 +185,16 @@ mod tests {
                 "lease": {"seconds": 7, "then": "suspend"}}"#,
         )
         .unwrap();
-        let expected = SessionOptions::new()
+        let mut expected = SessionOptions::new()
             .image("core")
             .init_code("x = 1")
-            .lifetime(Duration::from_secs(60))
+            .lifetime(Duration::from_mins(1))
             .idle(Duration::from_secs(5))
             .total_fuel(9)
             .history(3, 4)
             .label("a", "b")
             .lease(Duration::from_secs(7), LeaseEnd::Suspend);
-        let expected = SessionOptions {
-            start: expected.start.clone().timeout(Duration::from_secs(2)),
-            ..expected
-        };
+        expected.start = expected.start.timeout(Duration::from_secs(2));
         assert_eq!(new.options, expected);
         assert_eq!(new.name.as_deref(), Some("n"));
     }

@@ -64,7 +64,7 @@ impl Operation {
 
     /// Takes JSON.
     pub(super) fn takes<T: JsonSchema>(self) -> Self {
-        self.takes_as(JSON, Some(|generator| generator.subschema_for::<T>()))
+        self.takes_as(JSON, Some(SchemaGenerator::subschema_for::<T>))
     }
 
     /// Takes bytes of a media type.

@@ -91,6 +91,19 @@ def test_who_has_no_token_is_refused(server):
     assert refused.value.status_code == 403
 
 
+def test_pages_of_other_sites_are_kept_out(open_server):
+    """Whoever needs no key may still be a page that somebody has open in a browser."""
+    started = httpx.post(f"{open_server.url}/api/kernels", headers={"Origin": "https://a.example"})
+    assert started.status_code == 403
+    kernel = httpx.post(f"{open_server.url}/api/kernels").json()["id"]
+    url = f"ws://{open_server.host}/api/kernels/{kernel}/channels"
+    with pytest.raises(websocket.WebSocketBadStatusException):
+        websocket.create_connection(url, origin="https://a.example")
+    with closing(websocket.create_connection(url, timeout=30)) as ws:
+        assert text_of(execute(ws, "print(1)")) == "1\n"
+    httpx.delete(f"{open_server.url}/api/kernels/{kernel}").raise_for_status()
+
+
 @pytest.mark.parametrize("scheme", ["token", "Bearer", None])
 def test_a_token_is_taken_in_three_ways(server, scheme):
     headers = {"Authorization": f"{scheme} {server.key}"} if scheme else {}

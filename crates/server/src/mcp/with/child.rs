@@ -195,9 +195,10 @@ impl Allowance {
     }
 
     fn spend(&self, bytes: &[u8]) {
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        self.0.bytes.fetch_sub(bytes.len() as i64, Ordering::Relaxed);
-        self.0.lines.fetch_sub(lines as i64, Ordering::Relaxed);
+        let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
+        let of = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.0.bytes.fetch_sub(of(bytes.len()), Ordering::Relaxed);
+        self.0.lines.fetch_sub(of(lines), Ordering::Relaxed);
     }
 }
 

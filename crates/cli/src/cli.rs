@@ -99,7 +99,7 @@ pub(super) enum Command {
     Serve(Box<ServeArgs>),
     /// Give a model tools that run Python: a server of MCP on standard input and output
     ///
-    /// A client starts it itself: {"command": "belljar", "args": ["mcp"]}. Every run begins anew, or goes
+    /// A client starts it itself, as `belljar mcp`. Every run begins anew, or goes
     /// on in a session that the model makes. With --with the code can call the tools of other servers.
     /// It ends with its input, and what it runs then ends with it. `belljar serve` has the same at /mcp.
     ///

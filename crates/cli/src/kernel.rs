@@ -23,13 +23,13 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// Serves a connection file, or installs the kernelspec that has Jupyter do so.
 pub(super) fn kernel(
-    args: KernelArgs,
+    args: &KernelArgs,
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
     match &args.command {
         Some(KernelCommand::Install(install)) => self::install(install, global, printer),
-        None => serve(&args, global, printer),
+        None => serve(args, global, printer),
     }
 }
 
@@ -121,20 +121,20 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
 /// left who could end it.
 async fn orphaned() {
     let wanted = std::env::var("JPY_PARENT_PID").ok().and_then(|pid| pid.parse::<u32>().ok());
-    if wanted.is_none() || wanted != parent() {
+    let Some(wanted) = wanted.filter(|wanted| is_parent(*wanted)) else {
         return std::future::pending().await;
-    }
-    while parent() == wanted {
+    };
+    while is_parent(wanted) {
         tokio::time::sleep(WATCH).await;
     }
 }
 
 #[cfg(unix)]
-fn parent() -> Option<u32> {
-    Some(std::os::unix::process::parent_id())
+fn is_parent(process: u32) -> bool {
+    std::os::unix::process::parent_id() == process
 }
 
 #[cfg(not(unix))]
-fn parent() -> Option<u32> {
-    None
+fn is_parent(_: u32) -> bool {
+    false
 }

@@ -64,7 +64,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Repl(args) => repl::repl(*args, global, printer),
         Command::Batch(args) => batch::batch(&args, global, printer),
         #[cfg(feature = "kernel")]
-        Command::Kernel(args) => kernel::kernel(*args, global, printer),
+        Command::Kernel(args) => kernel::kernel(&args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),
         #[cfg(all(unix, feature = "server"))]

@@ -58,7 +58,7 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
         let stop = async {
             interrupt.arrived().await;
         };
-        mcp::serve(Service::new(runtime), options, stop).await.context("cannot serve")?;
+        Box::pin(mcp::serve(Service::new(runtime), options, stop)).await.context("cannot serve")?;
         Ok(Exit::Success)
     });
     reactor.shutdown_background();

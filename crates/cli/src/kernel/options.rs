@@ -100,7 +100,7 @@ const SEEN: &str = "What the code sees";
 const LIMITS: &str = "Limits";
 
 fn variable(text: &str) -> Result<String, String> {
-    source::variable(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+    source::variable(text).map(|_| text.to_owned())
 }
 
 impl KernelOptions {

@@ -190,7 +190,8 @@ mod tests {
 
     use super::*;
 
-    fn display(data: Value) -> Display {
+    fn display(data: impl Into<Value>) -> Display {
+        let data: Value = data.into();
         serde_json::from_value(json!({ "data": data })).unwrap()
     }
 
@@ -236,7 +237,7 @@ mod tests {
             let line = Line::Stdout { text: text.clone(), timestamp: String::new() };
             let bytes = line.to_bytes();
             prop_assert!(bytes.is_ascii());
-            prop_assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+            prop_assert_eq!(bytes.split(|byte| *byte == b'\n').count(), 2);
             let read: Value = serde_json::from_slice(&bytes).unwrap();
             prop_assert_eq!(read["text"].as_str().unwrap(), text);
         }

@@ -245,12 +245,12 @@ mod tests {
 
     use super::*;
 
-    fn call(name: &str, arguments: Value) -> Result<Call, Wrong> {
+    fn call(name: &str, arguments: &Value) -> Result<Call, Wrong> {
         Call::of(name, arguments.as_object().cloned())
     }
 
-    fn run(arguments: Value) -> RunPython {
-        let Ok(Call::Run(run)) = call("run_python", arguments.clone()) else {
+    fn run(arguments: &Value) -> RunPython {
+        let Ok(Call::Run(run)) = call("run_python", arguments) else {
             panic!("{arguments}");
         };
         run
@@ -261,7 +261,7 @@ mod tests {
         for rest in [json!({}), json!({"session_id": "", "files": [], "timeout": null})] {
             let mut arguments = json!({"code": "1"});
             arguments.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-            let run = run(arguments);
+            let run = run(&arguments);
             assert_eq!((run.session_id, run.timeout, run.files.len()), (None, None, 0));
         }
     }
@@ -273,7 +273,7 @@ mod tests {
                    {"path": "c", "uri": "belljar://x"}, {"path": "d", "text": ""}]),
             json!({"a": "x", "b": {"base64": "AAE="}, "c": {"uri": "belljar://x"}, "d": ""}),
         ] {
-            let run = run(json!({"code": "1", "files": files}));
+            let run = run(&json!({"code": "1", "files": files}));
             let paths: Vec<_> = run.files.iter().map(|file| file.path.as_str()).collect();
             assert_eq!(paths, ["a", "b", "c", "d"]);
             assert!(matches!(&run.files[0].content, GivenContent::Bytes(b) if b == b"x"));
@@ -298,11 +298,11 @@ mod tests {
             ("rewind_session", json!({"session_id": "a", "to": -1}), "-1"),
             ("list_sessions", json!({"x": 1}), "x"),
         ] {
-            match call(name, arguments.clone()) {
+            match call(name, &arguments) {
                 Err(Wrong::Arguments(why)) => assert!(why.contains(says), "{arguments}: {why}"),
                 other => panic!("{arguments}: {other:?}"),
             }
         }
-        assert!(matches!(call("rm", json!({})), Err(Wrong::Tool)));
+        assert!(matches!(call("rm", &json!({})), Err(Wrong::Tool)));
     }
 }

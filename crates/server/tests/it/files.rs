@@ -45,8 +45,8 @@ async fn ranges_and_tags_are_obeyed() {
     assert_eq!((part.status.as_u16(), part.text()), (206, "234"));
     let part = client.ask("GET", &path, &[("range", "bytes=2-4"), ("if-range", "\"x\"")]).await;
     assert_eq!((part.status.as_u16(), part.text()), (200, "0123456789"));
-    let past = client.ask("GET", &path, &[("range", "bytes=10-")]).await;
-    assert_eq!((past.status.as_u16(), past.problem().as_str()), (416, "file.range"));
+    let beyond = client.ask("GET", &path, &[("range", "bytes=10-")]).await;
+    assert_eq!((beyond.status.as_u16(), beyond.problem().as_str()), (416, "file.range"));
     let known = client.ask("GET", &path, &[("if-none-match", tag)]).await;
     assert_eq!((known.status.as_u16(), known.body.len()), (304, 0));
     let write = async |headers: &[(&str, &str)]| {

@@ -125,7 +125,7 @@ async fn a_length_that_lies_costs_its_own_request() {
         "PUT /v1/sessions/{session}/files/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let chunk = [b"10000\r\n".as_slice(), &[0; 0x10000], b"\r\n"].concat();
+    let chunk = [b"10000\r\n".as_slice(), &vec![0; 0x10000], b"\r\n"].concat();
     let sent = async {
         let mut sent = 0;
         while sent < 64 << 20 && stream.write_all(&chunk).await.is_ok() {

@@ -4,9 +4,13 @@ use axum::Json;
 use axum::body::HttpBody;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
+use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
+
+/// A body that says that it is longer is refused before it is read.
+const MAX_LENGTH: u64 = 32 << 20;
 
 /// A body in JSON.
 pub(crate) struct Body<T>(pub T);
@@ -15,6 +19,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if request.body().size_hint().lower() > MAX_LENGTH {
+            let detail = "the body is longer than 32 MiB";
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", detail));
+        }
         match <Json<T> as FromRequest<S>>::from_request(request, state).await {
             Ok(Json(body)) => Ok(Self(body)),
             Err(rejection) => Err(Problem::of_json(&rejection)),

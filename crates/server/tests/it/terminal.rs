@@ -44,7 +44,7 @@ async fn a_prompt_runs_asks_and_completes() {
     assert_eq!(hear(&mut socket, "outcome").await["success"], true);
     say(&mut socket, json!({"id": "c", "type": "complete", "code": "wh", "cursor": 2})).await;
     let found = hear(&mut socket, "completion").await;
-    assert_eq!((&found["id"], &found["matches"]), (&json!("c"), &json!(["while ", "who"])));
+    assert_eq!((&found["id"], &found["matches"]), (&json!("c"), &json!(["while", "who"])));
     say(&mut socket, json!({"type": "nonsense"})).await;
     assert_eq!(hear(&mut socket, "problem").await["code"], "bad_message");
 }

@@ -5,6 +5,7 @@ use axum::body::HttpBody;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
@@ -19,7 +20,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if request.body().size_hint().lower() > MAX_LENGTH {
+        if length(&request).is_some_and(|length| length > MAX_LENGTH) {
             let detail = "the body is longer than 32 MiB";
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", detail));
         }
@@ -35,7 +36,7 @@ impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
 
     /// Nothing, where the request does not say that its body is JSON, or has none.
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
-        if request.body().is_end_stream() {
+        if request.body().is_end_stream() || length(&request) == Some(0) {
             return Ok(None);
         }
         match <Json<T> as OptionalFromRequest<S>>::from_request(request, state).await {
@@ -43,6 +44,11 @@ impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
             Err(rejection) => Err(Problem::of_json(&rejection)),
         }
     }
+}
+
+/// How long a request says that its body is.
+fn length(request: &Request) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 impl Problem {

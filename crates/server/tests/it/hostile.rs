@@ -188,7 +188,7 @@ async fn a_session_survives_a_client_that_leaves() {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut heard = String::new();
-    while !heard.contains("go\\n") {
+    while !heard.contains("\"go\"") {
         let mut bytes = [0; 4096];
         let read = stream.read(&mut bytes).await.unwrap();
         assert!(read > 0, "{heard}");

@@ -88,13 +88,13 @@ async fn a_key_has_as_many_runs_at_once_as_it_may() {
         let (client, id) = (client.clone(), id.clone());
         async move { client.run(&id, "while True: pass").await }
     });
-    loop {
-        let answer = client.post("/v1/runs", &json!({"code": "1"})).await;
-        if answer.status == 429 {
-            assert_eq!(answer.headers["retry-after"], "1");
-            break;
-        }
+    let path = format!("/v1/sessions/{id}");
+    while client.get(&path).await.json()["status"] != "running" {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+    let answer = client.post("/v1/runs", &json!({"code": "1"})).await;
+    assert_eq!(answer.status, 429, "{answer}");
+    assert_eq!(answer.headers["retry-after"], "1");
     client.ask("POST", &format!("/v1/sessions/{id}/interrupt"), &[]).await;
     running.await.unwrap();
     assert_eq!(client.post("/v1/runs", &json!({"code": "1"})).await.status, 200);

@@ -3,14 +3,14 @@
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::trace::TraceLayer;
 
 use crate::http::app::App;
 use crate::http::problem::Problem;
-use crate::http::{guard, health, idempotency};
+use crate::http::{guard, health, idempotency, small};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
@@ -31,11 +31,13 @@ pub fn router(app: App) -> Router {
         .merge(judge0::routes())
         .merge(jupyter::routes())
         .fallback(no_route)
-        .method_not_allowed_fallback(no_method);
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(app.clone(), idempotency::remember));
+    // E2B's sandboxes have a rule of their own for requests that are sent again.
     let faces = e2b::attach(faces, &app)
-        .layer(from_fn_with_state(app.clone(), idempotency::remember))
         .layer(DefaultBodyLimit::max(settings.body_bytes))
         .layer(from_fn_with_state(app.clone(), guard::check))
+        .layer(from_fn(small::read))
         .layer(CatchPanicLayer::new())
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(TraceLayer::new_for_http().make_span_with(span))

@@ -23,7 +23,7 @@ use super::fault::Fault;
 use super::paths::{self, Inside};
 use super::sandbox::Sandbox;
 use super::signature::{Operation, Signed};
-use super::target::{Reached, is_token, sandboxes, token};
+use super::target::{Reached, sandboxes, token};
 use super::wire::Written;
 use crate::http::app::App;
 
@@ -178,7 +178,7 @@ async fn allowed(
     };
     if let Some(shown) = token(&parts.headers) {
         return match named {
-            Some(sandbox) if is_token(&sandbox, shown) => Ok(sandbox),
+            Some(sandbox) if sandbox.has_token(shown) => Ok(sandbox),
             Some(_) => Err(Fault::no_token()),
             None => sandboxes.reach_by_token(shown),
         };

@@ -20,7 +20,7 @@ use super::lines::Line;
 use super::paths::{self, Place};
 use super::registry::gone;
 use super::sandbox::{Context, Sandbox};
-use super::target::{Open, Reached, is_usable, json_body};
+use super::target::{Open, Reached, json_body};
 use super::wire::{ContextInfo, Execute, NewContext};
 
 /// Between two signs of life where the code is silent.
@@ -98,7 +98,7 @@ async fn run(
     };
     let ready = match turn {
         // It may have been paused in the meantime.
-        Ok(_) if !is_usable(&sandbox) => Err(gone()),
+        Ok(_) if !sandbox.is_usable() => Err(gone()),
         Ok(mut turn) => sandbox.hand_over(&mut turn, &context).await.map(|()| turn),
         Err(_) => Err(gone()),
     };

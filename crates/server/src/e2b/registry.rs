@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use super::fault::Fault;
 use super::sandbox::{Sandbox, Traits, new_id};
 use super::signature::Signed;
-use super::target::{is_token, is_usable};
 use super::wire::{NewSandbox, SnapshotInfo, State};
 use crate::service::Service;
 use crate::service::owner::Owner;
@@ -147,14 +146,14 @@ impl Sandboxes {
     /// A sandbox that can be used at once, by its id, which nobody can guess.
     pub(super) fn reach(&self, id: &str) -> Result<Arc<Sandbox>, Fault> {
         let found = self.lock().sandboxes.get(id).cloned();
-        found.filter(|sandbox| is_usable(sandbox)).ok_or_else(gone)
+        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(gone)
     }
 
     /// A sandbox that can be used at once, by its token.
     pub(super) fn reach_by_token(&self, token: &str) -> Result<Arc<Sandbox>, Fault> {
         let found =
-            self.lock().sandboxes.values().find(|sandbox| is_token(sandbox, token)).cloned();
-        found.filter(|sandbox| is_usable(sandbox)).ok_or_else(Fault::no_token)
+            self.lock().sandboxes.values().find(|sandbox| sandbox.has_token(token)).cloned();
+        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(Fault::no_token)
     }
 
     /// The sandbox whose token a signature was made with.
@@ -165,7 +164,7 @@ impl Sandboxes {
     ) -> Result<Arc<Sandbox>, Fault> {
         let is_it = |sandbox: &&Arc<Sandbox>| signed.is_made_by(&sandbox.token, signature);
         let found = self.lock().sandboxes.values().find(is_it).cloned();
-        found.filter(|sandbox| is_usable(sandbox)).ok_or_else(Fault::no_token)
+        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(Fault::no_token)
     }
 
     /// Ends somebody's sandbox.

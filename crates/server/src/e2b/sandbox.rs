@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use belljar::{Bounds, Interrupt, Limits, Request, SessionFiles, SessionOptions};
+use subtle::ConstantTimeEq;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +96,16 @@ impl Lease {
 }
 
 impl Sandbox {
+    /// Whether that is its token; a wrong one tells nothing by the time it takes.
+    pub(super) fn has_token(&self, shown: &str) -> bool {
+        self.token.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+
+    /// Whether it can be used at once.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.killed.is_cancelled() && !self.is_over() && self.lease().state == State::Running
+    }
+
     /// A sandbox with one context.
     pub(super) async fn begin(
         service: &Service,

@@ -7,13 +7,11 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use subtle::ConstantTimeEq;
 
 use super::address::Address;
 use super::fault::Fault;
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
-use super::wire::State;
 use crate::http::app::App;
 use crate::service::owner::Owner;
 
@@ -56,7 +54,7 @@ impl FromRequestParts<App> for Open {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
         let Reached(sandbox) = Reached::from_request_parts(parts, app).await?;
         let shown = token(&parts.headers).unwrap_or("");
-        if !is_token(&sandbox, shown) {
+        if !sandbox.has_token(shown) {
             return Err(Fault::no_token());
         }
         Ok(Self(sandbox))
@@ -74,15 +72,6 @@ pub(super) async fn sandboxes(parts: &mut Parts, app: &App) -> Result<Arc<Sandbo
 /// The token that a request shows.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     headers.get("x-access-token")?.to_str().ok()
-}
-
-pub(super) fn is_token(sandbox: &Sandbox, shown: &str) -> bool {
-    sandbox.token.as_bytes().ct_eq(shown.as_bytes()).into()
-}
-
-/// Whether a sandbox is one that can be used at once.
-pub(super) fn is_usable(sandbox: &Sandbox) -> bool {
-    !sandbox.killed.is_cancelled() && !sandbox.is_over() && sandbox.lease().state == State::Running
 }
 
 /// A body of JSON; nothing at all is an empty object. Clients do not always say what it is.

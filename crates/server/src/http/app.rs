@@ -1,13 +1,20 @@
 //! The state that every handler has.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::FromRef;
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use tokio::sync::Mutex;
 
 use super::auth::Keys;
-use super::health::Readiness;
-use super::idempotency::Remembered;
+use super::problem::Problem;
+use super::remembered::Remembered;
 use crate::service::Service;
+use crate::service::owner::Owner;
+
+/// What `/readyz` found last, and when.
+pub(crate) type Readiness = Mutex<Option<(Instant, bool)>>;
 
 /// What handlers share: the service, who may use it, and how the server was started. Cheap to clone.
 ///
@@ -99,5 +106,13 @@ impl App {
 impl FromRef<App> for Service {
     fn from_ref(app: &App) -> Self {
         app.service().clone()
+    }
+}
+
+impl FromRequestParts<App> for Owner {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        app.keys().owner_of(&parts.headers).ok_or_else(Problem::no_key)
     }
 }

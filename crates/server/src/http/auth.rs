@@ -2,16 +2,12 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::http::request::Parts;
 use base64::Engine as _;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::app::App;
-use super::problem::Problem;
 use crate::service::owner::{KeyLimits, Owner};
 
 /// A key: whose it is, what it looks like hashed, and how much its holder may.
@@ -162,14 +158,6 @@ pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
         is_known.then(|| key.trim())
     });
     authorization.or_else(|| text("x-api-key"))
-}
-
-impl FromRequestParts<App> for Owner {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        app.keys().owner_of(&parts.headers).ok_or_else(Problem::no_key)
-    }
 }
 
 fn hash(key: &str) -> [u8; 32] {

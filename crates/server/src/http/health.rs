@@ -9,7 +9,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use belljar::Request;
-use tokio::sync::Mutex;
 
 use super::app::App;
 use super::problem::Problem;
@@ -19,9 +18,6 @@ use crate::service::owner::Owner;
 const STANDS: Duration = Duration::from_secs(2);
 /// Time that the run which proves it may take.
 const PROOF_TIME: Duration = Duration::from_secs(10);
-
-/// What `/readyz` found last, and when.
-pub(crate) type Readiness = Mutex<Option<(Instant, bool)>>;
 
 /// `/healthz`: the process answers. `/readyz`: it runs code. `/metrics`: figures, for Prometheus.
 pub(crate) fn routes() -> Router<App> {

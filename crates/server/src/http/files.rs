@@ -208,7 +208,7 @@ mod tests {
         let text = disposition("a/\"; filename=\"x\r\n\u{e9}.txt");
         assert_eq!(
             text,
-            "attachment; filename=\"___filename=_x____.txt\"; \
+            "attachment; filename=\"_;_filename=_x___.txt\"; \
              filename*=UTF-8''%22%3B%20filename%3D%22x%0D%0A%C3%A9.txt"
         );
     }

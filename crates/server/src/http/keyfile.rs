@@ -147,7 +147,7 @@ mod tests {
         let (one, _) = Key::generate("one", KeyLimits::default()).unwrap();
         add(&path, &one).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, format!("# ours\n{text}limits.sessions = 3\n")).unwrap();
+        std::fs::write(&path, format!("# ours\n{text}sessions = 3\n")).unwrap();
         let (two, _) = Key::generate("two", KeyLimits::default()).unwrap();
         add(&path, &two).unwrap();
         let keys = read(&path).unwrap();

@@ -84,7 +84,7 @@ async fn files_go_in_by_a_form_and_come_out_in_ranges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_one_by_one_and_the_outcome_last() {
-    let code = "import sys\nprint('a')\nprint('b', file=sys.stderr)";
+    let code = "import sys\nn = sys.stdout.write('a\\n')\nn = sys.stderr.write('b\\n')";
     let request = Request::post("/v1/runs")
         .header("content-type", "application/json")
         .header("accept", "text/event-stream")

@@ -23,16 +23,13 @@ mod target;
 mod wire;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use http_body_util::BodyExt;
 use tower::ServiceExt;
 
 use self::address::{Address, ENVD, INTERPRETER};
@@ -40,23 +37,14 @@ use self::fault::Fault;
 use self::registry::Sandboxes;
 use crate::http::app::App;
 
-/// Bodies up to this size are read to their end whatever becomes of the request, in bytes.
-const MAX_SMALL: u64 = 64 << 10;
-/// How long a client may take for one of them.
-const BODY_TIME: Duration = Duration::from_secs(30);
-
 /// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
 /// the name of its host, whatever its path, before anything else is looked at.
 pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
     let sandboxes = Arc::new(Sandboxes::default());
-    let data = data_plane()
-        .layer(middleware::from_fn(with_whole_body))
-        .layer(Extension(Arc::clone(&sandboxes)))
-        .with_state(app.clone());
+    let data = data_plane().layer(Extension(Arc::clone(&sandboxes))).with_state(app.clone());
     let own = control_plane()
         .merge(by_path())
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn(with_whole_body))
         .layer(Extension(sandboxes));
     router.merge(own).layer(middleware::from_fn_with_state(data, to_sandbox))
 }
@@ -112,23 +100,6 @@ async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next
             data.oneshot(request).await.unwrap_or_else(|never| match never {})
         }
         Some(port) => closed(&address.sandbox, port),
-    }
-}
-
-/// Reads a small body to its end before anything is answered: a connection of which a part is not read is
-/// closed, and a client that is told no would lose it.
-async fn with_whole_body(request: Request, next: Next) -> Response {
-    if request.body().size_hint().upper().is_none_or(|size| size > MAX_SMALL) {
-        return next.run(request).await;
-    }
-    let (parts, body) = request.into_parts();
-    match tokio::time::timeout(BODY_TIME, body.collect()).await {
-        Ok(Ok(whole)) => next.run(Request::from_parts(parts, Body::from(whole.to_bytes()))).await,
-        Ok(Err(_)) => Fault::invalid("the body ended before its end").into_response(),
-        Err(_) => {
-            let message = "the body did not come in time";
-            Fault::new(StatusCode::REQUEST_TIMEOUT, message).into_response()
-        }
     }
 }
 

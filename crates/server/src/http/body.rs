@@ -8,23 +8,23 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
 
+use super::app::App;
 use super::problem::Problem;
-
-/// A body that says that it is longer is refused before it is read.
-const MAX_LENGTH: u64 = 32 << 20;
 
 /// A body in JSON.
 pub(crate) struct Body<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if length(&request).is_some_and(|length| length > MAX_LENGTH) {
-            let detail = "the body is longer than 32 MiB";
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        // Refused before it is read, where it says so itself.
+        let max = app.settings().body_bytes;
+        if length(&request).is_some_and(|length| length > max as u64) {
+            let detail = format!("the body is longer than {} MiB", max >> 20);
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", detail));
         }
-        match <Json<T> as FromRequest<S>>::from_request(request, state).await {
+        match <Json<T> as FromRequest<App>>::from_request(request, app).await {
             Ok(Json(body)) => Ok(Self(body)),
             Err(rejection) => Err(Problem::of_json(&rejection)),
         }

@@ -17,7 +17,6 @@ use super::store::{Place, Stored, new_id};
 use super::{DATA, Kept, broken, no_key, told};
 use crate::http::app::App;
 use crate::process;
-use crate::service::owner::Owner;
 
 /// Bytes of one upload: what LibreChat itself sends at most.
 const MAX_UPLOAD: usize = 150 << 20;
@@ -42,9 +41,7 @@ async fn upload(
     headers: HeaderMap,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let form = form.map_err(|error| told(error.status(), error.body_text()))?;
-    let Uploaded { session, files } = receive(&kept, &owner, form).await?;
+    let Uploaded { session, files } = receive(&app, &kept, &headers, form).await?;
     let mut names = Vec::new();
     for file in files {
         let stored =
@@ -67,9 +64,7 @@ async fn upload_batch(
     headers: HeaderMap,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let form = form.map_err(|error| told(error.status(), error.body_text()))?;
-    let Uploaded { session, files } = receive(&kept, &owner, form).await?;
+    let Uploaded { session, files } = receive(&app, &kept, &headers, form).await?;
     let succeeded = files.iter().filter(|file| file.is_ok()).count();
     let failed = files.len() - succeeded;
     let list: Vec<Value> = files
@@ -99,7 +94,14 @@ struct Uploaded {
     files: Vec<Result<Stored, (String, &'static str)>>,
 }
 
-async fn receive(kept: &Kept, owner: &Owner, mut form: Multipart) -> Result<Uploaded, Response> {
+async fn receive(
+    app: &App,
+    kept: &Kept,
+    headers: &HeaderMap,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Uploaded, Response> {
+    let owner = app.keys().owner_of(headers).ok_or_else(no_key)?;
+    let mut form = form.map_err(|error| told(error.status(), error.body_text()))?;
     let session = new_id().map_err(broken)?;
     let mut files = Vec::new();
     let mut is_read_only = false;
@@ -123,7 +125,7 @@ async fn receive(kept: &Kept, owner: &Owner, mut form: Multipart) -> Result<Uplo
             session: session.clone(),
             id: new_id().map_err(broken)?,
         };
-        let stored = kept.store.keep(owner, place, path, written.keep(), is_read_only);
+        let stored = kept.store.keep(&owner, place, path, written.keep(), is_read_only);
         files.push(stored.ok_or((name, "is larger than all that is kept")));
     }
     Ok(Uploaded { session, files })

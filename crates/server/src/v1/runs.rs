@@ -8,9 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use belljar::{
-    CheckReport, FileEntry, HostPaths, Outcome, Policy, RunRequest, Violation, event_channel,
-};
+use belljar::{FileEntry, HostPaths, Outcome, Policy, RunRequest, Violation, event_channel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -184,14 +182,10 @@ async fn check(
     Body(asked): Body<Check>,
 ) -> Result<Json<CheckAnswer>, Problem> {
     let policy = asked.policy.unwrap_or(Policy::Strict);
-    let CheckReport {
-        violations,
-        missing_imports,
-        ..
-    } = app.service().check(&owner, &asked.code, &policy).await?;
+    let report = app.service().check(&owner, &asked.code, &policy).await?;
     Ok(Json(CheckAnswer {
-        clean: violations.is_empty() && missing_imports.is_empty(),
-        violations,
-        missing_imports,
+        clean: report.is_clean(),
+        violations: report.violations,
+        missing_imports: report.missing_imports,
     }))
 }

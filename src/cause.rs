@@ -34,3 +34,32 @@ impl Error for Cause {
         self.0.source()
     }
 }
+
+/// An error and what it comes from, on one line, with nothing said twice.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_already_is_not_repeated() {
+        let cause = wasmtime::Error::msg("no disk").context("cannot write: no disk");
+        assert_eq!(
+            with_causes(&Cause(cause.context("no result"))),
+            "no result: cannot write: no disk"
+        );
+    }
+}

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::bakery::{Shelf, StoredImage};
 use crate::cache::{Cache, CacheError, seal};
+use crate::cause::with_causes;
 use crate::image::{ImageError, inspect, verify};
 use crate::module::{Artifact, PINS, code_file};
 
@@ -185,16 +186,10 @@ fn missing(what: &str, detail: &str) -> Finding {
 }
 
 fn bad(what: &str, error: &dyn std::error::Error, mend: &str) -> Finding {
-    let mut detail = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail = format!("{detail}: {cause}");
-        source = cause.source();
-    }
     Finding {
         what: what.into(),
         state: State::Bad,
-        detail,
+        detail: with_causes(error),
         mend: Some(mend.into()),
     }
 }

@@ -7,6 +7,7 @@ use crate::api::refusal::Refusal;
 use crate::bakery::BakeError;
 use crate::blame::{Blame, Code, Coded};
 use crate::cache::CacheError;
+use crate::cause::with_causes;
 use crate::hint::Hint;
 use crate::image::ImageError;
 use crate::instance::InstanceError;
@@ -93,6 +94,12 @@ impl Error {
             action,
             source: source.into(),
         }
+    }
+
+    /// The error and what it comes from, on one line, with nothing said twice.
+    #[must_use]
+    pub fn with_causes(&self) -> String {
+        with_causes(self)
     }
 
     /// What went wrong, for programs: a short text such as `workspace.full` that stays the same from

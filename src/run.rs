@@ -71,6 +71,14 @@ pub struct CheckReport {
     pub missing_imports: Vec<String>,
 }
 
+impl CheckReport {
+    /// Whether nothing was found.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.violations.is_empty() && self.missing_imports.is_empty()
+    }
+}
+
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Run, Error> {
     if plan.request.code.trim().is_empty() {

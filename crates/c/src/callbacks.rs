@@ -1,7 +1,7 @@
 //! What a run calls in its caller's program.
 #![expect(unsafe_code, reason = "functions and pointers come from C")]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
 use belljar::{Event, OutputWatcher, Request, Stream, Tool, ToolError};
@@ -84,11 +84,11 @@ impl OutputWatcher for EventFunction {
     }
 
     fn event(&self, event: &Event) {
-        let event = give_text(serde_json::to_string(event).unwrap_or_default());
+        // JSON holds no zero byte.
+        let event =
+            CString::new(serde_json::to_string(event).unwrap_or_default()).unwrap_or_default();
         // SAFETY: the caller gave the function for this, and the text ends with a zero byte.
-        unsafe { (self.function)(self.context.pointer(), event) };
-        // SAFETY: it was made above, and the function was told that it may not keep it.
-        unsafe { crate::strings::belljar_string_free(event) };
+        unsafe { (self.function)(self.context.pointer(), event.as_ptr()) };
     }
 }
 

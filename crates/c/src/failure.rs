@@ -28,7 +28,7 @@ impl From<Error> for Failure {
         let mut failure = json!({
             "code": error.code(),
             "blame": error.blame().as_str(),
-            "message": with_causes(&error),
+            "message": error.with_causes(),
         });
         if let Some(hint) = error.hint() {
             failure["hint"] = hint.into();
@@ -44,20 +44,6 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Error::from(refusal).into()
     }
-}
-
-/// The error and what it comes from, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = error.source();
-    }
-    text
 }
 
 /// Does the work of a function that C calls. A panic of ours is an error, too: it must not cross the

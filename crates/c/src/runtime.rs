@@ -185,7 +185,7 @@ pub unsafe extern "C" fn belljar_check(
         };
         let found = runtime.0.check(code, &policy)?;
         let found = serde_json::json!({
-            "clean": found.violations.is_empty() && found.missing_imports.is_empty(),
+            "clean": found.is_clean(),
             "violations": found.violations,
             "missing_imports": found.missing_imports,
         });
@@ -225,6 +225,7 @@ pub(crate) unsafe fn give_handle<T>(
     if place.is_null() {
         return Err(Failure::argument(name, "is null"));
     }
-    // SAFETY: as promised.
-    unsafe { give(name, place, Box::into_raw(Box::new(value))) }
+    // SAFETY: it is not null, and as promised it may be written to.
+    unsafe { place.write(Box::into_raw(Box::new(value))) };
+    Ok(())
 }

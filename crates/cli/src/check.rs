@@ -21,7 +21,7 @@ pub(super) fn check(
     let policy = policy(Some(args.policy), &args.allow_import)?;
     let code = source::code(args.source)?;
     let report = engine::start(global, printer)?.blocking().check(&code, &policy)?;
-    let clean = report.violations.is_empty() && report.missing_imports.is_empty();
+    let clean = report.is_clean();
     if args.json {
         printer.json(&json!({
             "clean": clean,
@@ -42,7 +42,7 @@ fn print(report: &CheckReport, printer: &Printer) -> anyhow::Result<()> {
     for module in &report.missing_imports {
         printer.line(&format!("Missing module: {}", plain(module)))?;
     }
-    if report.violations.is_empty() && report.missing_imports.is_empty() {
+    if report.is_clean() {
         printer.note("nothing found");
     }
     Ok(())

@@ -75,12 +75,6 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(one) = cause {
-            text = format!("{text}: {one}");
-            cause = one.source();
-        }
-        Self::new("BelljarError", text).hint(error.hint())
+        Self::new("BelljarError", error.with_causes()).hint(error.hint())
     }
 }

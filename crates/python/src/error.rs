@@ -1,8 +1,5 @@
 //! Errors of the engine as Python's exceptions.
 
-use std::error::Error as _;
-use std::fmt::Write as _;
-
 use belljar::{Error, Refusal};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -51,7 +48,7 @@ impl From<Refusal> for Failure {
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let parts = PyDict::new(py);
-        parts.set_item("message", text_of(error))?;
+        parts.set_item("message", error.with_causes())?;
         parts.set_item("code", error.code())?;
         parts.set_item("blame", error.blame().as_str())?;
         parts.set_item("hint", error.hint())?;
@@ -80,20 +77,6 @@ fn closed(py: Python<'_>) -> PyErr {
 fn maker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     MAKE.import(py, "belljar._errors", "make")
-}
-
-/// An error with what caused it, on one line.
-fn text_of(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.ends_with(&said) {
-            let _ = write!(text, ": {said}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The name of an exception's class, which is all that a stranger is told of it.

@@ -68,9 +68,11 @@ pub struct RunRequest {
     pub timeout: Option<f64>,
     /// Memory above the image, in MiB. Default 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub memory_mb: Option<u64>,
     /// Fuel. Default: as much as the time allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub fuel: Option<u64>,
     /// Bytes kept of each of stdout and stderr. Default 1,048,576.
     #[serde(default, skip_serializing_if = "Option::is_none")]

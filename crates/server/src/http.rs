@@ -10,6 +10,7 @@ pub(crate) mod idempotency;
 pub mod keyfile;
 pub(crate) mod listen;
 pub(crate) mod problem;
+pub(crate) mod query;
 pub(crate) mod remembered;
 pub(crate) mod small;
 pub(crate) mod sse;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -22,6 +22,7 @@ use super::operation::{NDJSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 use crate::http::upload::pump;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -43,7 +44,7 @@ pub(super) fn operations() -> Vec<Operation> {
              outcome, or `line`, `code` and `error` for one that cannot be run. Answers are sent while \
              more lines are read, so a client has to read while it writes.",
         )
-        .query("unordered", "`true` sends answers as they are ready, and not in the order of the lines")
+        .query::<bool>("unordered", "`true` sends answers as they are ready, and not in the order of the lines")
         .takes_as(NDJSON, None)
         .answers_as(200, "A line for each line", NDJSON, None),
     ]

@@ -3,7 +3,7 @@
 use std::io::Seek;
 
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -15,6 +15,7 @@ use super::operation::{BYTES, Operation};
 use super::sessions::SessionAnswer;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 use crate::http::upload::Upload;
 use crate::service::owner::Owner;
 
@@ -33,7 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
             post(restore).layer(DefaultBodyLimit::disable()),
             "Starts a session from a checkpoint, which is the body.",
         )
-        .query("name", "A name for the session")
+        .query::<String>("name", "A name for the session")
         .takes_as(BYTES, None)
         .answers::<SessionAnswer>(201, "The session"),
     ]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
-use crate::service::sessions::NewSession;
+use crate::service::sessions::{NAME_PATTERN, NewSession};
 
 /// What a session is to be like.
 #[derive(Default)]
@@ -25,6 +25,7 @@ pub(super) struct CreateSession {
 #[serde(default, deny_unknown_fields)]
 struct Own {
     /// A name by which it is found as well as by its id: 1 to 64 letters, digits, `-` and `_`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
     name: Option<String>,
     /// Whatever it is to be known by: at most 64 labels, of 16 KiB together.
     labels: BTreeMap<String, String>,

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -16,6 +16,7 @@ use crate::http::app::App;
 use crate::http::body::Body as JsonBody;
 use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 use crate::http::upload::Upload;
 use crate::service::owner::Owner;
 
@@ -33,8 +34,8 @@ pub(super) fn operations() -> Vec<Operation> {
             get(list),
             "What lies in a directory of a session's workspace, sorted by path.",
         )
-        .query("path", "The directory; the workspace if there is none")
-        .query("depth", "1, the default, lists what is in it itself, 2 also what is in directories there")
+        .query::<String>("path", "The directory; the workspace if there is none")
+        .query::<usize>("depth", "1, the default, lists what is in it itself, 2 also what is in directories there")
         .answers::<Listing>(200, "The entries"),
         Operation::new("GET", PATH, get(read), "A file of a session's workspace.")
             .answers_as(200, "The file", BYTES, None)
@@ -238,6 +239,7 @@ async fn remove(
 #[serde(deny_unknown_fields)]
 struct Directory {
     /// Its path.
+    #[schemars(length(min = 1))]
     path: String,
 }
 
@@ -255,8 +257,10 @@ async fn make_directory(
 #[serde(deny_unknown_fields)]
 struct Rename {
     /// The path that it has.
+    #[schemars(length(min = 1))]
     from: String,
     /// The path that it is to have.
+    #[schemars(length(min = 1))]
     to: String,
 }
 

@@ -63,7 +63,8 @@ fn describe(
         Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
     });
     let in_query = operation.query.iter().map(|one| {
-        json!({"name": one.name, "in": "query", "description": one.about, "schema": {"type": "string"}})
+        let schema = (one.schema)(taken);
+        json!({"name": one.name, "in": "query", "description": one.about, "schema": schema})
     });
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
     let mut about = json!({
@@ -75,7 +76,9 @@ fn describe(
     });
     if !operation.takes.is_empty() {
         let contents = operation.takes.iter().map(|one| content(one, taken));
-        about["requestBody"] = json!({"content": Value::Object(contents.collect())});
+        let contents = Value::Object(contents.collect());
+        about["requestBody"] =
+            json!({"required": !operation.body_is_optional, "content": contents});
     }
     let responses = &mut about["responses"];
     for answer in &operation.answers {

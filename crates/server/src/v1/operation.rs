@@ -30,6 +30,7 @@ pub(super) struct Answer {
 pub(super) struct Query {
     pub name: &'static str,
     pub about: &'static str,
+    pub schema: Describe,
 }
 
 /// An operation.
@@ -39,6 +40,8 @@ pub(super) struct Operation {
     pub about: &'static str,
     pub handler: MethodRouter<App>,
     pub takes: Vec<Content>,
+    /// Whether it does without a body, too.
+    pub body_is_optional: bool,
     pub answers: Vec<Answer>,
     pub query: Vec<Query>,
 }
@@ -57,6 +60,7 @@ impl Operation {
             about,
             handler,
             takes: Vec::new(),
+            body_is_optional: false,
             answers: Vec::new(),
             query: Vec::new(),
         }
@@ -105,9 +109,20 @@ impl Operation {
         self
     }
 
+    /// Does without a body, too.
+    pub(super) fn or_nothing(mut self) -> Self {
+        self.body_is_optional = true;
+        self
+    }
+
     /// Takes a parameter in its query.
-    pub(super) fn query(mut self, name: &'static str, about: &'static str) -> Self {
-        self.query.push(Query { name, about });
+    pub(super) fn query<T: JsonSchema>(mut self, name: &'static str, about: &'static str) -> Self {
+        let schema: Describe = |generator| generator.subschema_for::<T>();
+        self.query.push(Query {
+            name,
+            about,
+            schema,
+        });
         self
     }
 }

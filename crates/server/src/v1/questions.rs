@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::Operation;
 use crate::http::app::App;
-use crate::http::body::Body;
+use crate::http::body::{AnyBody, Body};
 use crate::http::problem::Problem;
 use crate::service::owner::Owner;
 
@@ -217,7 +217,7 @@ async fn set_variable(
     State(app): State<App>,
     owner: Owner,
     Path((id, name)): Path<(String, String)>,
-    Body(value): Body<PythonValue>,
+    AnyBody(value): AnyBody<PythonValue>,
 ) -> Result<StatusCode, Problem> {
     app.service().find(&owner, &id)?.session().set(&name, value).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -19,7 +19,7 @@ use crate::http::body::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
 use crate::service::owner::Owner;
-use crate::service::sessions::Held;
+use crate::service::sessions::{Held, NAME_PATTERN};
 
 pub(super) fn operations() -> Vec<Operation> {
     const ID: &str = "/v1/sessions/{id}";
@@ -32,6 +32,7 @@ pub(super) fn operations() -> Vec<Operation> {
              one with every default.",
         )
         .takes::<CreateSession>()
+        .or_nothing()
         .answers::<SessionAnswer>(201, "The session"),
         Operation::new("GET", "/v1/sessions", get(list), "Lists the sessions, the oldest first.")
             .answers::<SessionList>(200, "The sessions"),
@@ -49,6 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Starts another session with this one's state and history.",
         )
         .takes::<Fork>()
+        .or_nothing()
         .answers::<SessionAnswer>(201, "The other session"),
         Operation::new(
             "POST",
@@ -199,6 +201,7 @@ async fn remove(
 #[serde(deny_unknown_fields)]
 struct Fork {
     /// The name of the new session.
+    #[schemars(regex(pattern = NAME_PATTERN))]
     name: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! `/v1/sessions/{id}/terminal`: a prompt on a session, over one WebSocket.
 
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -72,8 +73,12 @@ async fn open(
     State(app): State<App>,
     owner: Owner,
     Path(id): Path<String>,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
+    let upgrade = upgrade.map_err(|rejection| {
+        Problem::new(rejection.status(), "no_websocket", rejection.body_text())
+            .hint("ask for a WebSocket: Connection: Upgrade, Upgrade: websocket")
+    })?;
     let held = app.service().find(&owner, &id)?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, held, socket)).into_response())

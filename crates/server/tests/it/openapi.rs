@@ -41,6 +41,33 @@ async fn what_is_not_there_is_a_problem_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn mistakes_outside_of_a_body_are_problems_too() {
+    let client = open();
+    let session = client.session(&serde_json::json!({})).await;
+    for (path, code) in [
+        ("files?depth=deep".to_owned(), "bad_query"),
+        ("files?depth=".to_owned(), "bad_query"),
+        ("terminal".to_owned(), "no_websocket"),
+    ] {
+        let answer = client.get(&format!("/v1/sessions/{session}/{path}")).await;
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (400, code), "{path}");
+    }
+    let answer = client.post("/v1/batch?unordered=perhaps", &Value::Null).await;
+    assert_eq!(answer.problem(), "bad_query");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_says_what_a_body_and_a_query_have_to_be() {
+    let document = open().get("/v1/openapi.json").await.json();
+    let operation = |path: &str| document["paths"][path]["post"].clone();
+    assert_eq!(operation("/v1/runs")["requestBody"]["required"], true);
+    assert_eq!(operation("/v1/sessions")["requestBody"]["required"], false);
+    assert_eq!(operation("/v1/batch")["parameters"][0]["schema"]["type"], "boolean");
+    let name = &document["components"]["schemas"]["Fork"]["properties"]["name"];
+    assert!(name["pattern"].is_string(), "{name}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_loads_nothing_from_elsewhere() {
     let page = open().get("/v1/docs").await;
     let policy = page.headers["content-security-policy"].to_str().unwrap();

@@ -30,6 +30,7 @@ async fn mistakes_are_told_by_code_and_field() {
     for (body, status, code, word) in [
         (json!({"cod": "1"}), 422, "bad_field", "`cod`"),
         (json!({"code": 1}), 422, "bad_field", "string"),
+        (json!(["1"]), 422, "bad_field", "expected an object"),
         (json!({"code": "1", "timeout": -1}), 422, "refused", "limits.timeout"),
         (json!({"code": "1", "files": {"a": {"path": "/etc/passwd"}}}), 422, "refused", "host"),
         (json!({"code": "1", "files": {"../a": "x"}}), 422, "refused", "files"),

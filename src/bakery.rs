@@ -1,6 +1,7 @@
 //! The bakery: images are made by running recipes, and kept on a shelf in the cache.
 
 mod bake;
+pub(crate) mod bundled;
 mod choose;
 mod error;
 mod recipe;
@@ -10,5 +11,6 @@ mod store;
 pub(crate) use choose::choose;
 pub use error::BakeError;
 pub use recipe::RecipeError;
+pub(crate) use recipe::stamp;
 pub(crate) use shelf::{Shelf, StoredImage};
 pub(crate) use store::ImageStore;

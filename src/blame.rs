@@ -74,6 +74,13 @@ codes! {
     CacheIo = "cache.io", Machine;
     CacheTampered = "cache.tampered", Machine;
 
+    BundleIo = "bundle.io", Machine;
+    BundleDamaged = "bundle.damaged", Machine;
+    BundleOther = "bundle.other", Machine;
+    BundleForeign = "bundle.foreign", Machine;
+    BundleTarget = "bundle.target", Caller;
+    BundleFixed = "bundle.fixed", Caller;
+
     ArtifactDownload = "artifact.download", Machine;
     ArtifactWheel = "artifact.wheel", Caller;
     ArtifactOtherWheel = "artifact.other_wheel", Caller;
@@ -87,6 +94,7 @@ codes! {
     ModuleLoad = "code.load", Engine;
 
     ImageUnknown = "image.unknown", Caller;
+    ImageNotInBundle = "image.not_in_bundle", Caller;
     ImageBuiltIn = "image.built_in", Caller;
     ImageRecipe = "image.recipe", Machine;
     ImageFormat = "image.format", Machine;

@@ -122,6 +122,13 @@ impl Cache {
         Ok(cache)
     }
 
+    /// A bundle, which has some of what a cache has under the same names, and is only read.
+    pub(crate) fn in_bundle(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
     /// The directory itself.
     pub(crate) fn root(&self) -> &Path {
         &self.root

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::bakery::{Shelf, StoredImage};
+use crate::bakery::{Shelf, StoredImage, bundled, stamp};
+use crate::bundle::Bundle;
 use crate::cache::{Cache, CacheError, seal};
 use crate::cause::with_causes;
+use crate::hint::Hint;
 use crate::image::{ImageError, inspect, verify};
-use crate::module::{Artifact, PINS, code_file};
+use crate::memory::Strategy;
+use crate::module::{Artifact, Code, PINS, code_file};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,6 +58,39 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     findings.push(code(&cache));
     findings.extend(images(&cache));
     findings.push(client());
+    findings
+}
+
+/// Examines the bundle at `path`, every file of which is read whole and checked against its hash, and
+/// whether this program and machine can run from it.
+#[must_use]
+pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
+    let mut findings = vec![platform()];
+    let bundle = match Bundle::open(path, &stamp(), hash) {
+        Ok(bundle) => bundle,
+        Err(error) => {
+            let mend = error.hint().unwrap_or_default();
+            findings.push(bad("bundle", &error, &mend));
+            return findings;
+        }
+    };
+    findings.push(match bundle.verify() {
+        Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
+        Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
+    });
+    let code = Code::open(&bundle.code(), Strategy::default());
+    let made = bundle.manifest();
+    findings.push(match code {
+        Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),
+        Err(source) => bad("code", &source, "make the bundle again with this build of belljar"),
+    });
+    findings.extend(bundled::list(&bundle).into_iter().map(|image| {
+        let what = format!("image {}", image.name);
+        match verify(&image.path).and_then(|()| inspect(&image.path)) {
+            Ok((_, memory)) => good(&what, format!("{} of memory", size(memory))),
+            Err(error) => bad(&what, &error, "copy the bundle here again"),
+        }
+    }));
     findings
 }
 

@@ -53,6 +53,12 @@ fn how_a_run_is_stopped() {
 }
 
 #[test]
+fn a_bundle() {
+    let manifest = format!("at most {}", bytes(MAX_BUNDLE_MANIFEST));
+    says("docs/bundles.md", &manifest);
+}
+
+#[test]
 fn what_a_guest_does() {
     limits(&[
         format!("| open descriptors of a guest, beyond the given ones | {MAX_OPEN} |"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::api::refusal::Refusal;
 use crate::bakery::BakeError;
 use crate::blame::{Blame, Code, Coded};
+use crate::bundle::BundleError;
 use crate::cache::CacheError;
 use crate::cause::with_causes;
 use crate::hint::Hint;
@@ -26,6 +27,9 @@ pub enum Error {
     /// The cache directory cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// A bundle cannot be used or made.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
     /// The upstream files cannot be had.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
@@ -121,6 +125,7 @@ impl Error {
                 None
             }
             Self::Cache(e) => e.hint(),
+            Self::Bundle(e) => e.hint(),
             Self::Artifact(e) => e.hint(),
             Self::Code(e) => e.hint(),
             Self::Image(e) => e.hint(),
@@ -144,6 +149,7 @@ impl Coded for Error {
         match self {
             Self::Refused(_) => Code::Refused,
             Self::Cache(e) => e.code(),
+            Self::Bundle(e) => e.code(),
             Self::Artifact(e) => e.code(),
             Self::Code(e) => e.code(),
             Self::Image(e) => e.code(),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 
 use crate::blame::{Code, Coded};
+use crate::bundle::BundleError;
 use crate::cache::{CacheError, create_sealed, seal};
 use crate::hint::Hint;
 use crate::memory::{MemoryError, Source, Strategy, without_holes};
@@ -25,6 +26,17 @@ pub enum ImageError {
         /// The name asked for.
         name: String,
         /// The names that exist.
+        known: Vec<String>,
+    },
+    /// The runtime runs from a bundle, which has other images.
+    #[error("the bundle {path} has no image {name:?}; it has {known}",
+            path = path.display(), known = .known.join(", "))]
+    NotInBundle {
+        /// The bundle.
+        path: PathBuf,
+        /// The name asked for.
+        name: String,
+        /// The names that it has.
         known: Vec<String>,
     },
     /// The recipe that the cache keeps of an image of one's own is damaged.
@@ -63,18 +75,23 @@ pub enum ImageError {
     /// The cache directory failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// It is in a bundle, which is only read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
 }
 
 impl Coded for ImageError {
     fn code(&self) -> Code {
         match self {
             Self::Unknown { .. } => Code::ImageUnknown,
+            Self::NotInBundle { .. } => Code::ImageNotInBundle,
             Self::Recipe { .. } => Code::ImageRecipe,
             Self::Format { .. } => Code::ImageFormat,
             Self::Io { .. } => Code::ImageIo,
             Self::BuiltIn { .. } => Code::ImageBuiltIn,
             Self::Memory(_) => Code::Memory,
             Self::Cache(e) => e.code(),
+            Self::Bundle(e) => e.code(),
         }
     }
 }
@@ -83,12 +100,16 @@ impl Hint for ImageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { .. } => Some("make one with `belljar image build RECIPE.toml`".into()),
+            Self::NotInBundle { name, .. } => {
+                Some(format!("make a bundle that has it: belljar bundle --image {name} -o DIR"))
+            }
             Self::Recipe { .. } => {
                 Some("build it again with `belljar image build RECIPE.toml`".into())
             }
             Self::Format { .. } => Some("`belljar setup` makes the built-in images again".into()),
             Self::BuiltIn { .. } => Some("choose another name in the recipe".into()),
             Self::Cache(e) => e.hint(),
+            Self::Bundle(e) => e.hint(),
             Self::Io { .. } | Self::Memory(_) => None,
         }
     }
@@ -107,6 +128,11 @@ impl Image {
     /// Opens an image file. A file whose seal does not say that it is unchanged is checked whole.
     pub(crate) fn load(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
         seal::check(path)?;
+        Self::load_unsealed(path, strategy)
+    }
+
+    /// The same for one that has no seal: its head is checked, and nothing else.
+    pub(crate) fn load_unsealed(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
         let (file, head) = open(path)?;
         let length = usize::try_from(head.memory_length).map_err(|_| ImageError::Format {
             path: path.to_owned(),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bakery::{Shelf, StoredImage};
+use crate::bakery::{Shelf, StoredImage, bundled};
+use crate::bundle::Bundle;
 use crate::cache::Cache;
 use crate::doctor::file_size;
 use crate::error::Error;
@@ -62,6 +63,8 @@ enum Origin {
     Engine(Arc<Engine>),
     /// Nowhere yet.
     Cache(Shelf, Arc<Setup>),
+    /// Nowhere: they are in a bundle.
+    Bundle(Arc<Bundle>, Arc<Setup>),
 }
 
 /// Sets an engine up.
@@ -80,6 +83,12 @@ impl Images {
         }
     }
 
+    pub(crate) fn in_bundle(bundle: Arc<Bundle>, set_up: Arc<Setup>) -> Self {
+        Self {
+            origin: Origin::Bundle(bundle, set_up),
+        }
+    }
+
     /// All of them, the built-in ones first.
     ///
     /// # Errors
@@ -89,6 +98,7 @@ impl Images {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.list()?,
             Origin::Cache(kept, _) => kept.list()?,
+            Origin::Bundle(bundle, _) => bundled::list(bundle),
         };
         Ok(stored.into_iter().map(ImageInfo::of).collect())
     }
@@ -102,6 +112,7 @@ impl Images {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.stored(name)?,
             Origin::Cache(kept, _) => kept.stored(name)?,
+            Origin::Bundle(bundle, _) => bundled::stored(bundle, name)?,
         };
         Ok(ImageInfo::of(stored))
     }
@@ -116,6 +127,9 @@ impl Images {
         match &self.origin {
             Origin::Engine(_) => self.engine()?.images.remove(name)?,
             Origin::Cache(kept, _) => kept.remove(name)?,
+            Origin::Bundle(bundle, _) => {
+                return Err(bundled::fixed(bundle, "remove an image").into());
+            }
         }
         Ok(())
     }
@@ -147,7 +161,7 @@ impl Images {
                 engine.check_process()?;
                 Ok(Arc::clone(engine))
             }
-            Origin::Cache(_, set_up) => set_up(),
+            Origin::Cache(_, set_up) | Origin::Bundle(_, set_up) => set_up(),
         }
     }
 }

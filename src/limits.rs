@@ -137,6 +137,8 @@ pub(crate) const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest manifest of an image, in bytes: it is a page or two of JSON.
 pub(crate) const MAX_IMAGE_MANIFEST: usize = 1 << 20;
+/// The longest manifest of a bundle, in bytes: a line for each of its files.
+pub(crate) const MAX_BUNDLE_MANIFEST: usize = 4 << 20;
 /// Labels of a session.
 pub(crate) const MAX_LABELS: usize = 64;
 /// Bytes of their names and values together.

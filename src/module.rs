@@ -8,6 +8,7 @@ mod code;
 mod config;
 mod passes;
 mod split;
+mod target;
 
 pub use artifact::ArtifactError;
 pub(crate) use artifact::{Artifact, PINS};
@@ -17,3 +18,4 @@ pub(crate) use passes::{
     FUEL, MAX_QUIET, OVERRUN, REFUEL, check_module, meter_module, versions as pass_versions,
 };
 pub(crate) use split::{PAGE, STACK_POINTER};
+pub(crate) use target::compile_for;

@@ -1,7 +1,7 @@
 //! The runtime: everything that runs share, and the way in.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,21 +11,23 @@ use tracing::Instrument;
 use crate::api::policy::{Bounds, resolve};
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request};
-use crate::bakery::ImageStore;
+use crate::bakery::{ImageStore, stamp};
+use crate::bundle::{Bundle, BundleError};
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::images::Images;
 use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code};
+use crate::module::{Artifact, Code, CodeError};
+use crate::pack::{BundleInfo, BundleOptions, pack};
 use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
 use crate::run::{self, CheckReport, Run, next_run};
 use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
 use crate::shared::Engine;
 use crate::turns::{Starts, Turns};
-use crate::workspace::Workspaces;
+use crate::workspace::{Workspaces, default_parent};
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
 ///
@@ -56,6 +58,8 @@ pub struct Runtime {
 pub struct RuntimeBuilder {
     cache: Option<PathBuf>,
     wheel: Option<PathBuf>,
+    bundle: Option<PathBuf>,
+    bundle_hash: Option<String>,
     temp_dir: Option<PathBuf>,
     progress: Arc<dyn Progress>,
     concurrency: usize,
@@ -73,6 +77,8 @@ impl Default for RuntimeBuilder {
         Self {
             cache: None,
             wheel: None,
+            bundle: None,
+            bundle_hash: None,
             temp_dir: None,
             progress: Arc::new(Silent),
             concurrency: 4 * cores,
@@ -99,6 +105,24 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn wheel(mut self, file: impl Into<PathBuf>) -> Self {
         self.wheel = Some(file.into());
+        self
+    }
+
+    /// Runs from the bundle in `dir`, of which nothing is written and in whose place nothing is
+    /// downloaded, compiled or baked; `BELLJAR_BUNDLE` does the same where no cache is named. Its
+    /// native code is trusted as this program is: see [`bundle_hash`](Self::bundle_hash).
+    #[must_use]
+    pub fn bundle(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.bundle = Some(dir.into());
+        self
+    }
+
+    /// Demands that the manifest of the bundle has this SHA-256, in hexadecimal, and every file the
+    /// hash that the manifest says: all of them are then read when the runtime is built.
+    /// `BELLJAR_BUNDLE_HASH` does the same.
+    #[must_use]
+    pub fn bundle_hash(mut self, sha256: impl Into<String>) -> Self {
+        self.bundle_hash = Some(sha256.into());
         self
     }
 
@@ -176,6 +200,9 @@ impl RuntimeBuilder {
     pub fn images(&self) -> Result<Images, Error> {
         let builder = self.clone();
         let set_up = move || Ok(builder.clone().build()?.engine);
+        if let Some(bundle) = self.open_bundle()? {
+            return Ok(Images::in_bundle(bundle, Arc::new(set_up)));
+        }
         Ok(Images::before(Cache::find(self.cache.clone())?, Arc::new(set_up)))
     }
 
@@ -186,8 +213,46 @@ impl RuntimeBuilder {
     ///
     /// When the cache cannot be used, or the artifact cannot be had or read.
     pub fn licenses(&self) -> Result<Vec<License>, Error> {
+        if let Some(bundle) = self.open_bundle()? {
+            return licenses::read(&Artifact::in_bundle(bundle.root()));
+        }
         let cache = Cache::open(self.cache.clone())?;
         licenses::read(&self.artifact(&cache)?)
+    }
+
+    /// Makes a bundle in the directory `to`: what some images need to run on another machine. What
+    /// the cache lacks of it is set up first.
+    ///
+    /// # Errors
+    ///
+    /// When `to` is there already or cannot be written, an image is not there or cannot be made, or
+    /// the code cannot be compiled for the machines that were named.
+    pub fn make_bundle(self, options: &BundleOptions, to: &Path) -> Result<BundleInfo, Error> {
+        if let Some(path) = self.bundle_path() {
+            let action = "make a bundle";
+            return Err(BundleError::Fixed { action, path }.into());
+        }
+        let cache = Cache::open(self.cache.clone())?;
+        let progress = Arc::clone(&self.progress);
+        pack(&self.build()?.engine, &cache, options, to, &*progress)
+    }
+
+    /// The bundle that was named here or by the environment.
+    fn bundle_path(&self) -> Option<PathBuf> {
+        let named = || {
+            let value = std::env::var_os("BELLJAR_BUNDLE").filter(|v| !v.is_empty())?;
+            self.cache.is_none().then(|| PathBuf::from(value))
+        };
+        self.bundle.clone().or_else(named)
+    }
+
+    fn open_bundle(&self) -> Result<Option<Arc<Bundle>>, Error> {
+        let Some(path) = self.bundle_path() else {
+            return Ok(None);
+        };
+        let named = || std::env::var("BELLJAR_BUNDLE_HASH").ok().filter(|hash| !hash.is_empty());
+        let hash = self.bundle_hash.clone().or_else(named);
+        Ok(Some(Arc::new(Bundle::open(&path, &stamp(), hash.as_deref())?)))
     }
 
     fn artifact(&self, cache: &Cache) -> Result<Artifact, Error> {
@@ -205,13 +270,12 @@ impl RuntimeBuilder {
     /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
-        let cache = Cache::open(self.cache.clone())?;
-        let artifact = self.artifact(&cache)?;
-        let code = Code::ensure(&cache, &artifact, self.strategy, self.metered, &*self.progress)?;
-        let factory =
-            Factory::new(code, artifact.clone(), self.concurrency.clamp(MIN_IDLE, MAX_IDLE))?;
-        let images = ImageStore::new(cache, artifact, self.strategy, self.progress);
-        let temp_dir = self.temp_dir.unwrap_or_else(std::env::temp_dir);
+        let (code, artifact, images) = match self.open_bundle()? {
+            Some(bundle) => self.unpacked(bundle)?,
+            None => self.set_up()?,
+        };
+        let factory = Factory::new(code, artifact, self.concurrency.clamp(MIN_IDLE, MAX_IDLE))?;
+        let temp_dir = self.temp_dir.unwrap_or_else(default_parent);
         let engine = Arc::new(Engine {
             factory,
             images,
@@ -227,6 +291,36 @@ impl RuntimeBuilder {
             engine,
             reactor: Arc::default(),
         })
+    }
+}
+
+/// Code, library and images.
+type Parts = (Code, Artifact, ImageStore);
+
+impl RuntimeBuilder {
+    /// From the cache, in which what is missing is made.
+    fn set_up(&self) -> Result<Parts, Error> {
+        let cache = Cache::open(self.cache.clone())?;
+        let artifact = self.artifact(&cache)?;
+        let code = Code::ensure(&cache, &artifact, self.strategy, self.metered, &*self.progress)?;
+        let progress = Arc::clone(&self.progress);
+        let images = ImageStore::new(cache, artifact.clone(), self.strategy, progress);
+        Ok((code, artifact, images))
+    }
+
+    /// From a bundle.
+    fn unpacked(&self, bundle: Arc<Bundle>) -> Result<Parts, Error> {
+        let code = Code::open(&bundle.code(), self.strategy).map_err(|error| match error {
+            CodeError::Load(source) => Error::from(BundleError::Code {
+                path: bundle.root().to_owned(),
+                source,
+            }),
+            error => error.into(),
+        })?;
+        let artifact = Artifact::in_bundle(bundle.root());
+        let progress = Arc::clone(&self.progress);
+        let images = ImageStore::in_bundle(bundle, artifact.clone(), self.strategy, progress);
+        Ok((code, artifact, images))
     }
 }
 

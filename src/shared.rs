@@ -37,7 +37,7 @@ impl Engine {
         code: &str,
     ) -> Result<Arc<Image>, Error> {
         let name = match choice {
-            ImageChoice::Auto => choose(code),
+            ImageChoice::Auto => self.images.nearest(choose(code)),
             ImageChoice::Named(name) => name.as_str(),
         };
         if let Some(image) = self.images.loaded(name) {

@@ -82,6 +82,20 @@ impl Hint for WorkspaceError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or set the directory with RuntimeBuilder::temp_dir".into())
             }
+            Self::Io { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Some(
+                    "runs need a directory that can be written: name one with TMPDIR or \
+                     RuntimeBuilder::temp_dir"
+                        .into(),
+                )
+            }
             Self::Io { .. } => None,
             Self::Copies { .. } => Some("copy to a directory that has nothing else in it".into()),
             Self::Input { .. } => {
@@ -97,6 +111,20 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Worksp
         path: path.to_owned(),
         source,
     }
+}
+
+/// Where workspaces are made when nobody says where: the system's directory for temporary files, or
+/// where that cannot be written and `TMPDIR` names none, another that usually can.
+pub(crate) fn default_parent() -> PathBuf {
+    let usual = std::env::temp_dir();
+    if !cfg!(unix) || std::env::var_os("TMPDIR").is_some() {
+        return usual;
+    }
+    let others = ["/dev/shm", "/var/tmp"].map(PathBuf::from);
+    std::iter::once(usual.clone())
+        .chain(others)
+        .find(|place| tempfile::tempdir_in(place).is_ok())
+        .unwrap_or(usual)
 }
 
 /// Makes workspaces, and keeps those that were never written to for the next run.

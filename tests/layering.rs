@@ -20,6 +20,7 @@ const RANKS: &[&[&str]] = &[
     &["api::policy", "api::json"],
     &["cache", "memory"],
     &["parallel", "workspace", "tools"],
+    &["bundle"],
     &["module"],
     // An image as a file, and made live.
     &["image"],
@@ -32,6 +33,7 @@ const RANKS: &[&[&str]] = &[
     &["bakery::choose", "bakery::error"],
     &["bakery::bake"],
     &["bakery::shelf"],
+    &["bakery::bundled"],
     &["bakery::store", "bakery"],
     &["session::error"],
     // All that can go wrong, in one type.
@@ -41,7 +43,7 @@ const RANKS: &[&[&str]] = &[
     &["shared", "run::verdict"],
     &["run::report"],
     &["run", "licenses", "doctor"],
-    &["images", "session"],
+    &["images", "session", "pack"],
     &["reactor"],
     &["runtime"],
     &["blocking", "fuzzing"],
@@ -60,6 +62,7 @@ const UNSAFE: &[&str] = &[
     "src/memory/sys/linux/stacks.rs",
     "src/memory/sys/linux/watch.rs",
     "src/module/code.rs",
+    "src/module/target.rs",
     "crates/server/src/mcp/with/child.rs",
     "crates/server/src/server/inherited.rs",
 ];

@@ -19,7 +19,7 @@ _INSTEAD = {
     "lightgbm": "sklearn.ensemble",
     "polars": "pandas",
     "psycopg2": "sqlite3",
-    "pyarrow": "pandas with CSV, JSON or (without `engine`) Parquet files",
+    "pyarrow": "pandas with CSV, JSON, Feather or (without `engine`) Parquet files",
     "pymysql": "sqlite3",
     "tensorflow": "sklearn",
     "torch": "numpy or sklearn",

@@ -1,16 +1,12 @@
 """A Parquet file as a DataFrame."""
 
-import ast
 import sys
-from decimal import Decimal
 
-from _belljar import parquet_pages, parquet_values
+from _belljar import parquet_pages, parquet_values, reframing
 from _belljar.parquet_schema import Metadata, number
+from _belljar.reframing import objects, spread
 
 _modules = sys.modules
-_MASKED = frozenset(
-    "Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Float32 Float64 boolean".split()
-)
 # Days from the one that INT96 counts from to the first of 1970.
 _EPOCH = 2440588
 _DAY = 86_400_000_000_000
@@ -18,22 +14,14 @@ _DAY = 86_400_000_000_000
 
 def read(file, columns=None, nullable=False):
     """The DataFrame in a file; `nullable` asks for types that can lack values."""
-    pandas = _modules["pandas"]
     metadata = Metadata(file)
     notes = metadata.pandas()
     wanted = _chosen(metadata, notes, columns)
-    described = {
-        note.get("field_name") or note.get("name"): note
-        for note in notes.get("columns", ())
-        if type(note) is dict
-    }
-    values = {}
+    described, values = reframing.described(notes), {}
     for place, leaf in wanted:
         note = described.get(leaf.name, {})
         values[leaf.name] = _column(file, metadata, place, leaf, note, nullable)
-    index = _index(values, notes, described, metadata.rows)
-    frame = pandas.DataFrame(values, index=index, copy=False)
-    frame.columns = _labels(frame.columns, notes)
+    frame = reframing.frame(values, notes, metadata.rows)
     frame.attrs = metadata.attributes()
     return frame
 
@@ -78,8 +66,8 @@ def _column(file, metadata, place, leaf, note, nullable):
     elif values.dtype.kind == "M" and (
         note.get("pandas_type") == "datetimetz" or leaf.meaning[-1] is True
     ):
-        return _zoned(_spread(values, valid), note)
-    return _typed(values, valid, leaf, dtype, nullable)
+        return _zoned(spread(values, valid), note)
+    return reframing.typed(values, valid, dtype, nullable, leaf.meaning[0] == "string")
 
 
 def _chunk(file, metadata, group, leaf):
@@ -134,9 +122,9 @@ def _meant(values, leaf):
     numpy = _modules["numpy"]
     kind, *details = leaf.meaning
     if kind == "string":
-        return _objects([value.decode() for value in _binaries(values, leaf)])
+        return objects([value.decode() for value in _binaries(values, leaf)])
     if kind == "bytes":
-        return _objects(_binaries(values, leaf))
+        return objects(_binaries(values, leaf))
     if kind == "integer":
         same = values.view(f"{details[0][0]}{values.itemsize}")
         return same.astype(details[0], copy=False)
@@ -145,8 +133,7 @@ def _meant(values, leaf):
     if kind == "date":
         return values.astype("M8[D]").astype(object)
     if kind == "time":
-        moments = values.astype(f"M8[{details[0]}]").astype("M8[us]").tolist()
-        return _objects([moment.time() for moment in moments])
+        return reframing.times(values, details[0])
     if kind == "decimal":
         return _decimals(values, leaf, details[0])
     if kind == "half":
@@ -170,66 +157,13 @@ def _decimals(values, leaf, scale):
     else:
         parts = _binaries(values, leaf)
         numbers = [int.from_bytes(part, "big", signed=True) for part in parts]
-    return _objects([Decimal(f"{number}E-{scale}") for number in numbers])
-
-
-def _objects(values):
-    array = _modules["numpy"].empty(len(values), "O")
-    array[:] = values
-    return array
-
-
-def _spread(values, valid, missing=None):
-    """The values at their places, with what stands for a missing one between them."""
-    numpy = _modules["numpy"]
-    if valid is None:
-        return values
-    if missing is None and values.dtype.kind in "mM":
-        missing = numpy.array("NaT", values.dtype)
-    full = numpy.full(len(valid), missing, values.dtype)
-    full[valid] = values
-    return full
-
-
-def _typed(values, valid, leaf, dtype, nullable):
-    """A column as pandas has it: of the type `dtype` where that is one that can lack values."""
-    pandas, kind = _modules["pandas"], values.dtype.kind
-    if leaf.meaning[0] == "string":
-        spread = _spread(values, valid)
-        is_nullable = nullable or dtype == "string"
-        return pandas.array(spread, dtype="string" if is_nullable else "str")
-    if kind in "iufb" and (nullable or dtype in _MASKED):
-        return _masked(values, valid, None if nullable else dtype)
-    if valid is None:
-        return values
-    if kind == "f":
-        return _spread(values, valid, float("nan"))
-    if kind in "iu":
-        return _spread(values.astype("f8"), valid, float("nan"))
-    if kind == "b":
-        return _spread(values.astype(object), valid)
-    return _spread(values, valid)
-
-
-def _masked(values, valid, dtype):
-    numpy, arrays = _modules["numpy"], _modules["pandas"].arrays
-    mask = numpy.zeros(len(values), bool) if valid is None else ~valid
-    cls = {"f": arrays.FloatingArray, "b": arrays.BooleanArray}
-    if values.dtype == "f2":
-        values = values.astype("f4")
-    array = cls.get(values.dtype.kind, arrays.IntegerArray)(_spread(values, valid, 0), mask)
-    return array if dtype is None else array.astype(dtype)
+    return reframing.decimals(numbers, scale)
 
 
 def _zoned(values, note):
     details = note.get("metadata")
     zone = details.get("timezone") if type(details) is dict else None
-    zone = zone if type(zone) is str else "UTC"
-    index = _modules["pandas"].DatetimeIndex(values, tz="UTC")
-    try:
-        return index.tz_convert(zone).array
-    except (KeyError, OSError):
-        raise ValueError(f"the Parquet file names the unknown time zone {zone!r}") from None
+    return reframing.zoned(values, zone if type(zone) is str else "UTC", "Parquet")
 
 
 def _categorical(chunks, leaf, valid, ordered):
@@ -244,48 +178,5 @@ def _categorical(chunks, leaf, valid, ordered):
         codes = numpy.concatenate([chunk.values.astype("i4") for chunk in chunks])
     else:
         codes, categories = pandas.factorize(_dense(chunks, leaf))
-    codes = _spread(codes.astype("i4"), valid, -1)
-    if leaf.meaning[0] == "string":
-        categories = pandas.Index(categories, dtype="str")
-    return pandas.Categorical.from_codes(codes, categories, ordered=ordered)
-
-
-def _index(values, notes, described, rows):
-    """The index of which the notes speak, taken out of the values; else numbers."""
-    pandas = _modules["pandas"]
-    levels, names = [], []
-    for note in notes.get("index_columns", ()):
-        if type(note) is dict and note.get("kind") == "range":
-            bounds = [note.get(name) for name in ("start", "stop", "step")]
-            if all(type(bound) is int for bound in bounds) and bounds[2]:
-                index = pandas.RangeIndex(*bounds, name=_hashable(note.get("name")))
-                if len(index) == rows:
-                    return index
-        elif type(note) is str and note in values:
-            levels.append(values.pop(note))
-            names.append(_hashable(described.get(note, {}).get("name", note)))
-    if not levels:
-        return pandas.RangeIndex(rows)
-    if len(levels) == 1:
-        return pandas.Index(levels[0], name=names[0])
-    return pandas.MultiIndex.from_arrays(levels, names=names)
-
-
-def _hashable(name):
-    return name if name is None or type(name) in (str, int, float, bool) else str(name)
-
-
-def _labels(columns, notes):
-    """The names of the columns, as what they were before they became text."""
-    pandas = _modules["pandas"]
-    levels = [level for level in notes.get("column_indexes", ()) if type(level) is dict]
-    names = [_hashable(level.get("name")) for level in levels]
-    try:
-        if len(levels) > 1:
-            return pandas.MultiIndex.from_tuples(map(ast.literal_eval, columns), names=names)
-        if levels and levels[0].get("pandas_type") in ("int64", "datetime", "float64"):
-            kind = str(levels[0].get("numpy_type"))
-            columns = columns.astype(kind)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return columns
-    return columns.rename(names[0]) if len(levels) == 1 else columns
+    codes = spread(codes.astype("i4"), valid, -1)
+    return reframing.categorical(codes, categories, ordered, leaf.meaning[0] == "string")

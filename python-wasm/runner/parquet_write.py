@@ -2,14 +2,12 @@
 
 import json
 import operator
-import sys
 import zlib
 
-from _belljar import parquet_values, snappy, thrift
-from _belljar.parquet_columns import prepare
+from _belljar import columnar, parquet_values, snappy, thrift
+from _belljar.parquet_columns import Prepared
 from _belljar.thrift import binary, fields, i32, i64, many
 
-_modules = sys.modules
 _CODECS = {None: 0, "none": 0, "uncompressed": 0, "snappy": 1, "gzip": 2}
 _PLAIN, _RLE, _CODES = 0, 3, 8
 _GROUP_ROWS = 1 << 20
@@ -32,7 +30,8 @@ class Content:
         self._group_rows = _GROUP_ROWS if group_rows is None else operator.index(group_rows)
         if self._group_rows < 1:
             raise ValueError("a row group has one row at least")
-        self._columns, notes = _columns(frame, index)
+        columns, notes = columnar.collect(frame, index, "a Parquet file")
+        self._columns = [(name, Prepared(column)) for name, column in columns]
         self._extra = {"pandas": json.dumps(notes)}
         if frame.attrs:
             self._extra["PANDAS_ATTRS"] = json.dumps(frame.attrs)
@@ -59,61 +58,6 @@ class Content:
             1: i32(2), 2: many(schema), 3: i64(self._rows), 4: many(groups), 5: many(extra),
             6: binary("belljar"),
         }  # fmt: skip
-
-
-def _columns(frame, index):
-    """Names and prepared values of the columns and the index, and pandas' notes about them."""
-    pandas = _modules["pandas"]
-    names = [str(name) for name in frame.columns]
-    columns, notes = [], []
-    for place, name in enumerate(names):
-        _add(columns, notes, name, frame.columns[place], frame.iloc[:, place])
-    indexes = []
-    if index is None and isinstance(frame.index, pandas.RangeIndex):
-        kept = frame.index
-        bounds = {"start": kept.start, "stop": kept.stop, "step": kept.step}
-        indexes.append({"kind": "range", "name": _noted(kept.name), **bounds})
-    elif index is None or index:
-        for place in range(frame.index.nlevels):
-            level = frame.index.get_level_values(place)
-            is_free = level.name is not None and str(level.name) not in names
-            name = str(level.name) if is_free else f"__index_level_{place}__"
-            names.append(name)
-            indexes.append(name)
-            _add(columns, notes, name, level.name, pandas.Series(level))
-    if len(set(names)) != len(names):
-        raise ValueError(f"Duplicate column names found: {names}")
-    described = {"index_columns": indexes, "column_indexes": _levels(frame.columns)}
-    described |= {"columns": notes, "pandas_version": pandas.__version__}
-    described["creator"] = {"library": "belljar", "version": "0"}
-    return columns, described
-
-
-def _add(columns, notes, name, label, series):
-    try:
-        prepared, note = prepare(series)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"column {name!r} cannot be written to a Parquet file: {error}") from None
-    columns.append((name, prepared))
-    notes.append({"name": None if label is None else str(label), "field_name": name, **note})
-
-
-def _levels(columns):
-    levels = []
-    for place in range(columns.nlevels):
-        level = columns.get_level_values(place)
-        kind = {"i": "int64", "f": "float64", "M": "datetime"}.get(
-            getattr(level.dtype, "kind", "O"), "unicode"
-        )
-        note = {"name": _noted(level.name), "field_name": _noted(level.name)}
-        details = {"encoding": "UTF-8"} if kind == "unicode" else None
-        note |= {"pandas_type": kind, "numpy_type": str(level.dtype), "metadata": details}
-        levels.append(note)
-    return levels
-
-
-def _noted(name):
-    return name if name is None else str(name)
 
 
 def _element(name, prepared):

@@ -12,6 +12,7 @@ from _belljar import (
     ending,
     entropy,
     executors,
+    feather,
     figures,
     fonts,
     hooks,
@@ -51,6 +52,7 @@ def install():
     hooks.when_imported("numpy.ma.core", integers.patch_masked)
     hooks.when_imported("scipy.sparse.csgraph", integers.patch_graphs)
     hooks.when_imported("pandas.io.parquet", parquet.patch)
+    hooks.when_imported("pandas.io.feather_format", feather.patch)
     hooks.when_imported("asyncio.selector_events", loops.patch_loop)
     hooks.when_imported("shutil", absent.patch_shutil)
     hooks.when_imported("hashlib", absent.patch_hashlib)

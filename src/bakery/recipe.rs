@@ -22,6 +22,27 @@ mod sources {
 /// preopened directories, the way images are baked.
 const BAKERY: u32 = 1;
 
+/// Names what every image of this program depends on.
+pub(crate) fn stamp() -> String {
+    hash_bytes(foundation("").as_bytes())
+}
+
+/// What an image is made from before its recipe: the artifact and what is changed in it, and the
+/// runner.
+fn foundation(base: &str) -> String {
+    let mut all = format!(
+        "{BAKERY}\n{base}\n{}\n{}\n{}\n{BOOTSTRAP}\n",
+        PINS.files.module.sha256,
+        PINS.files.stdlib.sha256,
+        pass_versions()
+    );
+    for (name, source) in MODULES {
+        all.push_str(name);
+        all.push_str(source);
+    }
+    all
+}
+
 /// A recipe cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -159,16 +180,7 @@ impl Recipe {
     /// Names what the image depends on: the artifact and what is changed in it, the runner, this
     /// recipe, and its base.
     pub(crate) fn key(&self, base: &str) -> String {
-        let mut all = format!(
-            "{BAKERY}\n{base}\n{}\n{}\n{}\n{BOOTSTRAP}\n",
-            PINS.files.module.sha256,
-            PINS.files.stdlib.sha256,
-            pass_versions()
-        );
-        for (name, source) in MODULES {
-            all.push_str(name);
-            all.push_str(source);
-        }
+        let mut all = foundation(base);
         all.push_str(&self.text);
         hash_bytes(all.as_bytes())
     }

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bake;
+use super::choose::BUILT_IN;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
+use crate::bundle::Bundle;
 use crate::cache::{Cache, CacheError, create_atomically};
 use crate::image::{Image, ImageError, Manifest};
 use crate::instance::Factory;
@@ -24,6 +26,8 @@ pub(crate) struct ImageStore {
     strategy: Strategy,
     progress: Arc<dyn Progress>,
     loaded: Mutex<HashMap<String, Arc<Image>>>,
+    /// Where they come from instead of the cache, which then is not there.
+    bundle: Option<Arc<Bundle>>,
 }
 
 impl ImageStore {
@@ -40,7 +44,35 @@ impl ImageStore {
             strategy,
             progress,
             loaded: Mutex::default(),
+            bundle: None,
         }
+    }
+
+    /// Those of a bundle.
+    pub(crate) fn in_bundle(
+        bundle: Arc<Bundle>,
+        artifact: Artifact,
+        strategy: Strategy,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            bundle: Some(Arc::clone(&bundle)),
+            ..Self::new(Cache::in_bundle(bundle.root()), artifact, strategy, progress)
+        }
+    }
+
+    /// The image that takes the place of the built-in one `name`, where nobody asked for it by its
+    /// name: in a bundle without it the next larger one, or else the largest.
+    pub(crate) fn nearest<'a>(&'a self, name: &'a str) -> &'a str {
+        let Some(bundle) = &self.bundle else {
+            return name;
+        };
+        let here = |name: &&str| bundle.image(name).is_some();
+        let mut larger =
+            BUILT_IN.iter().map(|recipe| recipe.name.as_str()).skip_while(|other| *other != name);
+        let mut smaller = BUILT_IN.iter().rev().map(|recipe| recipe.name.as_str());
+        let own = bundle.manifest().images.first().map(String::as_str);
+        larger.find(here).or_else(|| smaller.find(here)).or(own).unwrap_or(name)
     }
 
     /// The image, if this process has loaded it.
@@ -61,6 +93,7 @@ impl ImageStore {
     /// Makes the image of a user's recipe, whether it is there already or not. When that fails,
     /// an earlier image of that name stays.
     pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
+        self.check_changeable("make an image")?;
         let recipe = Recipe::read(path)?;
         if is_built_in(&recipe.name) || recipe.name == BOOT {
             return Err(ImageError::BuiltIn { name: recipe.name }.into());
@@ -81,18 +114,29 @@ impl ImageStore {
 
     /// All images, the built-in ones first, then by name.
     pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
-        self.shelf.list()
+        match &self.bundle {
+            Some(bundle) => Ok(super::bundled::list(bundle)),
+            None => self.shelf.list(),
+        }
     }
 
     /// One image.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
-        self.shelf.stored(name)
+        match &self.bundle {
+            Some(bundle) => super::bundled::stored(bundle, name),
+            None => self.shelf.stored(name),
+        }
     }
 
     /// Removes an image. A built-in one is made again when it is needed.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
+        self.check_changeable("remove an image")?;
         self.lock().remove(name);
         self.shelf.remove(name)
+    }
+
+    fn check_changeable(&self, action: &'static str) -> Result<(), ImageError> {
+        self.bundle.as_ref().map_or(Ok(()), |bundle| Err(super::bundled::fixed(bundle, action)))
     }
 
     /// Where an image's packages are, for mounting.
@@ -102,6 +146,9 @@ impl ImageStore {
     }
 
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
+        if let Some(bundle) = &self.bundle {
+            return Ok(super::bundled::load(bundle, name, self.strategy)?);
+        }
         let (recipe, packages) = self.shelf.recipe(name)?;
         self.bake(factory, &recipe, &packages, false)
     }

@@ -192,6 +192,13 @@ impl Artifact {
         }
     }
 
+    /// One without its module, in a bundle.
+    pub(crate) fn in_bundle(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+        }
+    }
+
     /// The WebAssembly module.
     pub(crate) fn module(&self) -> PathBuf {
         self.dir.join("python.wasm")

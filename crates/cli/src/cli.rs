@@ -6,6 +6,7 @@ use super::args::{
     BatchArgs, CheckArgs, CompletionsArgs, Global, ImageCommand, JsonArgs, LicensesArgs,
     SchemaArgs, SetupArgs,
 };
+use super::bundle::BundleArgs;
 #[cfg(feature = "kernel")]
 use super::kernel::KernelArgs;
 #[cfg(feature = "server")]
@@ -115,6 +116,13 @@ pub(super) enum Command {
     /// Make, list and remove the images that runs start from
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Make a bundle: all that some images need to run on other machines
+    ///
+    /// A bundle is a directory with native code, images, the library and its licenses. Carried to
+    /// another machine it is run with --bundle or BELLJAR_BUNDLE: nothing is downloaded, compiled or
+    /// written there. Whoever can change it runs native code as you; the hash that is printed can be
+    /// demanded with --bundle-hash. What the cache lacks is set up first.
+    Bundle(BundleArgs),
     /// Show what is set up, and how to mend what is not
     ///
     /// Exit status: 0 when all is well, 1 when something is missing or broken.

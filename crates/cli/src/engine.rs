@@ -31,5 +31,11 @@ pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
     if let Some(wheel) = &global.wheel {
         builder = builder.wheel(wheel);
     }
+    if let Some(bundle) = &global.bundle {
+        builder = builder.bundle(bundle);
+    }
+    if let Some(hash) = &global.bundle_hash {
+        builder = builder.bundle_hash(hash);
+    }
     builder
 }

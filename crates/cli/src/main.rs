@@ -10,6 +10,7 @@
 
 mod args;
 mod batch;
+mod bundle;
 mod check;
 mod cli;
 mod doctor;
@@ -74,6 +75,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         #[cfg(all(unix, feature = "server"))]
         Command::Key(args) => serve::key(*args, printer),
         Command::Image(command) => image::image(&command, global, printer),
+        Command::Bundle(args) => bundle::bundle(&args, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),
         Command::Completions(args) => schema::completions(&args, printer),

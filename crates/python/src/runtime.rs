@@ -180,6 +180,8 @@ fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
         builder = match key.extract::<&str>()? {
             "cache" => builder.cache(value.extract::<PathBuf>()?),
             "wheel" => builder.wheel(value.extract::<PathBuf>()?),
+            "bundle" => builder.bundle(value.extract::<PathBuf>()?),
+            "bundle_hash" => builder.bundle_hash(value.extract::<String>()?),
             "temp_dir" => builder.temp_dir(value.extract::<PathBuf>()?),
             "concurrency" => builder.concurrency(value.extract()?),
             "queue" => builder.queue(value.extract()?),

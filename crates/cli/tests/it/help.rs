@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 18] = [
         &[],
         &["run"],
         &["repl"],
@@ -16,6 +16,7 @@ fn every_page_of_help() {
         &["image", "inspect"],
         &["image", "build"],
         &["image", "remove"],
+        &["bundle"],
         &["doctor"],
         &["licenses"],
         &["completions"],

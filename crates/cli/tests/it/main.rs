@@ -1,6 +1,7 @@
 //! The command: every subcommand as a process, with the engine behind it.
 
 mod batch;
+mod bundle;
 #[path = "../../../../tests/it/caches.rs"]
 mod caches;
 mod endings;
@@ -31,7 +32,7 @@ fn belljar() -> Command {
         }
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
-    for name in ["BELLJAR_LOG", "COLUMNS", "NO_COLOR"] {
+    for name in ["BELLJAR_BUNDLE", "BELLJAR_BUNDLE_HASH", "BELLJAR_LOG", "COLUMNS", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -83,6 +83,7 @@ _BY_CODE = {
 }
 _BY_AREA = {
     "cache": SetupError,
+    "bundle": SetupError,
     "artifact": SetupError,
     "code": SetupError,
     "image": SetupError,

@@ -136,6 +136,8 @@ class Settings(TypedDict, total=False):
 
     cache: str | os.PathLike[str] | None
     wheel: str | os.PathLike[str] | None
+    bundle: str | os.PathLike[str] | None
+    bundle_hash: str | None
     temp_dir: str | os.PathLike[str] | None
     concurrency: int | None
     queue: int | None

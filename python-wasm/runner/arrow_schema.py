@@ -1,0 +1,192 @@
+"""What an Arrow schema says about its columns: what their values mean, and their buffers."""
+
+import json
+
+_LITTLE = 0
+_V4 = 3
+_MAX_DEPTH = 64
+_UNITS = ("s", "ms", "us", "ns")
+_TYPES = range(1, 27)
+(_NULL, _INT, _FLOAT, _BINARY, _UTF8, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _INTERVAL, _LIST,
+ _STRUCT, _UNION, _FIXED_BINARY, _FIXED_LIST, _MAP, _DURATION, _LARGE_BINARY, _LARGE_UTF8,
+ _LARGE_LIST, _RUNS, _BINARY_VIEW, _UTF8_VIEW, _LIST_VIEW, _LARGE_LIST_VIEW) = _TYPES  # fmt: skip
+# How many buffers the values of a type have beside the bits that say which are there.
+_BUFFERS = {
+    _BINARY: 2, _UTF8: 2, _LARGE_BINARY: 2, _LARGE_UTF8: 2, _STRUCT: 0, _FIXED_LIST: 0,
+    _LIST_VIEW: 2, _LARGE_LIST_VIEW: 2,
+}  # fmt: skip
+_NESTED = {
+    _INTERVAL: "an interval", _LIST: "a list", _STRUCT: "a struct", _FIXED_LIST: "a list",
+    _MAP: "a map", _LARGE_LIST: "a list", _RUNS: "encoded in runs", _LIST_VIEW: "a list",
+    _LARGE_LIST_VIEW: "a list",
+}  # fmt: skip
+_PLAIN = {
+    _NULL: ("null", "null"), _BOOL: ("plain", "bits"),
+    _UTF8: ("text", "binary", "<i4"), _LARGE_UTF8: ("text", "binary", "<i8"),
+    _BINARY: ("bytes", "binary", "<i4"), _LARGE_BINARY: ("bytes", "binary", "<i8"),
+    _UTF8_VIEW: ("text", "views"), _BINARY_VIEW: ("bytes", "views"),
+}  # fmt: skip
+_MAX_SCALE = 1 << 10
+_MAX_WIDTH = 1 << 30
+
+
+class Meaning:
+    """What the values of a column are: a kind, and how they are laid out.
+
+    "fixed" has a numpy type, "binary" offsets of one, "views", "bits" and "null" have nothing
+    more. `kind` is what to make of them, None where that cannot be read here; `detail` its unit,
+    zone or scale.
+    """
+
+    __slots__ = ("detail", "dtype", "kind", "layout")
+
+    def __init__(self, kind, layout, dtype=None, detail=None):
+        self.kind = kind
+        self.layout = layout
+        self.dtype = dtype
+        self.detail = detail
+
+
+class Field:
+    """A column, or a part of one that is nested."""
+
+    __slots__ = ("children", "codes", "dictionary", "meaning", "name", "ordered", "type")
+
+    def __init__(self, table, schema, depth):
+        schema.count()
+        if depth > _MAX_DEPTH:
+            raise ValueError("the schema of the Arrow data is nested too deep")
+        self.name = (table.text(0) or b"").decode()
+        self.type = table.number(2, "<B")
+        self.meaning = _meaning(self.type, table.table(3), self.name)
+        self.children = [Field(child, schema, depth + 1) for child in table.tables(5)]
+        extension = dict(pairs(table, 6)).get(b"ARROW:extension:name", b"")
+        if extension.startswith(b"pandas."):
+            self.meaning = Meaning(None, None, detail=f"of the type {extension.decode()!r}")
+        self.dictionary, self.codes, self.ordered = None, None, False
+        encoding = table.table(4)
+        if encoding is not None:
+            self.dictionary = encoding.number(0, "<q")
+            index = encoding.table(1)
+            self.codes = "<i4" if index is None else _integer(index, self.name)
+            self.ordered = encoding.flag(2)
+
+    def plain(self):
+        """The same without its dictionary: what the values of that are."""
+        field = object.__new__(Field)
+        for name in Field.__slots__:
+            setattr(field, name, getattr(self, name))
+        field.dictionary = None
+        return field
+
+    def shape(self, batch):
+        """How many buffers the field has in a batch, and which fields are below it there."""
+        if self.dictionary is not None:
+            return 2, ()
+        if self.type in (_NULL, _RUNS):
+            return 0, self.children
+        if self.type in (_BINARY_VIEW, _UTF8_VIEW):
+            return 2 + batch.variadic(), ()
+        if self.type == _UNION:
+            is_dense = self.meaning.detail == "a dense union"
+            return 1 + is_dense + batch.is_old, self.children
+        return 1 + _BUFFERS.get(self.type, 1), self.children
+
+
+class Schema:
+    """The columns of Arrow data, and what has been noted about them."""
+
+    __slots__ = ("_left", "extra", "fields")
+
+    def __init__(self, table, size):
+        if table is None:
+            raise ValueError("the Arrow data have no schema")
+        if table.number(0, "<h") != _LITTLE:
+            raise ValueError("the Arrow data are big-endian, which cannot be read here")
+        # Each field of a valid schema has more bytes than these; one that refers to itself has not.
+        self._left = size // 8
+        self.fields = [Field(field, self, 0) for field in table.tables(1)]
+        self.extra = dict(pairs(table, 2))
+
+    def count(self):
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError("the schema of the Arrow data has more fields than its size allows")
+
+    def pandas(self):
+        """What pandas has said about its index and types; empty where that is not to be had."""
+        try:
+            found = json.loads(self.extra.get(b"pandas", b"{}"))
+        except (ValueError, RecursionError):
+            return {}
+        lists = ("columns", "index_columns", "column_indexes")
+        if type(found) is not dict or any(type(found.get(name, [])) is not list for name in lists):
+            return {}
+        return found
+
+
+def pairs(table, slot):
+    for pair in table.tables(slot):
+        yield pair.text(0) or b"", pair.text(1) or b""
+
+
+def check_version(version):
+    if version < _V4:
+        raise ValueError(
+            f"the Arrow data have metadata of version {version + 1}, and only 4 and 5 can be read"
+        )
+
+
+def _integer(table, name):
+    bits, sign = table.number(0), "i" if table.flag(1) else "u"
+    if bits not in (8, 16, 32, 64):
+        raise ValueError(f"column {name!r} of the Arrow data has integers of {bits} bits")
+    return f"<{sign}{bits // 8}"
+
+
+def _pick(choices, number, name):
+    if not 0 <= number < len(choices):
+        raise ValueError(f"column {name!r} of the Arrow data has a type that Arrow has not")
+    return choices[number]
+
+
+def _meaning(kind, table, name):
+    if table is None or kind not in _TYPES:
+        raise ValueError(f"column {name!r} of the Arrow data has a type that Arrow has not")
+    if kind in _PLAIN:
+        return Meaning(*_PLAIN[kind])
+    if kind == _INT:
+        return Meaning("plain", "fixed", _integer(table, name))
+    if kind == _FLOAT:
+        return Meaning("plain", "fixed", _pick(("<f2", "<f4", "<f8"), table.number(0, "<h"), name))
+    if kind in (_DATE, _TIME, _TIMESTAMP, _DURATION):
+        return _of_time(kind, table, name)
+    if kind == _DECIMAL:
+        bits, scale = table.number(2, "<i", 128), table.number(1)
+        if bits not in (32, 64, 128, 256) or abs(scale) > _MAX_SCALE:
+            raise ValueError(f"column {name!r} of the Arrow data has decimals of another form")
+        return Meaning("decimal", "fixed", f"V{bits // 8}", scale)
+    if kind == _FIXED_BINARY:
+        width = table.number(0)
+        if not 0 < width <= _MAX_WIDTH:
+            raise ValueError(f"column {name!r} of the Arrow data has values of {width} bytes")
+        return Meaning("bytes", "fixed", f"V{width}")
+    if kind == _UNION:
+        return Meaning(None, None, None, "a dense union" if table.number(0, "<h") else "a union")
+    return Meaning(None, None, None, _NESTED[kind])
+
+
+def _of_time(kind, table, name):
+    if kind == _DATE:
+        is_days = table.number(0, "<h", 1) == 0
+        return Meaning("date", "fixed", "<i4" if is_days else "<i8", "D" if is_days else "ms")
+    unit = _pick(_UNITS, table.number(0, "<h", 0 if kind == _TIMESTAMP else 1), name)
+    if kind == _TIMESTAMP:
+        zone = table.text(1)
+        return Meaning("moment", "fixed", f"<M8[{unit}]", zone.decode() if zone else None)
+    if kind == _DURATION:
+        return Meaning("plain", "fixed", f"<m8[{unit}]")
+    bits = table.number(1, "<i", 32)
+    if bits not in (32, 64):
+        raise ValueError(f"column {name!r} of the Arrow data has times of {bits} bits")
+    return Meaning("time", "fixed", f"<i{bits // 8}", unit)

@@ -1,0 +1,99 @@
+"""LZ4's frame format, read."""
+
+_MAGIC = 0x184D2204
+_BROKEN = "the data are not what LZ4 compresses to"
+_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_WINDOW = 1 << 16
+
+
+def decompress(data, size):
+    """The bytes of the frames in `data`, of which there are `size`. Checksums are passed over."""
+    out = bytearray()
+    at, data = 0, memoryview(data)
+    while at < len(data):
+        at = _frame(data, at, out, size)
+    if len(out) != size:
+        raise ValueError(f"{_BROKEN}: {len(out)} bytes instead of {size}")
+    return out
+
+
+def _number(data, at, size=4):
+    found = data[at : at + size]
+    if len(found) != size:
+        raise ValueError(f"{_BROKEN}: they are cut off")
+    return int.from_bytes(found, "little")
+
+
+def _frame(data, at, out, size):
+    magic = _number(data, at)
+    if magic & ~15 == 0x184D2A50:
+        # A frame that is to be skipped.
+        return at + 8 + _number(data, at + 4)
+    flags, block = _number(data, at + 4, 1), _number(data, at + 5, 1) >> 4 & 7
+    if magic != _MAGIC or flags >> 6 != 1 or block not in _BLOCK_SIZES:
+        raise ValueError(f"{_BROKEN}: they begin with no frame")
+    if flags & 1:
+        raise ValueError(f"{_BROKEN}: they need a dictionary")
+    at += 7 + (8 if flags & 8 else 0)
+    start = len(out)
+    while True:
+        length = _number(data, at)
+        at += 4
+        if length == 0:
+            return at + (4 if flags & 4 else 0)
+        is_plain, length = length >> 31, length & 0x7FFFFFFF
+        body = data[at : at + length]
+        if len(body) != length:
+            raise ValueError(f"{_BROKEN}: they are cut off")
+        at += length + (4 if flags & 16 else 0)
+        before = len(out)
+        if is_plain:
+            out += body
+        else:
+            # Blocks may refer to those before them, within one frame.
+            _block(bytes(body), out, before if flags & 32 else start, before + _BLOCK_SIZES[block])
+        if len(out) - before > _BLOCK_SIZES[block] or len(out) > size:
+            raise ValueError(f"{_BROKEN}: a block of them is too long")
+
+
+def _block(data, out, start, limit):
+    """Append what a block decompresses to; it may refer to what comes from `start` on."""
+    at, end = 0, len(data)
+    try:
+        while True:
+            token = data[at]
+            at += 1
+            length = token >> 4
+            if length == 15:
+                while data[at] == 255:
+                    length += 255
+                    at += 1
+                length += data[at]
+                at += 1
+            if length:
+                out += data[at : at + length]
+                at += length
+            if at >= end:
+                break
+            offset = data[at] | data[at + 1] << 8
+            at += 2
+            length = (token & 15) + 4
+            if length == 19:
+                while data[at] == 255:
+                    length += 255
+                    at += 1
+                length += data[at]
+                at += 1
+            source = len(out) - offset
+            if source < start or offset == 0:
+                raise ValueError(f"{_BROKEN}: a copy of what is not there")
+            if offset >= length:
+                out += out[source : source + length]
+            else:
+                out += (out[source:] * (length // offset + 1))[:length]
+            if len(out) > limit:
+                raise ValueError(f"{_BROKEN}: a block of them is too long")
+    except IndexError:
+        raise ValueError(f"{_BROKEN}: they are cut off") from None
+    if at != end:
+        raise ValueError(f"{_BROKEN}: they are cut off")

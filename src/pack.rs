@@ -1,0 +1,272 @@
+//! Makes bundles from what is in a cache.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::bakery::stamp;
+use crate::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
+use crate::cache::Cache;
+use crate::cache::seal::hash_bytes;
+use crate::error::Error;
+use crate::module::{Artifact, code_file, compile_for};
+use crate::parallel::on_all_cores;
+use crate::progress::Progress;
+use crate::shared::Engine;
+
+/// What goes into a bundle, and for which machines.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BundleOptions {
+    /// The images, by name.
+    pub images: Vec<String>,
+    /// The system and architecture, such as `aarch64-linux`; this one's by default.
+    pub target: Option<String>,
+    /// The processors.
+    pub processor: Processor,
+}
+
+impl BundleOptions {
+    /// A bundle with these images, for common processors of this architecture.
+    #[must_use]
+    pub fn new<N: Into<String>>(images: impl IntoIterator<Item = N>) -> Self {
+        Self {
+            images: images.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Compiles for this system and architecture, such as `aarch64-linux`.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<String>) -> Self {
+        self.target = Some(target.into());
+        self
+    }
+
+    /// Compiles for these processors.
+    #[must_use]
+    pub fn processor(mut self, processor: Processor) -> Self {
+        self.processor = processor;
+        self
+    }
+}
+
+/// A bundle that was made, or looked at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BundleInfo {
+    /// The directory.
+    pub path: PathBuf,
+    /// SHA-256 of its manifest, hexadecimal: what [`RuntimeBuilder::bundle_hash`] demands.
+    ///
+    /// [`RuntimeBuilder::bundle_hash`]: crate::RuntimeBuilder::bundle_hash
+    pub hash: String,
+    /// The images in it.
+    pub images: Vec<String>,
+    /// The system and architecture that it is for.
+    pub target: String,
+    /// The processors that it is for.
+    pub processor: String,
+    /// Bytes of all its files. Holes count, which take nothing on most disks.
+    pub bytes: u64,
+}
+
+impl BundleInfo {
+    pub(crate) fn of(bundle: &Bundle, hash: String) -> Self {
+        let made = bundle.manifest();
+        Self {
+            path: bundle.root().to_owned(),
+            hash,
+            images: made.images.clone(),
+            target: made.target.clone(),
+            processor: made.processor.clone(),
+            bytes: made.files.iter().map(|file| file.size).sum(),
+        }
+    }
+}
+
+/// Makes a bundle of what is in `cache`, in the directory `to`, which must not be there yet, or be
+/// empty.
+pub(crate) fn pack(
+    engine: &Arc<Engine>,
+    cache: &Cache,
+    options: &BundleOptions,
+    to: &Path,
+    progress: &dyn Progress,
+) -> Result<BundleInfo, Error> {
+    let made_for = Purpose::of(options)?;
+    let to = std::path::absolute(to).map_err(BundleError::io("find", to))?;
+    if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) || to.is_file() {
+        return Err(
+            BundleError::io("make a bundle in", &to)(io::ErrorKind::AlreadyExists.into()).into()
+        );
+    }
+    let parent = to.parent().unwrap_or(Path::new("/"));
+    let building = tempfile::Builder::new()
+        .prefix(".bundle-")
+        .tempdir_in(parent)
+        .map_err(BundleError::io("create a directory in", parent))?;
+    let artifact = Artifact::at(cache);
+    let (_, bytes) = on_all_cores(|| -> Result<_, Error> {
+        let mut files = Writer::new(building.path());
+        write_images(engine, &options.images, &mut files)?;
+        write_code(cache, &artifact, &made_for, &mut files, progress)?;
+        write_library(&artifact, &options.images, &mut files)?;
+        Ok(files.finish(made_for.manifest(&options.images))?)
+    })?;
+    make_readable(building.path()).map_err(BundleError::io("let others read", building.path()))?;
+    match fs::remove_dir(&to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(BundleError::io("replace", &to)(error).into());
+        }
+        _ => {}
+    }
+    fs::rename(building.path(), &to)
+        .map_err(BundleError::io("rename a finished bundle to", &to))?;
+    // It has another name now.
+    let _ = building.keep();
+    let hash = hash_bytes(&bytes);
+    Ok(BundleInfo::of(&Bundle::written(&to)?, hash))
+}
+
+/// For whom the code of a bundle is.
+struct Purpose {
+    arch: String,
+    target: String,
+    processor: Processor,
+    is_here: bool,
+}
+
+impl Purpose {
+    fn of(options: &BundleOptions) -> Result<Self, BundleError> {
+        let here = bundle::system();
+        let target = options.target.clone().unwrap_or_else(|| here.clone());
+        let unusable = |reason: &str| BundleError::Target {
+            target: target.clone(),
+            reason: reason.to_owned(),
+        };
+        let arch = TARGETS
+            .iter()
+            .find(|(name, _)| *name == target)
+            .and_then(|(name, _)| name.split('-').next())
+            .ok_or_else(|| unusable("this version knows no such system"))?;
+        let is_here = target == here;
+        if options.processor == Processor::ThisMachine && !is_here {
+            return Err(unusable("this machine's processor is of another architecture"));
+        }
+        if arch != std::env::consts::ARCH && !cfg!(feature = "cross") {
+            return Err(unusable(
+                "this program was built to compile for its own architecture only; build it with \
+                 the cargo feature `cross`",
+            ));
+        }
+        Ok(Self {
+            arch: arch.to_owned(),
+            processor: options.processor,
+            is_here,
+            target,
+        })
+    }
+
+    fn features(&self) -> Vec<(&'static str, &'static str)> {
+        bundle::features(&self.arch, self.processor)
+    }
+
+    fn manifest(&self, images: &[String]) -> Manifest {
+        Manifest {
+            format: bundle::FORMAT,
+            belljar: env!("CARGO_PKG_VERSION").into(),
+            stamp: stamp(),
+            target: self.target.clone(),
+            processor: self.processor.to_string(),
+            features: self.features().iter().map(|(name, _)| (*name).to_owned()).collect(),
+            images: images.to_vec(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// The systems that bundles can be made for, as manifests name them, and as Cranelift does.
+const TARGETS: [(&str, &str); 2] =
+    [("x86_64-linux", "x86_64-unknown-linux-gnu"), ("aarch64-linux", "aarch64-unknown-linux-gnu")];
+
+fn write_images(
+    engine: &Arc<Engine>,
+    names: &[String],
+    files: &mut Writer<'_>,
+) -> Result<(), Error> {
+    for name in names {
+        let image = engine.images.ensure(&engine.factory, name)?;
+        let stored = engine.images.stored(name)?;
+        files.copy(&stored.path, &bundle::image_file(name))?;
+        if let (Some(directory), Some(packages)) =
+            (engine.images.package_dir(&image), &image.manifest.package_dir)
+        {
+            files.copy_tree(&directory, &format!("{}/{packages}", bundle::PACKAGES))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_code(
+    cache: &Cache,
+    artifact: &Artifact,
+    made_for: &Purpose,
+    files: &mut Writer<'_>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    if made_for.is_here && made_for.processor == Processor::ThisMachine {
+        return Ok(files.copy(&code_file(cache)?, bundle::CODE)?);
+    }
+    let triple =
+        TARGETS.iter().find(|(name, _)| *name == made_for.target).map(|(_, triple)| *triple);
+    let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
+    let native = compile_for(artifact, triple.unwrap_or_default(), &features, progress)?;
+    Ok(files.write(bundle::CODE, native.as_slice())?)
+}
+
+/// What the guest reads, and whose work it is.
+fn write_library(
+    artifact: &Artifact,
+    images: &[String],
+    files: &mut Writer<'_>,
+) -> Result<(), BundleError> {
+    let place = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        (path, name)
+    };
+    let (library, name) = place(artifact.library());
+    files.copy_tree(&library, &name)?;
+    let (fonts, name) = place(artifact.font_data());
+    if images.iter().any(|image| image != "core") {
+        files.copy_tree(&fonts, &name)?;
+    } else {
+        files.directory(&name)?;
+    }
+    let (_, name) = place(artifact.empty_root());
+    files.directory(&name)?;
+    let (licenses, name) = place(artifact.licenses());
+    files.copy_tree(&licenses, &name)?;
+    let (manifest, name) = place(artifact.manifest());
+    files.copy(&manifest, &name)
+}
+
+/// Lets every user read a tree, as any user may run it.
+#[cfg(unix)]
+fn make_readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_dir = fs::symlink_metadata(path)?.is_dir();
+    fs::set_permissions(path, fs::Permissions::from_mode(if is_dir { 0o755 } else { 0o644 }))?;
+    if is_dir {
+        for entry in fs::read_dir(path)? {
+            make_readable(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &Path) -> io::Result<()> {
+    Ok(())
+}

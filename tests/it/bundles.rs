@@ -1,0 +1,264 @@
+//! Bundles: made from the cache, run from without one, and refused where they are not whole or not
+//! for this program and machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use belljar::{BundleOptions, Error, Processor, Request, Runtime, SessionOptions};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::caches::shared;
+use crate::support::{chain, run_on};
+
+const MANIFEST: &str = "belljar-bundle.json";
+
+/// A bundle with `core`, for processors like this one, and the hash of its manifest.
+static MADE: LazyLock<(TempDir, String)> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
+    let builder = Runtime::builder().cache(shared());
+    let made =
+        builder.make_bundle(&options, dir.path()).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_eq!(made.images, ["core"]);
+    (dir, made.hash)
+});
+
+fn bundle() -> &'static Path {
+    MADE.0.path()
+}
+
+/// The bundle again, by links, for a test that spoils it.
+fn copy() -> TempDir {
+    fn link(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let target = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                link(&entry.path(), &target);
+            } else {
+                fs::hard_link(entry.path(), target).unwrap();
+            }
+        }
+    }
+    let dir = tempfile::tempdir_in(bundle().parent().unwrap()).unwrap();
+    link(bundle(), dir.path());
+    dir
+}
+
+/// Changes a file of a copy, and not that of the bundle.
+fn change(path: PathBuf, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(&path).unwrap();
+    change(&mut bytes);
+    fs::remove_file(&path).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn change_manifest(bundle: &Path, change_it: impl FnOnce(&mut Value)) {
+    change(bundle.join(MANIFEST), |bytes| {
+        let mut manifest = serde_json::from_slice(bytes).unwrap();
+        change_it(&mut manifest);
+        *bytes = serde_json::to_vec(&manifest).unwrap();
+    });
+}
+
+/// Why a runtime cannot be had from a bundle.
+#[track_caller]
+fn refused(bundle: &Path, hash: Option<&str>) -> Error {
+    let mut builder = Runtime::builder().bundle(bundle);
+    if let Some(hash) = hash {
+        builder = builder.bundle_hash(hash);
+    }
+    builder.build().err().expect("it is refused")
+}
+
+#[track_caller]
+fn open(bundle: &Path) -> Runtime {
+    Runtime::builder().bundle(bundle).build().unwrap_or_else(|e| panic!("{}", chain(&e)))
+}
+
+#[test]
+fn a_bundle_runs_what_its_image_runs() {
+    let runtime = Runtime::builder().bundle(bundle()).bundle_hash(&MADE.1).build().unwrap();
+    let outcome =
+        run_on(&runtime, Request::new("import wave, json\nprint(json.dumps([1]))")).outcome;
+    assert_eq!(outcome.stdout, "[1]\n", "{outcome:#?}");
+    let names: Vec<String> =
+        runtime.images().list().unwrap().into_iter().map(|image| image.name).collect();
+    assert_eq!(names, ["core"]);
+}
+
+#[test]
+fn a_session_of_the_cache_goes_on_in_a_bundle() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("session.belljar");
+    let options = SessionOptions::new().image("core");
+    let session = crate::caches::runtime().blocking().session(options).unwrap();
+    session.run(Request::new("x = 20")).unwrap();
+    session.checkpoint(&file).unwrap();
+    let restored = open(bundle()).blocking().restore(file.as_path()).unwrap();
+    assert_eq!(restored.run(Request::new("print(x + 1)")).unwrap().stdout, "21\n");
+}
+
+#[test]
+fn nothing_of_a_bundle_is_changed() {
+    let runtime = open(bundle());
+    let error = runtime.images().remove("core").unwrap_err();
+    assert_eq!(error.code(), "bundle.fixed", "{}", chain(&error));
+    let recipe = tempfile::NamedTempFile::new().unwrap();
+    fs::write(recipe.path(), "name = \"mine\"\nbase = \"core\"\n").unwrap();
+    let error = runtime.images().build(recipe.path()).unwrap_err();
+    assert_eq!(error.code(), "bundle.fixed", "{}", chain(&error));
+    let to = tempfile::tempdir().unwrap();
+    let builder = Runtime::builder().bundle(bundle());
+    let error = builder.make_bundle(&BundleOptions::new(["core"]), to.path()).unwrap_err();
+    assert_eq!(error.code(), "bundle.fixed", "{}", chain(&error));
+    assert!(Runtime::builder().bundle(bundle()).images().unwrap().remove("core").is_err());
+}
+
+#[test]
+fn an_image_that_is_not_in_it_is_named_with_those_that_are() {
+    let runtime = open(bundle());
+    let asked = runtime.blocking().run(Request::new("1").image("data")).err().unwrap();
+    assert_eq!(asked.code(), "image.not_in_bundle");
+    assert!(chain(&asked).contains("has no image \"data\"; it has core"), "{}", chain(&asked));
+    assert!(asked.hint().unwrap().contains("belljar bundle --image data"));
+    // Nobody asked for `data` here, so what there is has to do.
+    let outcome = run_on(
+        &runtime,
+        Request::new("try:\n    import pandas\nexcept ImportError:\n    pass\nprint(1)"),
+    );
+    assert_eq!(outcome.outcome.stdout, "1\n", "{:#?}", outcome.outcome);
+}
+
+#[test]
+fn a_file_that_is_missing_or_cut_is_named() {
+    let gone = copy();
+    fs::remove_file(gone.path().join("images/core.image")).unwrap();
+    let error = refused(gone.path(), None);
+    assert_eq!(error.code(), "bundle.damaged");
+    assert!(chain(&error).contains("images/core.image is missing"), "{}", chain(&error));
+    assert!(error.hint().unwrap().contains("copy it here again"));
+
+    let cut = copy();
+    change(cut.path().join("code.cwasm"), |bytes| bytes.truncate(bytes.len() / 2));
+    let error = refused(cut.path(), None);
+    assert!(chain(&error).contains("code.cwasm was cut short"), "{}", chain(&error));
+
+    let longer = copy();
+    change(longer.path().join("MANIFEST"), |bytes| bytes.push(b'\n'));
+    let error = refused(longer.path(), None);
+    assert!(chain(&error).contains("MANIFEST is too long"), "{}", chain(&error));
+}
+
+#[test]
+fn what_was_tampered_with_is_found_where_the_hash_is_demanded() {
+    let dir = copy();
+    let path = dir.path().join("code.cwasm");
+    change(path, |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+    let error = refused(dir.path(), Some(&MADE.1));
+    assert_eq!(error.code(), "bundle.damaged");
+    let said = chain(&error);
+    assert!(said.contains("code.cwasm is not the one that was written"), "{said}");
+
+    let dir = copy();
+    change_manifest(dir.path(), |manifest| manifest["processor"] = json!("other"));
+    let error = refused(dir.path(), Some(&MADE.1));
+    assert_eq!(error.code(), "bundle.other", "{}", chain(&error));
+    assert!(chain(&error).contains(&MADE.1), "{}", chain(&error));
+}
+
+#[test]
+fn a_bundle_for_something_else_says_for_what() {
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str, &str); 5] = [
+        (|m| m["format"] = json!(2), "bundle.foreign", "it has format 2"),
+        (
+            |m| m["target"] = json!("s390x-linux"),
+            "bundle.foreign",
+            "it is for s390x-linux, and this",
+        ),
+        (|m| m["stamp"] = json!("00"), "bundle.foreign", "made by another build of belljar"),
+        (
+            |m| m["features"].as_array_mut().unwrap().push(json!("telepathy")),
+            "bundle.foreign",
+            "this one lacks telepathy",
+        ),
+        (
+            |m| m["files"][0]["path"] = json!("../../etc/passwd"),
+            "bundle.damaged",
+            "its manifest names \"../../etc/passwd\"",
+        ),
+    ];
+    for (change_it, code, part) in cases {
+        let dir = copy();
+        change_manifest(dir.path(), change_it);
+        let error = refused(dir.path(), None);
+        assert_eq!(error.code(), code, "{}", chain(&error));
+        assert!(chain(&error).contains(part), "{}", chain(&error));
+        assert!(error.hint().is_some(), "{}", chain(&error));
+    }
+}
+
+#[test]
+fn code_of_another_wasmtime_is_refused() {
+    let dir = copy();
+    let size = fs::metadata(bundle().join("code.cwasm")).unwrap().len();
+    let path = dir.path().join("code.cwasm");
+    fs::remove_file(&path).unwrap();
+    fs::File::create(path).unwrap().set_len(size).unwrap();
+    let error = refused(dir.path(), None);
+    assert_eq!(error.code(), "bundle.foreign", "{}", chain(&error));
+    assert!(error.hint().unwrap().contains("make it again"), "{:?}", error.hint());
+}
+
+#[test]
+fn what_is_no_bundle_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let error = refused(place.path(), None);
+    assert!(chain(&error).contains("it has no belljar-bundle.json"), "{}", chain(&error));
+
+    let error = refused(&place.path().join("nothing"), None);
+    assert_eq!(error.code(), "bundle.io");
+    assert!(error.hint().unwrap().contains("BELLJAR_BUNDLE"), "{:?}", error.hint());
+
+    let file = place.path().join("core.tar.zst");
+    fs::write(&file, "").unwrap();
+    let error = refused(&file, None);
+    assert!(error.hint().unwrap().contains("tar --zstd -xf"), "{:?}", error.hint());
+
+    for content in ["", "[]", "{\"format\": 1}", "{\"format\": \"1\"}"] {
+        fs::write(place.path().join(MANIFEST), content).unwrap();
+        let error = refused(place.path(), None);
+        assert!(chain(&error).contains("its manifest cannot be read"), "{}", chain(&error));
+    }
+    fs::write(place.path().join(MANIFEST), vec![b' '; 5 << 20]).unwrap();
+    assert!(chain(&refused(place.path(), None)).contains("its manifest is too long"));
+}
+
+#[test]
+fn a_bundle_is_made_for_what_can_be_compiled_and_where_nothing_is() {
+    let make = |options: BundleOptions, to: &Path| {
+        Runtime::builder().cache(shared()).make_bundle(&options, to).unwrap_err()
+    };
+    let place = tempfile::tempdir().unwrap();
+    let core = || BundleOptions::new(["core"]);
+    let error = make(core().target("pdp11-unix"), place.path());
+    assert_eq!(error.code(), "bundle.target", "{}", chain(&error));
+    if std::env::consts::ARCH != "aarch64" {
+        let native = core().target("aarch64-linux").processor(Processor::ThisMachine);
+        assert_eq!(make(native, place.path()).code(), "bundle.target");
+    }
+    let error = make(BundleOptions::new(["nonsense"]), place.path());
+    assert_eq!(error.code(), "image.unknown", "{}", chain(&error));
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    fs::write(place.path().join("mine"), "").unwrap();
+    let error = make(core(), place.path());
+    assert!(error.hint().unwrap().contains("not there yet"), "{}", chain(&error));
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}

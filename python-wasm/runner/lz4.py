@@ -58,24 +58,25 @@ def _frame(data, at, out, size):
 
 def _block(data, out, start, limit):
     """Append what a block decompresses to; it may refer to what comes from `start` on."""
-    at, end = 0, len(data)
+    at, end, made = 0, len(data), len(out)
     try:
         while True:
             token = data[at]
             at += 1
             length = token >> 4
-            if length == 15:
-                while data[at] == 255:
-                    length += 255
-                    at += 1
-                length += data[at]
-                at += 1
             if length:
-                out += data[at : at + length]
-                at += length
+                if length == 15:
+                    while data[at] == 255:
+                        length += 255
+                        at += 1
+                    length += data[at]
+                    at += 1
+                begin, at = at, at + length
+                out += data[begin:at]
+                made += length
             if at >= end:
                 break
-            offset = data[at] | data[at + 1] << 8
+            source = made - (data[at] | data[at + 1] << 8)
             at += 2
             length = (token & 15) + 4
             if length == 19:
@@ -84,16 +85,18 @@ def _block(data, out, start, limit):
                     at += 1
                 length += data[at]
                 at += 1
-            source = len(out) - offset
-            if source < start or offset == 0:
+                # Nothing else makes much of few bytes.
+                if made + length > limit:
+                    raise ValueError(f"{_BROKEN}: a block of them is too long")
+            if source < start:
                 raise ValueError(f"{_BROKEN}: a copy of what is not there")
-            if offset >= length:
-                out += out[source : source + length]
+            copied = source + length
+            if copied <= made:
+                out += out[source:copied]
             else:
-                out += (out[source:] * (length // offset + 1))[:length]
-            if len(out) > limit:
-                raise ValueError(f"{_BROKEN}: a block of them is too long")
-    except IndexError:
-        raise ValueError(f"{_BROKEN}: they are cut off") from None
+                out += (out[source:] * (length // (made - source) + 1))[:length]
+            made += length
+    except (IndexError, ZeroDivisionError):
+        raise ValueError(f"{_BROKEN}: they are cut off, or copy what is not there") from None
     if at != end:
         raise ValueError(f"{_BROKEN}: they are cut off")

@@ -8,7 +8,7 @@ mod recipe;
 mod shelf;
 mod store;
 
-pub(crate) use choose::choose;
+pub(crate) use choose::{choose, tier_for};
 pub use error::BakeError;
 pub use recipe::RecipeError;
 pub(crate) use recipe::stamp;

@@ -12,7 +12,7 @@ use crate::cause::with_causes;
 use crate::hint::Hint;
 use crate::image::{ImageError, inspect, verify};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code, PINS, code_file};
+use crate::module::{Artifact, Code, PINS, Tier, code_file};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,7 +78,7 @@ pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
         Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
         Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
     });
-    let code = Code::open(&bundle.code(), Strategy::default());
+    let code = Code::open(&bundle.code(), Tier::All, Strategy::default());
     let made = bundle.manifest();
     findings.push(match code {
         Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),
@@ -138,7 +138,7 @@ fn artifact(cache: &Cache) -> Finding {
 
 fn code(cache: &Cache) -> Finding {
     let what = "code";
-    let path = match code_file(cache) {
+    let path = match code_file(cache, Tier::All) {
         Ok(path) => path,
         Err(error) => return bad(what, &error, "this processor or system is not supported"),
     };

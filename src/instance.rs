@@ -11,6 +11,7 @@ mod interrupt;
 mod keep;
 mod limiter;
 mod meter;
+mod missing;
 mod output;
 mod quota;
 mod recorder;
@@ -32,6 +33,7 @@ pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};
 pub(crate) use factory::{Factory, Options, Setup};
 pub(crate) use input::Input;
 pub(crate) use keep::Kept;
+pub(crate) use missing::Missing;
 pub(crate) use output::{Output, Sink};
 pub(crate) use recorder::{Audience, List, Recorder};
 pub(crate) use roots::{TEMPORARY_PATH, WORKSPACE_PATH};
@@ -42,7 +44,7 @@ use crate::cause::Cause;
 use crate::hint::Hint;
 use crate::image::{Image, InterruptAddresses};
 use crate::memory::{MemoryError, Source, Tracker};
-use crate::module::{PAGE, STACK_POINTER};
+use crate::module::{CodeError, PAGE, STACK_POINTER};
 
 /// A sandbox could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +70,9 @@ pub enum InstanceError {
     /// What it is to do cannot be written down.
     #[error("cannot write down what a sandbox is to do")]
     Order(#[source] Cause),
+    /// There is no native code for it.
+    #[error(transparent)]
+    Code(#[from] CodeError),
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -85,6 +90,7 @@ impl Coded for InstanceError {
             Self::Start(_) | Self::Order(_) => blame::Code::InstanceStart,
             Self::Directory { .. } => blame::Code::InstanceDirectory,
             Self::Reopen { .. } => blame::Code::InstanceReopen,
+            Self::Code(e) => e.code(),
             Self::Memory(_) => blame::Code::Memory,
         }
     }
@@ -95,6 +101,7 @@ impl Hint for InstanceError {
         match self {
             Self::Directory { .. } => Some("mounted directories must exist and be readable".into()),
             Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
+            Self::Code(e) => e.hint(),
             Self::Start(_) | Self::Order(_) | Self::Memory(_) => None,
         }
     }

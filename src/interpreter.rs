@@ -12,8 +12,8 @@ use crate::api::watch::Stream;
 use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
-    Audience, Budget, Control, Driven, Factory, Host, Input, Instance, InstanceError, Options,
-    Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
+    Audience, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError,
+    Missing, Options, Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
 use crate::tools::{Calls, Finished, Logged, Toolset};
@@ -80,6 +80,7 @@ impl Task<'_> {
         Audience {
             watcher: plan.request.watcher.as_ref().map(|watcher| Arc::clone(&watcher.0)),
             lists: plan.request.capture.events,
+            knows: false,
         }
     }
 }
@@ -150,7 +151,9 @@ impl Interpreter {
         self.recorder.end_text();
         tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
         let clock = self.instance.repeatable_clock().zip(clock_before);
+        let seen = self.recorder.has_told() || self.calls.has_any();
         Ok(Observed {
+            seen,
             transcript: self.host.transcript(),
             tools: self.calls.finish(),
             memory_refused: self.instance.memory_refused(),
@@ -225,8 +228,20 @@ pub(crate) struct Observed {
     pub wall: Duration,
     pub stdout: Output,
     pub stderr: Output,
+    /// Somebody has seen some of what it did: it cannot be begun again.
+    pub seen: bool,
     /// What happened, to which its end is still to be added.
     pub recorder: Arc<Recorder>,
+}
+
+impl Observed {
+    /// The code that the run ended for lack of, if it can be begun again where there is more.
+    pub(crate) fn lacked(&self) -> Option<Missing> {
+        match self.driven.ended {
+            Ended::Missing(missing) if !self.seen => Some(missing),
+            _ => None,
+        }
+    }
 }
 
 /// Seeds for the guest's generators: from the system, or in a repeatable run from the seed.

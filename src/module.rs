@@ -9,13 +9,17 @@ mod config;
 mod passes;
 mod split;
 mod target;
+mod tier;
 
 pub use artifact::ArtifactError;
 pub(crate) use artifact::{Artifact, PINS};
 pub use code::CodeError;
-pub(crate) use code::{Code, code_file, split_artifact};
+pub(crate) use code::{Code, Codes, code_file, first_memory};
 pub(crate) use passes::{
-    FUEL, MAX_QUIET, OVERRUN, REFUEL, check_module, meter_module, versions as pass_versions,
+    FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, check_module, meter_module,
+    versions as pass_versions,
 };
 pub(crate) use split::{PAGE, STACK_POINTER};
 pub(crate) use target::compile_for;
+pub(crate) use tier::LIBRARIES;
+pub use tier::Tier;

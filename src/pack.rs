@@ -10,7 +10,7 @@ use crate::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
 use crate::cache::Cache;
 use crate::cache::seal::hash_bytes;
 use crate::error::Error;
-use crate::module::{Artifact, code_file, compile_for};
+use crate::module::{Artifact, Tier, code_file, compile_for};
 use crate::parallel::on_all_cores;
 use crate::progress::Progress;
 use crate::shared::Engine;
@@ -111,7 +111,7 @@ pub(crate) fn pack(
     let (_, bytes) = on_all_cores(|| -> Result<_, Error> {
         let mut files = Writer::new(building.path());
         write_images(engine, &options.images, &mut files)?;
-        write_code(cache, &artifact, &made_for, &mut files, progress)?;
+        write_code(engine, cache, &artifact, &made_for, &mut files, progress)?;
         write_library(&artifact, &options.images, &mut files)?;
         Ok(files.finish(made_for.manifest(&options.images))?)
     })?;
@@ -210,6 +210,7 @@ fn write_images(
 }
 
 fn write_code(
+    engine: &Engine,
     cache: &Cache,
     artifact: &Artifact,
     made_for: &Purpose,
@@ -217,12 +218,13 @@ fn write_code(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     if made_for.is_here && made_for.processor == Processor::ThisMachine {
-        return Ok(files.copy(&code_file(cache)?, bundle::CODE)?);
+        engine.factory.ensure(Tier::All)?;
+        return Ok(files.copy(&code_file(cache, Tier::All)?, bundle::CODE)?);
     }
     let triple =
         TARGETS.iter().find(|(name, _)| *name == made_for.target).map(|(_, triple)| *triple);
     let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
-    let native = compile_for(artifact, triple.unwrap_or_default(), &features, progress)?;
+    let native = compile_for(artifact, Tier::All, triple.unwrap_or_default(), &features, progress)?;
     Ok(files.write(bundle::CODE, native.as_slice())?)
 }
 

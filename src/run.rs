@@ -80,29 +80,48 @@ impl CheckReport {
 }
 
 /// Runs `plan` in a fresh sandbox.
-pub(crate) async fn run(engine: &Engine, image: &Image, plan: Plan) -> Result<Run, Error> {
+pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Result<Run, Error> {
     if plan.request.code.trim().is_empty() {
         let workspace = engine.workspaces.create(&plan.request.files)?;
         return Ok(unbegun(plan, workspace, verdict::no_code()));
     }
-    let mut start = engine.starts.begin().await;
-    let workspace = engine.workspaces.create(&plan.request.files)?;
-    let started = Instant::now();
     let deterministic = plan.request.deterministic.as_ref();
     let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
-    let mut interpreter = fresh(engine, image, &plan, &workspace)?;
-    let control = Arc::clone(interpreter.control());
-    let task = interpreter.run(Task::of(&plan, order, started));
-    let observed = start.watch(|| control.is_waiting(), task).await?;
-    drop(interpreter);
-    // Its memory is clean again, or waits to be cleaned, for the next that begins.
-    drop(start);
+    let mut begun = false;
+    let (observed, workspace) = loop {
+        let (observed, workspace) = attempt(engine, image, &plan, order.clone(), begun).await?;
+        match observed.lacked() {
+            Some(lacked) if engine.grow(lacked).await => begun = true,
+            _ => break (observed, workspace),
+        }
+    };
     let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
     if !execution.observed.touched {
         workspace.declare_unused();
     }
     let outcome = Outcome::of(plan, execution, None);
     Ok(Run { outcome, workspace })
+}
+
+/// Runs a plan, which may have `begun` on less code than it needs.
+async fn attempt(
+    engine: &Engine,
+    image: &Image,
+    plan: &Plan,
+    order: RunOrder,
+    begun: bool,
+) -> Result<(Observed, Workspace), Error> {
+    let mut start = engine.starts.begin().await;
+    let workspace = engine.workspaces.create(&plan.request.files)?;
+    let mut interpreter = fresh(engine, image, plan, &workspace)?;
+    let control = Arc::clone(interpreter.control());
+    let mut task = Task::of(plan, order, Instant::now());
+    task.audience.knows = begun;
+    let observed = start.watch(|| control.is_waiting(), interpreter.run(task)).await?;
+    drop(interpreter);
+    // Its memory is clean again, or waits to be cleaned, for the next that begins.
+    drop(start);
+    Ok((observed, workspace))
 }
 
 /// What comes of a plan that was interrupted before its turn.

@@ -19,7 +19,7 @@ use crate::images::Images;
 use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code, CodeError};
+use crate::module::{Artifact, Code, CodeError, Codes, Tier};
 use crate::pack::{BundleInfo, BundleOptions, pack};
 use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
@@ -270,11 +270,10 @@ impl RuntimeBuilder {
     /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
-        let (code, artifact, images) = match self.open_bundle()? {
+        let (factory, images) = match self.open_bundle()? {
             Some(bundle) => self.unpacked(bundle)?,
             None => self.set_up()?,
         };
-        let factory = Factory::new(code, artifact, self.concurrency.clamp(MIN_IDLE, MAX_IDLE))?;
         let temp_dir = self.temp_dir.unwrap_or_else(default_parent);
         let engine = Arc::new(Engine {
             factory,
@@ -294,33 +293,40 @@ impl RuntimeBuilder {
     }
 }
 
-/// Code, library and images.
-type Parts = (Code, Artifact, ImageStore);
+/// What makes instances, and what they start from.
+type Parts = (Factory, ImageStore);
 
 impl RuntimeBuilder {
     /// From the cache, in which what is missing is made.
     fn set_up(&self) -> Result<Parts, Error> {
         let cache = Cache::open(self.cache.clone())?;
         let artifact = self.artifact(&cache)?;
-        let code = Code::ensure(&cache, &artifact, self.strategy, self.metered, &*self.progress)?;
+        let codes = Codes::new(cache.clone(), artifact.clone(), self.strategy, self.metered)?;
         let progress = Arc::clone(&self.progress);
-        let images = ImageStore::new(cache, artifact.clone(), self.strategy, progress);
-        Ok((code, artifact, images))
+        let factory = Factory::new(codes, artifact.clone(), self.idle(), progress)?;
+        let progress = Arc::clone(&self.progress);
+        Ok((factory, ImageStore::new(cache, artifact, self.strategy, progress)))
     }
 
     /// From a bundle.
     fn unpacked(&self, bundle: Arc<Bundle>) -> Result<Parts, Error> {
-        let code = Code::open(&bundle.code(), self.strategy).map_err(|error| match error {
-            CodeError::Load(source) => Error::from(BundleError::Code {
-                path: bundle.root().to_owned(),
-                source,
-            }),
-            error => error.into(),
-        })?;
+        let code =
+            Code::open(&bundle.code(), Tier::All, self.strategy).map_err(|error| match error {
+                CodeError::Load(source) => Error::from(BundleError::Code {
+                    path: bundle.root().to_owned(),
+                    source,
+                }),
+                error => error.into(),
+            })?;
         let artifact = Artifact::in_bundle(bundle.root());
+        let factory = Factory::of(code, artifact.clone(), self.idle())?;
         let progress = Arc::clone(&self.progress);
-        let images = ImageStore::in_bundle(bundle, artifact.clone(), self.strategy, progress);
-        Ok((code, artifact, images))
+        Ok((factory, ImageStore::in_bundle(bundle, artifact, self.strategy, progress)))
+    }
+
+    /// Memories that are kept for reuse.
+    fn idle(&self) -> usize {
+        self.concurrency.clamp(MIN_IDLE, MAX_IDLE)
     }
 }
 

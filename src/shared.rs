@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
-use crate::bakery::{ImageStore, choose};
+use crate::bakery::{ImageStore, choose, tier_for};
 use crate::error::Error;
 use crate::image::Image;
-use crate::instance::Factory;
+use crate::instance::{Factory, Missing};
 use crate::turns::{Starts, Turns};
 use crate::workspace::Workspaces;
 
@@ -40,17 +40,36 @@ impl Engine {
             ImageChoice::Auto => self.images.nearest(choose(code)),
             ImageChoice::Named(name) => name.as_str(),
         };
-        if let Some(image) = self.images.loaded(name) {
+        let tier = tier_for(code);
+        if self.factory.suffices(tier)
+            && let Some(image) = self.images.loaded(name)
+        {
             return Ok(image);
         }
         let (engine, name) = (Arc::clone(self), name.to_owned());
         let made = on_blocking_thread(move || {
             let started = Instant::now();
+            engine.factory.ensure(tier.max(engine.images.tier(&name)?))?;
             let made = engine.images.ensure(&engine.factory, &name);
             tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
             made
         });
         Ok(made.await??)
+    }
+
+    /// Sees to the code that a run lacked; whether it is there now. It is compiled on a thread that may
+    /// block.
+    pub(crate) async fn grow(self: &Arc<Self>, lacked: Missing) -> bool {
+        let engine = Arc::clone(self);
+        tracing::debug!(%lacked, "a run is begun again with more code");
+        match on_blocking_thread(move || engine.factory.ensure(lacked.needs)).await {
+            Ok(Ok(())) => self.factory.tier() >= Some(lacked.needs),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the code that a run lacks is not to be had");
+                false
+            }
+            Err(_) => false,
+        }
     }
 }
 

@@ -119,6 +119,12 @@ impl Calls {
         };
     }
 
+    /// Whether anything was called.
+    pub(crate) fn has_any(&self) -> bool {
+        let inner = self.lock();
+        inner.count > 0 || !inner.fresh.is_empty()
+    }
+
     /// Ends a run: what is open is given up. Returns what was called.
     pub(crate) fn finish(&self) -> Finished {
         let mut inner = std::mem::take(&mut *self.lock());

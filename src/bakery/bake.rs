@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::error::BakeError;
+use super::error::{BakeError, MissingCode};
 use super::recipe::{BOOTSTRAP, MODULES, Recipe};
 use crate::api::policy::{Bounds, Plan, resolve};
 use crate::api::request::{Capture, Deterministic, Limits, Request};
 use crate::cache::{Cache, create_private_dir};
 use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::image::{Image, InterruptAddresses, Manifest, Reserved};
-use crate::instance::{Answer, Audience, Budget, Ended, Factory, Host, Options, RUN, Turn};
+use crate::instance::{
+    Answer, Audience, Budget, Ended, Factory, Host, Missing, Options, RUN, Turn,
+};
 use crate::interpreter::{Interpreter, Observed, Task};
 use crate::module::PINS;
 use crate::progress::{Progress, Stage, Step};
@@ -150,6 +152,7 @@ impl<'a> Oven<'a> {
         let output = self.interpreter.take_stderr();
         match driven.ended {
             Ended::Returned(0) if output.text.is_empty() => Ok(()),
+            Ended::Missing(missing) => Err(self.lacks(missing)),
             ended => Err(self.failed(step, format!("{}{ended:?}", output.text))),
         }
     }
@@ -181,6 +184,9 @@ impl<'a> Oven<'a> {
 
     async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
         let observed = self.observe(code, None).await?;
+        if let Ended::Missing(missing) = observed.driven.ended {
+            return Err(self.lacks(missing));
+        }
         let transcript = observed.transcript;
         let output = observed.stderr.text;
         let line = transcript.status.as_ref().and_then(|status| status.line);
@@ -230,6 +236,13 @@ impl<'a> Oven<'a> {
             started: Instant::now(),
         };
         Ok(self.interpreter.run(task).await?)
+    }
+
+    fn lacks(&self, missing: Missing) -> BakeError {
+        BakeError::Missing {
+            image: self.recipe.name.clone(),
+            missing: MissingCode(missing),
+        }
     }
 
     fn failed(&self, step: &'static str, output: String) -> BakeError {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::recipe::Recipe;
+use crate::module::Tier;
 
 /// The recipes of the built-in images, the smallest first.
 pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
@@ -28,6 +29,11 @@ pub(crate) fn choose(code: &str) -> &'static str {
         .rev()
         .find(|recipe| recipe.imports.iter().any(|m| named.contains(top_level(m))))
         .map_or(smallest.name.as_str(), |recipe| recipe.name.as_str())
+}
+
+/// The smallest tier with what the modules call that `code` names.
+pub(crate) fn tier_for(code: &str) -> Tier {
+    imported_modules(code).into_iter().map(Tier::of_module).max().unwrap_or(Tier::Core)
 }
 
 /// Top-level modules that the code's import statements name. Text that only looks like one (in a

@@ -8,9 +8,13 @@ use crate::cache::CacheError;
 use crate::cache::pip::PipError;
 use crate::hint::Hint;
 use crate::image::ImageError;
-use crate::instance::InstanceError;
+use crate::instance::{InstanceError, Missing};
 use crate::module::CodeError;
 use crate::workspace::WorkspaceError;
+
+/// Code that a tier does not hold.
+#[derive(Clone, Copy, Debug)]
+pub struct MissingCode(pub(crate) Missing);
 
 /// An image could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +42,14 @@ pub enum BakeError {
         step: &'static str,
         /// What Python said.
         output: String,
+    },
+    /// Its code called what the tier does not hold that it ran on.
+    #[error("image {image}: {missing}", missing = missing.0)]
+    Missing {
+        /// The image.
+        image: String,
+        /// What it called.
+        missing: MissingCode,
     },
     /// The interpreter left something open that an image cannot hold.
     #[error("image {image}: descriptors {open:?} are still open after its code ran")]
@@ -108,7 +120,7 @@ impl Coded for BakeError {
             }
             Self::RecipeCode { .. } => Code::RecipeRun,
             Self::OpenFiles { .. } => Code::RecipeOpenFiles,
-            Self::Python { .. } => Code::BakePython,
+            Self::Python { .. } | Self::Missing { .. } => Code::BakePython,
             Self::Interrupt { .. } => Code::BakeInterrupt,
             Self::Package { .. } => Code::BakePackage,
             Self::Download { .. } => Code::BakeDownload,

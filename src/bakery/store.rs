@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bake;
-use super::choose::BUILT_IN;
+use super::choose::{BUILT_IN, tier_for};
 use super::error::BakeError;
 use super::recipe::Recipe;
 use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
@@ -15,7 +15,7 @@ use crate::cache::{Cache, CacheError, create_atomically};
 use crate::image::{Image, ImageError, Manifest};
 use crate::instance::Factory;
 use crate::memory::Strategy;
-use crate::module::{Artifact, PINS, pass_versions, split_artifact};
+use crate::module::{Artifact, PINS, Tier, first_memory, pass_versions};
 use crate::progress::{Progress, Stage};
 
 /// Images by name.
@@ -85,6 +85,7 @@ impl ImageStore {
         if let Some(image) = self.loaded(name) {
             return Ok(image);
         }
+        factory.ensure(self.tier(name)?)?;
         let image = Arc::new(self.find_or_bake(factory, name)?);
         self.lock().insert(name.to_owned(), Arc::clone(&image));
         Ok(image)
@@ -145,6 +146,24 @@ impl ImageStore {
         Some(self.cache.root().join("packages").join(name))
     }
 
+    /// The smallest tier with what the image calls, as far as the imports of its recipe, and of those
+    /// below, tell.
+    pub(crate) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
+        if self.bundle.is_some() {
+            // It has its code, whatever that is.
+            return Ok(Tier::Core);
+        }
+        let mut tier = Tier::Core;
+        let mut name = name.to_owned();
+        while name != BOOT && tier != Tier::All {
+            let (recipe, _) = self.shelf.recipe(&name)?;
+            let code = [recipe.import_code(), recipe.warm_up].join("\n");
+            tier = tier.max(tier_for(&code));
+            name = recipe.base;
+        }
+        Ok(tier)
+    }
+
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
             return Ok(super::bundled::load(bundle, name, self.strategy)?);
@@ -199,7 +218,17 @@ impl ImageStore {
             cache: &self.cache,
             progress: &*self.progress,
         };
-        let (manifest, memory) = bake::bake(factory, &order)?;
+        let (manifest, memory) = loop {
+            match bake::bake(factory, &order) {
+                // What its imports tell may not be all that its code calls.
+                Err(BakeError::Missing { missing, .. })
+                    if factory.tier() < Some(missing.0.needs) =>
+                {
+                    factory.ensure(missing.0.needs)?;
+                }
+                baked => break baked?,
+            }
+        };
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
         Ok(Image::load(&path, self.strategy)?)
@@ -228,7 +257,7 @@ impl ImageStore {
         if let Some(image) = self.load_current(&path, &key)? {
             return Ok(image);
         }
-        let split = split_artifact(&self.artifact)?;
+        let split = first_memory(&self.artifact)?;
         let manifest = Manifest {
             name: BOOT.into(),
             base: None,

@@ -16,6 +16,7 @@ use wasmtime_wasi::I32Exit;
 
 use super::control::{Control, StopReason};
 use super::interrupt::Handle;
+use super::missing::Missing;
 use super::recorder::Recorder;
 use super::relay::Relay;
 use super::{Instance, InstanceError};
@@ -68,6 +69,8 @@ pub(crate) enum Ended {
     Exited(i32),
     /// The guest trapped.
     Trapped(Trap),
+    /// The guest called code that its tier does not hold.
+    Missing(Missing),
     /// A host function failed, or wasmtime did.
     Failed(wasmtime::Error),
     /// The guest did not come to an end after it was interrupted, and was stopped.
@@ -142,6 +145,9 @@ impl Instance {
 fn ended_by(error: wasmtime::Error) -> Ended {
     if let Some(I32Exit(status)) = error.downcast_ref() {
         return Ended::Exited(*status);
+    }
+    if let Some(missing) = error.downcast_ref() {
+        return Ended::Missing(*missing);
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => Ended::Trapped(*trap),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -23,21 +23,43 @@ use super::quota::Quota;
 use super::recorder::Recorder;
 use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use super::state::State;
-use super::{Instance, InstanceError, wasi};
+use super::{Instance, InstanceError, missing, wasi};
 use crate::api::request::{Deterministic, Mount};
 use crate::cause::Cause;
 use crate::image::Image;
 use crate::memory::{Creator, Pool, Slot, Source, Tracker};
-use crate::module::{Artifact, Code, PINS};
+use crate::module::{Artifact, Code, Codes, PINS, Tier};
+use crate::progress::{Progress, Silent};
 use crate::tools::Calls;
 use crate::workspace::{Tree, Workspace};
 
 /// Makes instances; one for each runtime.
 pub(crate) struct Factory {
-    code: Code,
-    ready: InstancePre<State>,
+    /// Where more code comes from, unless there is none.
+    codes: Option<Codes>,
+    /// The largest code that was loaded. It is only replaced by a larger one.
+    linked: RwLock<Option<Arc<Linked>>>,
     artifact: Artifact,
     pool: Arc<Pool>,
+    progress: Arc<dyn Progress>,
+}
+
+/// Code, linked to its host functions.
+struct Linked {
+    code: Code,
+    ready: InstancePre<State>,
+}
+
+impl Linked {
+    fn new(code: Code) -> Result<Self, InstanceError> {
+        let mut linker = Linker::new(&code.engine);
+        wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        meter::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        missing::add_to_linker(&mut linker, code.tier).map_err(InstanceError::start)?;
+        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
+        Ok(Self { code, ready })
+    }
 }
 
 /// Settings for all of an interpreter's life.
@@ -93,19 +115,68 @@ impl Options<'_> {
 }
 
 impl Factory {
-    /// Links the code to its host functions. At most `idle` memories are kept for reuse.
-    pub(crate) fn new(code: Code, artifact: Artifact, idle: usize) -> Result<Self, InstanceError> {
-        let mut linker = Linker::new(&code.engine);
-        wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
-        door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
-        meter::add_to_linker(&mut linker).map_err(InstanceError::start)?;
-        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
+    /// Takes all of the code if it is in the cache. At most `idle` memories are kept for reuse.
+    pub(crate) fn new(
+        codes: Codes,
+        artifact: Artifact,
+        idle: usize,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, InstanceError> {
+        let all = codes.find(Tier::All)?;
+        let linked = all.map(Linked::new).transpose()?.map(Arc::new);
         Ok(Self {
-            code,
-            ready,
+            codes: Some(codes),
+            linked: RwLock::new(linked),
             artifact,
             pool: Pool::new(idle),
+            progress,
         })
+    }
+
+    /// Has this code, and never any other.
+    pub(crate) fn of(code: Code, artifact: Artifact, idle: usize) -> Result<Self, InstanceError> {
+        Ok(Self {
+            codes: None,
+            linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
+            artifact,
+            pool: Pool::new(idle),
+            progress: Arc::new(Silent),
+        })
+    }
+
+    /// How much code there is for instances.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.linked().map(|linked| linked.code.tier)
+    }
+
+    /// Whether there is the code of `tier`, or will never be any other.
+    pub(crate) fn suffices(&self, tier: Tier) -> bool {
+        self.codes.is_none() || self.tier() >= Some(tier)
+    }
+
+    /// Sees to it that there is the code of `tier`: all of it if the cache has that by now, and
+    /// otherwise that tier, compiled if need be. That takes up to two minutes; it blocks. Where there is
+    /// no other code it does nothing.
+    pub(crate) fn ensure(&self, tier: Tier) -> Result<(), InstanceError> {
+        let Some(codes) = self.codes.as_ref().filter(|_| !self.suffices(tier)) else {
+            return Ok(());
+        };
+        let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
+        let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
+        let code = match found {
+            Some(code) => code,
+            None => codes.ensure(tier, &*self.progress)?,
+        };
+        let new = Arc::new(Linked::new(code)?);
+        let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);
+        if linked.as_ref().is_none_or(|linked| linked.code.tier < new.code.tier) {
+            *linked = Some(new);
+        }
+        Ok(())
+    }
+
+    fn linked(&self) -> Option<Arc<Linked>> {
+        self.linked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes an image live.
@@ -115,8 +186,11 @@ impl Factory {
         setup: Setup,
     ) -> Result<Instance, InstanceError> {
         let image = options.image;
+        let linked = self
+            .linked()
+            .ok_or_else(|| InstanceError::start(wasmtime::format_err!("no code was loaded")))?;
         let state = self.state(options, setup)?;
-        let mut store = Store::new(&self.code.engine, state);
+        let mut store = Store::new(&linked.code.engine, state);
         store.limiter(|state| &mut state.limiter);
 
         let slot = match &image.memory {
@@ -125,7 +199,7 @@ impl Factory {
             Source::Copied(_) => None,
         };
         let tracker = Tracker::new(&image.memory, slot.as_ref().and_then(Slot::extent));
-        let made = Creator::provide(slot, || at_once(self.ready.instantiate_async(&mut store)));
+        let made = Creator::provide(slot, || at_once(linked.ready.instantiate_async(&mut store)));
         Instance::of(store, made.map_err(InstanceError::start)?, image, tracker)
             .map_err(InstanceError::start)
     }

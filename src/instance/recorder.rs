@@ -21,6 +21,8 @@ pub(crate) struct Audience {
     pub watcher: Option<Arc<dyn OutputWatcher>>,
     /// Events are listed in the outcome.
     pub lists: bool,
+    /// The watcher knows that the run has begun.
+    pub knows: bool,
 }
 
 /// Notes what happens in one run after the other.
@@ -28,6 +30,8 @@ pub(crate) struct Audience {
 pub(crate) struct Recorder {
     /// Anybody hears of anything.
     on: AtomicBool,
+    /// Somebody heard of more than the beginning.
+    told: AtomicBool,
     open: Mutex<Open>,
 }
 
@@ -86,7 +90,13 @@ impl Recorder {
             clock: clock.map(|clock| (clock.clone(), clock.elapsed())),
             ..Open::default()
         };
+        self.told.store(false, Ordering::Release);
         self.note(EventKind::Started);
+    }
+
+    /// Whether anybody heard of more than that the run has begun: it cannot be begun again unnoticed.
+    pub(crate) fn has_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
     }
 
     /// Whether anybody hears of anything.
@@ -107,10 +117,13 @@ impl Recorder {
         if !open.takes_events {
             return;
         }
+        let begins = matches!(kind, EventKind::Started);
         let event = open.event(kind);
-        let told = open.audience.watcher.clone().filter(|w| w.wants_events());
+        let watcher = open.audience.watcher.clone().filter(|w| w.wants_events());
+        let told = watcher.filter(|_| !(begins && open.audience.knows));
         match told {
             Some(watcher) => {
+                self.told.fetch_or(!begins, Ordering::AcqRel);
                 open.list_copy(&event);
                 drop(open);
                 watcher.event(&event);
@@ -129,6 +142,7 @@ impl Recorder {
         let text = open.text(stream, bytes, is_cut);
         drop(open);
         if let Some(watcher) = watcher {
+            self.told.store(true, Ordering::Release);
             watcher.write(stream, bytes);
         }
         if let Some(text) = text {

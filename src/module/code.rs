@@ -7,12 +7,13 @@
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use wasmtime::{Engine, Module};
 
 use super::passes::PassError;
 use super::split::{Split, SplitError, split};
-use super::{Artifact, PINS, config, passes};
+use super::{Artifact, PINS, Tier, config, passes};
 use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::cause::Cause;
@@ -79,55 +80,18 @@ impl Hint for CodeError {
     }
 }
 
-/// The compiled module and the engine it belongs to.
+/// The compiled module, and the engine it belongs to.
 #[derive(Clone)]
 pub(crate) struct Code {
     pub engine: Engine,
     pub module: Module,
+    /// How much of the module it is.
+    pub tier: Tier,
 }
 
 impl Code {
-    /// Loads the compiled module from the cache, compiling it first if need be. Code that is not
-    /// `metered` cannot be stopped.
-    pub(crate) fn ensure(
-        cache: &Cache,
-        artifact: &Artifact,
-        strategy: Strategy,
-        metered: bool,
-        progress: &dyn Progress,
-    ) -> Result<Self, CodeError> {
-        let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
-        let path = path_for(cache, &engine, metered);
-        if let Some(code) = Self::load(&engine, &path)? {
-            return Ok(code);
-        }
-        let _lock = cache.lock("code", || progress.begin(Stage::Waiting, ""))?;
-        if let Some(code) = Self::load(&engine, &path)? {
-            return Ok(code);
-        }
-        let _step = Step::begin(progress, Stage::Compile, "");
-        let code = split_artifact(artifact)?.code;
-        let code = if metered {
-            passes::on_code(code)?
-        } else {
-            code
-        };
-        let native = on_all_cores(|| engine.precompile_module(&code))
-            .map_err(|e| CodeError::Compile(Cause::new(e)))?;
-        drop(code);
-        cache.dir(DIRECTORY)?;
-        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
-        drop(native);
-        Self::load(&engine, &path)?.ok_or_else(|| {
-            CodeError::Cache(CacheError::Tampered {
-                path,
-                reason: "it changed while it was being written",
-            })
-        })
-    }
-
     /// Loads the code of a bundle.
-    pub(crate) fn open(path: &Path, strategy: Strategy) -> Result<Self, CodeError> {
+    pub(crate) fn open(path: &Path, tier: Tier, strategy: Strategy) -> Result<Self, CodeError> {
         let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
         let file = File::open(path).map_err(CacheError::io("open", path))?;
         let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
@@ -138,11 +102,86 @@ impl Code {
         Ok(Self {
             module: module.map_err(|e| CodeError::Load(Cause::new(e)))?,
             engine,
+            tier,
+        })
+    }
+}
+
+/// Where native code is kept, and how it is made.
+#[derive(Clone)]
+pub(crate) struct Codes {
+    cache: Cache,
+    artifact: Artifact,
+    engine: Engine,
+    /// Code that is not metered cannot be stopped.
+    metered: bool,
+}
+
+impl Codes {
+    pub(crate) fn new(
+        cache: Cache,
+        artifact: Artifact,
+        strategy: Strategy,
+        metered: bool,
+    ) -> Result<Self, CodeError> {
+        Ok(Self {
+            cache,
+            artifact,
+            engine: config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?,
+            metered,
+        })
+    }
+
+    /// The native code of `tier`, if it is in the cache.
+    pub(crate) fn find(&self, tier: Tier) -> Result<Option<Code>, CodeError> {
+        self.load(tier, &self.path(tier))
+    }
+
+    /// Loads the native code of `tier` from the cache, compiling it first if need be.
+    pub(crate) fn ensure(&self, tier: Tier, progress: &dyn Progress) -> Result<Code, CodeError> {
+        let path = self.path(tier);
+        if let Some(code) = self.load(tier, &path)? {
+            return Ok(code);
+        }
+        let waiting = || progress.begin(Stage::Waiting, "");
+        let _lock = self.cache.lock(&format!("code{}", suffix(tier)), waiting)?;
+        if let Some(code) = self.load(tier, &path)? {
+            return Ok(code);
+        }
+        let _step = Step::begin(progress, Stage::Compile, tier.name());
+        let native = self.compile(tier)?;
+        self.cache.dir(DIRECTORY)?;
+        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
+        drop(native);
+        self.load(tier, &path)?.ok_or_else(|| {
+            CodeError::Cache(CacheError::Tampered {
+                path,
+                reason: "it changed while it was being written",
+            })
+        })
+    }
+
+    fn path(&self, tier: Tier) -> PathBuf {
+        path_for(&self.cache, &self.engine, self.metered, tier)
+    }
+
+    fn compile(&self, tier: Tier) -> Result<Vec<u8>, CodeError> {
+        on_all_cores(|| {
+            let code = wasm_of(&self.artifact, tier)?;
+            let code = if self.metered {
+                passes::on_code(code)?
+            } else {
+                code
+            };
+            let started = Instant::now();
+            let native = self.engine.precompile_module(&code);
+            tracing::debug!(%tier, elapsed = ?started.elapsed(), "compiled the module");
+            native.map_err(|e| CodeError::Compile(Cause::new(e)))
         })
     }
 
     /// Loads `path`, or removes it and returns `None` when it is not the file that was made.
-    fn load(engine: &Engine, path: &PathBuf) -> Result<Option<Self>, CodeError> {
+    fn load(&self, tier: Tier, path: &Path) -> Result<Option<Code>, CodeError> {
         match seal::check(path) {
             Ok(()) => {}
             Err(CacheError::Tampered { .. }) => {
@@ -157,10 +196,11 @@ impl Code {
         // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
         // holds the SHA-256 taken when it was written, in a directory that only this user can
         // write. wasmtime itself refuses another version, configuration or set of CPU features.
-        match unsafe { Module::deserialize_open_file(engine, file) } {
-            Ok(module) => Ok(Some(Self {
-                engine: engine.clone(),
+        match unsafe { Module::deserialize_open_file(&self.engine, file) } {
+            Ok(module) => Ok(Some(Code {
+                engine: self.engine.clone(),
                 module,
+                tier,
             })),
             Err(error) => {
                 tracing::warn!(%error, "the compiled module is for another engine; making it again");
@@ -171,32 +211,50 @@ impl Code {
     }
 }
 
-/// The artifact's module, changed and split.
-pub(crate) fn split_artifact(artifact: &Artifact) -> Result<Split, CodeError> {
+/// The code of `tier`, changed, and yet to be metered.
+pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     let path = artifact.module();
-    let wasm = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(split(&passes::on_module(wasm)?)?)
+    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
+    Ok(split(&passes::on_module(module, tier)?)?.code)
 }
 
-/// Where the compiled module for this machine is kept.
-pub(crate) fn code_file(cache: &Cache) -> Result<PathBuf, CodeError> {
-    Ok(path_for(
-        cache,
-        &config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?,
-        true,
-    ))
+/// The memory with which the artifact's module starts. Passes change its code, and none of its data.
+pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
+    let path = artifact.module();
+    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
+    Ok(split(&module)?)
+}
+
+/// Where the native code of `tier` is kept, for this machine.
+pub(crate) fn code_file(cache: &Cache, tier: Tier) -> Result<PathBuf, CodeError> {
+    let engine =
+        config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?;
+    Ok(path_for(cache, &engine, true, tier))
 }
 
 /// The directory in the cache.
 const DIRECTORY: &str = "code";
 
-/// Named after everything that the native code depends on: the module, the passes over it, and
-/// wasmtime's version, configuration, target and CPU features, which its compatibility hash covers.
-fn path_for(cache: &Cache, engine: &Engine, metered: bool) -> PathBuf {
+/// Named after everything that the native code depends on: the module, what of it and the passes over
+/// it, and wasmtime's version, configuration, target and CPU features, which its compatibility hash
+/// covers.
+fn path_for(cache: &Cache, engine: &Engine, metered: bool, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     metered.hash(&mut hasher);
     passes::versions().hash(&mut hasher);
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    let name = format!("{}-{:016x}.cwasm", &PINS.files.module.sha256[..16], hasher.finish());
+    if let Some(version) = passes::tier_version(tier) {
+        version.hash(&mut hasher);
+    }
+    let module = &PINS.files.module.sha256[..16];
+    let name = format!("{module}-{:016x}{}.cwasm", hasher.finish(), suffix(tier));
     cache.path(DIRECTORY).join(name)
+}
+
+/// What the name of a smaller tier's code ends with.
+fn suffix(tier: Tier) -> String {
+    match tier {
+        Tier::All => String::new(),
+        tier => format!("-{tier}"),
+    }
 }

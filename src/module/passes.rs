@@ -7,6 +7,7 @@
 mod check;
 mod integers;
 mod meter;
+mod tiers;
 
 use std::time::Instant;
 
@@ -15,10 +16,15 @@ use wasmparser::BinaryReaderError;
 use check::CheckError;
 pub use integers::IntegersError;
 pub(crate) use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
+pub(crate) use tiers::MISSING;
+
+use super::tier::{LIBRARIES, Tier};
 
 /// A change of the module.
 struct Pass {
     name: &'static str,
+    /// The smallest tier with what it changes.
+    from: Tier,
     /// Raised with every change of what the pass makes: compiled code and images are named after it.
     version: u32,
     apply: fn(&[u8]) -> Result<Vec<u8>, PassError>,
@@ -27,6 +33,7 @@ struct Pass {
 /// On the whole module, with its names and its data, in this order.
 const WHOLE: &[Pass] = &[Pass {
     name: "integers",
+    from: Tier::Data,
     version: integers::VERSION,
     apply: |module| Ok(integers::apply(module)?),
 }];
@@ -34,8 +41,9 @@ const WHOLE: &[Pass] = &[Pass {
 /// On its code, which has neither, in this order.
 const CODE: &[Pass] = &[Pass {
     name: "meter",
+    from: Tier::Core,
     version: meter::VERSION,
-    apply: meter::apply,
+    apply: |module| meter::apply(module, meter::TABLE_WAY),
 }];
 
 /// A pass met what it cannot change.
@@ -61,22 +69,29 @@ pub enum PassError {
     Integers(#[from] IntegersError),
 }
 
-/// Applies what concerns the whole module.
-pub(super) fn on_module(module: Vec<u8>) -> Result<Vec<u8>, PassError> {
-    apply(WHOLE, module)
+/// Takes out of the module what `tier` does not hold, and applies what concerns the whole module.
+pub(super) fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
+    if tier == Tier::All {
+        return apply(WHOLE, module, tier);
+    }
+    let started = Instant::now();
+    let held = tiers::apply(&module, tier, LIBRARIES)?;
+    tracing::debug!(%tier, elapsed = ?started.elapsed(), "took what the tier does not hold");
+    drop(module);
+    apply(WHOLE, held, tier)
 }
 
 /// Applies what concerns the code, and proves that the code which comes out stops.
 pub(super) fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
-    let code = apply(CODE, code)?;
+    let code = apply(CODE, code, Tier::All)?;
     let started = Instant::now();
     check::check(&code)?;
     tracing::debug!(elapsed = ?started.elapsed(), "checked the module");
     Ok(code)
 }
 
-fn apply(passes: &[Pass], mut module: Vec<u8>) -> Result<Vec<u8>, PassError> {
-    for pass in passes {
+fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
+    for pass in passes.iter().filter(|pass| pass.from <= tier) {
         let started = Instant::now();
         module = (pass.apply)(&module)?;
         tracing::debug!(pass = pass.name, elapsed = ?started.elapsed(), "changed the module");
@@ -90,9 +105,14 @@ pub(crate) fn versions() -> String {
     passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
 }
 
+/// Names what takes code out of the module, besides [`versions`]: the code of `tier` depends on it.
+pub(super) fn tier_version(tier: Tier) -> Option<String> {
+    (tier != Tier::All).then(|| format!("tiers {} {tier}", tiers::VERSION))
+}
+
 /// Meters a module that is split already, unchecked.
 pub(crate) fn meter_module(module: &[u8]) -> Result<Vec<u8>, PassError> {
-    meter::apply(module)
+    meter::apply(module, 0)
 }
 
 /// Checks a metered module.

@@ -6,16 +6,17 @@
 
 use wasmtime::{Config, Engine};
 
-use super::code::{CodeError, split_artifact};
-use super::{Artifact, config, passes};
+use super::code::{CodeError, wasm_of};
+use super::{Artifact, Tier, config, passes};
 use crate::cause::Cause;
 use crate::parallel::on_all_cores;
 use crate::progress::{Progress, Stage, Step};
 
-/// Compiles the module for the system and architecture `triple`, and processors that have these
+/// Compiles `tier` of the module for the system and architecture `triple`, and processors that have these
 /// `features`, by their names in Cranelift.
 pub(crate) fn compile_for(
     artifact: &Artifact,
+    tier: Tier,
     triple: &str,
     features: &[&str],
     progress: &dyn Progress,
@@ -25,9 +26,11 @@ pub(crate) fn compile_for(
     config.target(triple).map_err(failed)?;
     enable(&mut config, features);
     let engine = Engine::new(&config).map_err(failed)?;
-    let _step = Step::begin(progress, Stage::Compile, "");
-    let code = passes::on_code(split_artifact(artifact)?.code)?;
-    on_all_cores(|| engine.precompile_module(&code)).map_err(failed)
+    let _step = Step::begin(progress, Stage::Compile, tier.name());
+    on_all_cores(|| {
+        let code = passes::on_code(wasm_of(artifact, tier)?)?;
+        engine.precompile_module(&code).map_err(failed)
+    })
 }
 
 fn enable(config: &mut Config, features: &[&str]) {

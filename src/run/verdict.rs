@@ -45,7 +45,8 @@ pub(crate) fn judge(
     }
     // An interpreter that breaks down on its way out does not hide how the code had failed.
     let status = transcript.status.as_ref().filter(|_| transcript.in_time && !transcript.forged);
-    if let (Ended::Trapped(_) | Ended::Exited(_), Some(status)) = (&driven.ended, status)
+    if let (Ended::Trapped(_) | Ended::Exited(_) | Ended::Missing(_), Some(status)) =
+        (&driven.ended, status)
         && let Some(failure) = of_status(status)
     {
         return Some(failure);
@@ -62,6 +63,7 @@ pub(crate) fn judge(
             "ProcessExit",
             &format!("the interpreter was ended with status {status} before the code had finished"),
         )),
+        Ended::Missing(missing) => Some(crash("MissingCode", &missing.to_string())),
         Ended::Failed(error) => Some(crash("HostCall", &format!("{error:#}"))),
         // Only a guest that was told to stop is stopped.
         Ended::Stopped => Some(crash("Stopped", "the interpreter was stopped")),

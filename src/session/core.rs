@@ -274,35 +274,47 @@ impl Core {
         // woken for it.
         let unfit = self.awake.take_if(|_| pending.is_some());
         self.discard(unfit).await?;
-        let awake = match self.awake.take() {
-            Some(awake) => awake,
-            None => self.wake(context, pending.map(|pending| &pending.pins)).await?,
-        };
-        // From here on the interpreter is this future's: dropped with it, it is lost.
-        let lost = self.lost.replace("an earlier run was cancelled before it ended");
-        let ran = self.run_in(awake, context, plan, pending).await;
-        self.lost = ran.is_err().then_some("the engine failed in an earlier run");
-        let (execution, reason) = ran?;
-        Ok((execution, reason.or_else(|| lost.map(str::to_owned))))
+        let lost = self.lost;
+        let mut begun = false;
+        loop {
+            let awake = match self.awake.take() {
+                Some(awake) => awake,
+                None => self.wake(context, pending.map(|pending| &pending.pins)).await?,
+            };
+            // From here on the interpreter is this future's: dropped with it, it is lost.
+            self.lost = Some("an earlier run was cancelled before it ended");
+            let ran = self.run_in(awake, context, plan, pending, begun).await;
+            self.lost = ran.is_err().then_some("the engine failed in an earlier run");
+            if let Some((execution, reason)) = ran? {
+                return Ok((execution, reason.or_else(|| lost.map(str::to_owned))));
+            }
+            // There is more code now; the state is the one before.
+            begun = true;
+        }
     }
 
     /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
-    /// kept, and the reason returned.
+    /// kept, and the reason returned. `None` where it can be begun again, since there is the code now
+    /// for lack of which it ended.
     async fn run_in(
         &mut self,
         awake: Awake,
         context: &Context,
         plan: &Plan,
         pending: Option<&Pending>,
-    ) -> Result<(Execution, Option<String>), Error> {
+        begun: bool,
+    ) -> Result<Option<(Execution, Option<String>)>, Error> {
         let (awake, placed) = awake.put(&plan.request.files).await?;
         let entropy = pending.map_or(self.entropy, |pending| pending.pins.entropy);
         let log = pending.map(|pending| pending.log.clone());
-        let (awake, execution) = awake.run(context, plan, (entropy, log), placed).await?;
+        let ran = awake.run(context, plan, (entropy, log), placed, begun).await?;
+        let Some((awake, execution)) = ran else {
+            return Ok(None);
+        };
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
         if is_waiting(&execution) {
             self.lost_workspace = Some(awake.workspace);
-            return Ok((execution, None));
+            return Ok(Some((execution, None)));
         }
         let reason = restart_reason(&execution);
         if reason.is_some() {
@@ -315,7 +327,7 @@ impl Core {
             // One whose clock was the run's own is no good for the next.
             self.awake = Some(awake).filter(|_| pending.is_none());
         }
-        Ok((execution, reason))
+        Ok(Some((execution, reason)))
     }
 
     /// Brings the last state to life.
@@ -530,7 +542,8 @@ impl Awake {
         plan: &Plan,
         (entropy, log): ([u8; 32], Option<Vec<Logged>>),
         placed: (u64, u64),
-    ) -> Result<(Self, Execution), Error> {
+        begun: bool,
+    ) -> Result<Option<(Self, Execution)>, Error> {
         // A run that is cancelled on its way may have written to it.
         self.workspace.declare_used();
         self.interpreter.instance().begin(placed);
@@ -540,15 +553,22 @@ impl Awake {
         let order = RunOrder::new(plan, entropy, true);
         let mut task = Task::of(plan, order, Instant::now());
         task.tools.log = log;
+        task.audience.knows = begun;
         let observed = self.interpreter.run(task).await?;
         drop(running);
+        if let Some(lacked) = observed.lacked()
+            && context.engine.grow(lacked).await
+        {
+            aside(true, move || drop(self)).await?;
+            return Ok(None);
+        }
         self.pristine &= !observed.touched && placed.1 == 0;
         let (workspace, execution) = finish(plan, observed, self.workspace).await?;
         self.workspace = workspace;
         if self.pristine {
             self.workspace.declare_unused();
         }
-        Ok((self, execution))
+        Ok(Some((self, execution)))
     }
 
     /// Returns also the state after a run.
@@ -614,12 +634,14 @@ fn restart_reason(execution: &Execution) -> Option<String> {
             let crash = detail.filter(|detail| detail.kind == ErrorKind::Crash)?;
             Some(format!("{}: {}", crash.type_, crash.message))
         }
-        Ended::Trapped(_) | Ended::Exited(_) | Ended::Failed(_) | Ended::Overran => {
-            Some(detail.map_or_else(
-                || "the interpreter was ended".into(),
-                |detail| format!("{}: {}", detail.type_, detail.message),
-            ))
-        }
+        Ended::Trapped(_)
+        | Ended::Exited(_)
+        | Ended::Missing(_)
+        | Ended::Failed(_)
+        | Ended::Overran => Some(detail.map_or_else(
+            || "the interpreter was ended".into(),
+            |detail| format!("{}: {}", detail.type_, detail.message),
+        )),
     }
 }
 

@@ -9,8 +9,9 @@ const MAX_WAY: u64 = 100_000;
 /// The same for functions in a table: whoever calls through one has to reckon with the longest.
 const MAX_TABLE_WAY: u64 = 50_000;
 
-/// Of each function, whether its entry has a check.
-pub(super) fn cut_set(module: &Analysed) -> Vec<bool> {
+/// Of each function, whether its entry has a check. A call through a table runs `table_way` operators
+/// or more.
+pub(super) fn cut_set(module: &Analysed, table_way: u64) -> Vec<bool> {
     let callers = callers(&module.functions);
     let indirect = reaching_indirect_calls(&module.functions, &callers);
     // Calls that go round through a table enter a function that stands in it and reaches an
@@ -21,7 +22,7 @@ pub(super) fn cut_set(module: &Analysed) -> Vec<bool> {
     // An import has no entry of its own.
     cut[..module.imports as usize].fill(false);
     cut_direct_cycles(&module.functions, &callers, &mut cut);
-    cut_long_ways(&module.functions, module.imports, &mut cut);
+    cut_long_ways(&module.functions, module.imports, table_way, &mut cut);
     cut
 }
 
@@ -147,11 +148,11 @@ fn components(functions: &[Function], cut: &[bool]) -> Components {
 }
 
 /// Cuts what would run for too long without a check, callees first.
-fn cut_long_ways(functions: &[Function], imports: u32, cut: &mut [bool]) {
+fn cut_long_ways(functions: &[Function], imports: u32, table_way: u64, cut: &mut [bool]) {
     let order = callees_first(functions, cut);
     let mut way = vec![0_u64; functions.len()];
     // What stands in a table and is not cut reaches no call through one: its ways come out first.
-    let mut through_table = 0;
+    let mut through_table = table_way;
     let indirect = reaching_indirect_calls(functions, &callers(functions));
     for reaching in [false, true] {
         for &index in order.iter().filter(|&&index| indirect[index] == reaching) {

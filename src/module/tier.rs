@@ -1,0 +1,114 @@
+//! Tiers: how much of the Python module is compiled.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How much of the Python module is compiled to native code. Each tier holds the ones before it.
+///
+/// An image runs on any tier that holds what it calls, and the same code does the same on all of
+/// them, with the same fuel: `docs/tiers.md`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Tier {
+    /// CPython, and what its standard library needs.
+    Core,
+    /// With numpy, pandas, matplotlib, Pillow, lxml and regex.
+    Data,
+    /// Everything.
+    #[default]
+    All,
+}
+
+impl Tier {
+    /// All of them, the smallest first.
+    pub const EVERY: [Self; 3] = [Self::Core, Self::Data, Self::All];
+
+    /// Its name, as in file names and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Data => "data",
+            Self::All => "all",
+        }
+    }
+
+    /// The smallest tier with what importing a top-level module calls.
+    pub(crate) fn of_module(name: &str) -> Self {
+        match name {
+            "PIL" | "bs4" | "contourpy" | "joblib" | "kiwisolver" | "lxml" | "matplotlib"
+            | "mpl_toolkits" | "numpy" | "openpyxl" | "pandas" | "pylab" | "regex"
+            | "reportlab" => Self::Data,
+            "formulaic" | "patsy" | "scipy" | "seaborn" | "sklearn" | "statsmodels" => Self::All,
+            _ => Self::Core,
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A library that is linked into the module.
+pub(crate) struct Library {
+    pub name: &'static str,
+    /// The smallest tier that holds it.
+    pub tier: Tier,
+    /// The name of a function of the module with which it begins, in link order.
+    pub first: &'static str,
+}
+
+impl Library {
+    const fn new(name: &'static str, tier: Tier, first: &'static str) -> Self {
+        Self { name, tier, first }
+    }
+}
+
+/// The libraries in link order; each goes to where the next one begins. What a tier's libraries call
+/// by name in one that the tier does not have, it has, too: a few functions of the C library that the
+/// linker put elsewhere, and of LAPACK what numpy uses.
+pub(crate) const LIBRARIES: &[Library] = &[
+    Library::new("CPython", Tier::Core, ""),
+    Library::new("numpy", Tier::Data, "Dragon4_PrintFloat_IEEE_binary16"),
+    Library::new("pandas", Tier::Data, "PyInit__cyutility"),
+    Library::new("Pillow", Tier::Data, "PyImagingNew"),
+    Library::new("matplotlib", Tier::Data, "PyInit__cext"),
+    Library::new("regex", Tier::Data, "PyInit__regex"),
+    Library::new("lxml", Tier::Data, "initTagMatch"),
+    Library::new("scipy", Tier::All, "PyInit_scipy__cyutility"),
+    Library::new("scikit-learn", Tier::All, "PyInit__check_build"),
+    Library::new("statsmodels", Tier::All, "PyInit__smoothers_lowess"),
+    Library::new(
+        "matplotlib",
+        Tier::Data,
+        "agg::curve3_inc::init(double, double, double, double, double, double)",
+    ),
+    Library::new("numpy", Tier::Data, "UBYTE_argmax"),
+    Library::new("LAPACK", Tier::All, "sgbbrd_"),
+    // With FreeType, HarfBuzz and Qhull.
+    Library::new("Pillow", Tier::Data, "findModeID"),
+    // With HiGHS and LIBSVM.
+    Library::new(
+        "scipy",
+        Tier::All,
+        "fitpack::_deBoor_D(double const*, double, int, int, int, double*)",
+    ),
+    Library::new("lxml", Tier::Data, "exsltRegisterAll"),
+    Library::new("zlib", Tier::Core, "adler32_z"),
+    Library::new("scipy", Tier::All, "chla_transtype_"),
+    Library::new("numpy", Tier::Data, "wasi_numpy_ccopy_"),
+    Library::new("the C library", Tier::Core, "mmap"),
+    Library::new(
+        "the C++ library",
+        Tier::Data,
+        "void std::__2::__sort<std::__2::__less<long, long>&, long*>(long*, long*, \
+         std::__2::__less<long, long>&)",
+    ),
+    Library::new("the C library", Tier::Core, "__wasm_setjmp"),
+];

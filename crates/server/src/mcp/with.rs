@@ -3,12 +3,15 @@
 //! A model that has forty tools calls them one by one, and reads every answer. Given one tool that runs a
 //! program, and the forty as functions in it, it writes the program: only what that prints comes back.
 
+mod allowance;
 mod answer;
 mod child;
 mod connection;
 mod error;
 mod file;
+mod http;
 mod names;
+mod remote;
 mod schema;
 
 use std::fmt::Write as _;

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
+use super::allowance::Allowance;
 use crate::mcp::text::lines_of;
 
 /// Variables that a server is given of ours; all others only when the file says so.
@@ -26,16 +26,6 @@ const PASSED_ON: &[&str] =
 const GRACE: Duration = Duration::from_millis(400);
 /// What is kept of its standard error, in bytes.
 const MAX_SAID: usize = 2_000;
-
-/// Bytes and lines that a server may send before it was asked for anything.
-const FIRST_BYTES: i64 = 8 << 20;
-const FIRST_LINES: i64 = 10_000;
-/// How many more each call allows.
-const CALL_BYTES: i64 = 16 << 20;
-const CALL_LINES: i64 = 10_000;
-/// The most that is allowed at once.
-const MAX_BYTES: i64 = 64 << 20;
-const MAX_LINES: i64 = 100_000;
 
 /// A process that is a server.
 pub(super) struct Process {
@@ -160,47 +150,6 @@ fn end_with_us(command: &mut Command) {
 
 #[cfg(not(target_os = "linux"))]
 fn end_with_us(_: &mut Command) {}
-
-/// What a server may still send.
-#[derive(Clone)]
-pub(super) struct Allowance(Arc<Left>);
-
-struct Left {
-    bytes: AtomicI64,
-    lines: AtomicI64,
-}
-
-impl Allowance {
-    fn first() -> Self {
-        Self(Arc::new(Left {
-            bytes: AtomicI64::new(FIRST_BYTES),
-            lines: AtomicI64::new(FIRST_LINES),
-        }))
-    }
-
-    /// Allows what the answer to a call may take.
-    pub(super) fn for_a_call(&self) {
-        let more = |left: &AtomicI64, by: i64, most: i64| {
-            let grow = |now: i64| (now > 0).then(|| (now + by).min(most));
-            // One that has spent all was cut off.
-            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
-        };
-        more(&self.0.bytes, CALL_BYTES, MAX_BYTES);
-        more(&self.0.lines, CALL_LINES, MAX_LINES);
-    }
-
-    /// Whether it was cut off because it had sent more.
-    pub(super) fn is_spent(&self) -> bool {
-        self.0.bytes.load(Ordering::Relaxed) <= 0 || self.0.lines.load(Ordering::Relaxed) <= 0
-    }
-
-    fn spend(&self, bytes: &[u8]) {
-        let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
-        let of = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.0.bytes.fetch_sub(of(bytes.len()), Ordering::Relaxed);
-        self.0.lines.fetch_sub(of(lines), Ordering::Relaxed);
-    }
-}
 
 /// What a server sends, up to its allowance; then it ends, and so does its process.
 pub(super) struct Limited<R> {

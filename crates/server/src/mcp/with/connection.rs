@@ -1,5 +1,6 @@
 //! A connection to another server: made, asked for its tools, called.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,23 +14,29 @@ use rmcp::service::{
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
+use super::allowance::Allowance;
 use super::answer::{arguments_of, value_of};
-use super::child::{Allowance, Process, Said};
+use super::child::{Process, Said};
 use super::error::WithError;
 use super::file::{Entry, Reached};
+use super::http::{HttpClient, HttpError};
+use super::remote::Remote;
 use crate::mcp::text::lines_of;
 
 /// How long a server has to be ready: some download themselves first.
-const READY_TIME: Duration = Duration::from_mins(1);
+pub(super) const READY_TIME: Duration = Duration::from_mins(1);
 /// The longest message that a server may send, in bytes.
-const MAX_MESSAGE: usize = 16 << 20;
+pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// The most tools that one server may list.
 const MAX_LISTED: usize = 1_000;
 /// The most pages that such a list may have.
 const MAX_PAGES: usize = 100;
+/// How long a server has to see that its session ends.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// The longest text of an error, in characters.
 const MAX_ERROR: usize = 2_000;
 
@@ -54,21 +61,15 @@ struct Live {
 pub(super) struct Caller {
     server: Arc<str>,
     peer: Peer<RoleClient>,
-    allowance: Option<Allowance>,
+    allowance: Allowance,
+    /// Whether it is reached over HTTP, where one answer that breaks off is not the end.
+    is_remote: bool,
 }
 
 impl Connection {
     /// Connects to a server, and asks it for its tools.
     pub(super) async fn to(entry: &Entry) -> Result<Self, WithError> {
-        let (service, process, allowance) = match &entry.reached {
-            Reached::Command { .. } => start(entry).await?,
-            Reached::Url { url, .. } => {
-                return Err(WithError::Url {
-                    server: entry.name.clone(),
-                    url: url.clone(),
-                });
-            }
-        };
+        let (service, process, allowance) = start(entry).await?;
         let mut connection = Self {
             name: entry.name.clone(),
             tools: Vec::new(),
@@ -77,6 +78,7 @@ impl Connection {
                 server: entry.name.as_str().into(),
                 peer: service.peer().clone(),
                 allowance,
+                is_remote: process.is_none(),
             },
             said: process.as_ref().map(Process::said),
             live: Mutex::new(Some(Live { service, process })),
@@ -124,20 +126,24 @@ impl Connection {
     /// Ends the connection, and the process if there is one.
     pub(super) async fn close(&self) {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Live { service, process }) = live else {
-            return;
-        };
-        // Dropped, the service stops and lets go of the streams, which tells the process to end.
-        drop(service);
-        if let Some(process) = process {
-            process.end().await;
+        match live {
+            // Dropped, the service stops and lets go of the streams, which tells the process to end.
+            Some(Live {
+                service,
+                process: Some(process),
+            }) => {
+                drop(service);
+                process.end().await;
+            }
+            Some(Live { mut service, .. }) => drop(service.close_with_timeout(GOODBYE).await),
+            None => {}
         }
     }
 }
 
-type Started = (RunningService<RoleClient, Us>, Option<Process>, Option<Allowance>);
+type Started = (RunningService<RoleClient, Us>, Option<Process>, Allowance);
 
-/// Starts a process and greets it: as almost all servers want it first, and where that is refused as
+/// Reaches a server and greets it: as almost all servers want it first, and where that is refused as
 /// those do that know nothing else than the newest revision.
 async fn start(entry: &Entry) -> Result<Started, WithError> {
     let discover = ClientLifecycleMode::Discover {
@@ -160,6 +166,27 @@ enum Failed {
 }
 
 async fn greet(entry: &Entry, mode: ClientLifecycleMode) -> Result<Started, Failed> {
+    match &entry.reached {
+        Reached::Command { .. } => greet_process(entry, mode).await,
+        Reached::Url(remote) => greet_remote(entry, remote, mode).await,
+    }
+}
+
+async fn greet_remote(
+    entry: &Entry,
+    remote: &Remote,
+    mode: ClientLifecycleMode,
+) -> Result<Started, Failed> {
+    let allowance = Allowance::first();
+    let transport = HttpClient::transport(remote, entry.timeout, allowance.clone());
+    match tokio::time::timeout(READY_TIME, greeted(transport, mode)).await {
+        Ok(Ok(service)) => Ok((service, None, allowance)),
+        Ok(Err(error)) => Err(Failed::of(entry, &error, String::new())),
+        Err(_) => Err(Failed::Otherwise(slow(entry.name.clone(), String::new()))),
+    }
+}
+
+async fn greet_process(entry: &Entry, mode: ClientLifecycleMode) -> Result<Started, Failed> {
     let Reached::Command {
         command,
         args,
@@ -171,11 +198,10 @@ async fn greet(entry: &Entry, mode: ClientLifecycleMode) -> Result<Started, Fail
             server: entry.name.clone(),
         }));
     };
-    let server = || entry.name.clone();
     let started = Process::start(command, args, env, cwd.as_deref());
     let (process, stdout, stdin) = started.map_err(|source| {
         Failed::Otherwise(WithError::Start {
-            server: server(),
+            server: entry.name.clone(),
             command: command.clone(),
             source,
         })
@@ -183,28 +209,52 @@ async fn greet(entry: &Entry, mode: ClientLifecycleMode) -> Result<Started, Fail
     let said = process.said();
     let allowance = stdout.allowance();
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE);
-    let greeting = greeted(transport, mode);
-    match tokio::time::timeout(READY_TIME, greeting).await {
-        Ok(Ok(service)) => Ok((service, Some(process), Some(allowance))),
+    match tokio::time::timeout(READY_TIME, greeted(transport, mode)).await {
+        Ok(Ok(service)) => Ok((service, Some(process), allowance)),
         Ok(Err(error)) => {
-            let refused = matches!(error, ClientInitializeError::JsonRpcError(_));
             process.end().await;
-            let error = WithError::Handshake {
-                server: server(),
-                why: lines_of(&error.to_string(), MAX_ERROR),
-                said: said.text(),
-            };
-            Err(if refused {
-                Failed::Refused(error)
-            } else {
-                Failed::Otherwise(error)
-            })
+            Err(Failed::of(entry, &error, said.text()))
         }
         Err(_) => {
             process.end().await;
-            Err(Failed::Otherwise(slow(server(), said.text())))
+            Err(Failed::Otherwise(slow(entry.name.clone(), said.text())))
         }
     }
+}
+
+impl Failed {
+    fn of(entry: &Entry, error: &ClientInitializeError, said: String) -> Self {
+        let refused = matches!(error, ClientInitializeError::JsonRpcError(_));
+        let why = match error {
+            ClientInitializeError::TransportError { error, .. } => http_error(&*error.error),
+            _ => None,
+        };
+        let error = WithError::Handshake {
+            server: entry.name.clone(),
+            why: lines_of(&why.unwrap_or_else(|| error.to_string()), MAX_ERROR),
+            said,
+        };
+        if refused {
+            Self::Refused(error)
+        } else {
+            Self::Otherwise(error)
+        }
+    }
+}
+
+/// What went wrong on the way, where an error of the transport is about that.
+fn http_error(error: &(dyn Error + 'static)) -> Option<String> {
+    let StreamableHttpError::<HttpError>::Client(error) = error.downcast_ref()? else {
+        return None;
+    };
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        text = format!("{text}: {said}");
+        cause = error.source();
+    }
+    Some(text)
 }
 
 pub(super) async fn greeted<T, E, A>(
@@ -213,7 +263,7 @@ pub(super) async fn greeted<T, E, A>(
 ) -> Result<RunningService<RoleClient, Us>, ClientInitializeError>
 where
     T: IntoTransport<RoleClient, E, A>,
-    E: std::error::Error + Send + Sync + 'static,
+    E: Error + Send + Sync + 'static,
 {
     serve_client_with_lifecycle(Us, transport, mode).await
 }
@@ -234,9 +284,7 @@ impl Caller {
         arguments: Value,
         is_wrapped: bool,
     ) -> Result<Value, ToolError> {
-        if let Some(allowance) = &self.allowance {
-            allowance.for_a_call();
-        }
+        self.allowance.for_a_call();
         let params = CallToolRequestParams::new(tool).with_arguments(arguments_of(arguments));
         match self.peer.call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => value_of(result, is_wrapped),
@@ -249,10 +297,21 @@ impl Caller {
 
     fn failed(&self, error: &ServiceError) -> ToolError {
         let server = &self.server;
-        let is_spent = self.allowance.as_ref().is_some_and(Allowance::is_spent);
+        let on_the_way = match error {
+            ServiceError::TransportSend(error) => http_error(&*error.error),
+            _ => None,
+        };
         ToolError::message(match error {
             ServiceError::McpError(error) => lines_of(&error.message, MAX_ERROR),
-            _ if is_spent => format!("the server {server} sent far too much and was cut off"),
+            _ if self.allowance.is_spent() => {
+                format!("the server {server} sent far too much and was cut off")
+            }
+            _ if let Some(why) = on_the_way => {
+                format!("the server {server} failed: {}", lines_of(&why, 500))
+            }
+            ServiceError::TransportClosed if self.is_remote => {
+                format!("the server {server} failed: its answer breaks off")
+            }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 format!("the server {server} has ended")
             }

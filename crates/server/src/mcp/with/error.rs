@@ -45,12 +45,20 @@ pub enum WithError {
         server: String,
     },
     /// Its address is none that can be reached.
-    #[error("server {server}: cannot connect to {url}")]
+    #[error("server {server}: it cannot be connected to: {why}")]
     Url {
         /// The server.
         server: String,
-        /// The address.
-        url: String,
+        /// What is wrong with it, or with its headers.
+        why: String,
+    },
+    /// It is spoken with in a way that is not known here.
+    #[error("server {server}: its type {kind} is not spoken")]
+    Kind {
+        /// The server.
+        server: String,
+        /// What the file says.
+        kind: String,
     },
     /// Its process cannot be started.
     #[error("server {server}: cannot start {command}")]
@@ -105,9 +113,13 @@ impl WithError {
             Self::Parse { .. } | Self::Entry { .. } => Some(
                 "it is the file that clients use: {\"mcpServers\": {\"name\": {\"command\": \"...\", \"args\": []}}}",
             ),
-            Self::Url { .. } => Some(
-                "http:// is spoken; for https:// name a command that bridges to it, such as npx mcp-remote URL",
+            Self::Url { why, .. } if why.contains("https://") => Some(
+                "name a command that bridges to it, such as npx mcp-remote URL, or a proxy on this machine",
             ),
+            Self::Kind { kind, .. } if kind == "sse" => Some(
+                "the transport of 2024 has been replaced: most servers have \"type\": \"http\" as well, at /mcp",
+            ),
+            Self::Kind { .. } => Some("there are stdio, with a command, and http, with a url"),
             Self::TooMany { .. } => Some("name those that are wanted with --allow SERVER.TOOL"),
             Self::Allow { .. } => Some("an entry is SERVER, SERVER.TOOL or SERVER.PREFIX*"),
             _ => None,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::error::WithError;
+use super::remote::Remote;
 
 /// How long a call takes at most where the file says nothing.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,6 +31,9 @@ struct RawEntry {
     cwd: Option<PathBuf>,
     #[serde(alias = "serverUrl")]
     url: Option<String>,
+    /// How it is spoken with, where that is not clear from what else there is.
+    #[serde(rename = "type", alias = "transport")]
+    kind: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default)]
@@ -60,10 +64,7 @@ pub(super) enum Reached {
         cwd: Option<PathBuf>,
     },
     /// A server that runs already.
-    Url {
-        url: String,
-        headers: BTreeMap<String, String>,
-    },
+    Url(Remote),
 }
 
 /// Reads the file; `variable` looks up those of the environment that it names as `${NAME}`.
@@ -111,16 +112,25 @@ impl RawEntry {
             map.into_iter().map(|(key, value)| Ok((key, fill(&value)?))).collect()
         };
         let reached = match (&self.command, &self.url) {
-            (Some(command), None) => Reached::Command {
-                command: fill(command)?,
-                args: self.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
-                env: fill_all(self.env)?,
-                cwd: self.cwd,
-            },
-            (None, Some(url)) => Reached::Url {
-                url: fill(url)?,
-                headers: fill_all(self.headers)?,
-            },
+            (Some(command), None) if self.kind.as_deref().is_none_or(is_process) => {
+                Reached::Command {
+                    command: fill(command)?,
+                    args: self.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
+                    env: fill_all(self.env)?,
+                    cwd: self.cwd,
+                }
+            }
+            (None, Some(url)) => {
+                if let Some(kind) = self.kind.filter(|kind| !is_http(kind)) {
+                    return Err(WithError::Kind { server: name, kind });
+                }
+                let headers = fill_all(self.headers)?;
+                let remote = Remote::new(&fill(url)?, &headers);
+                Reached::Url(remote.map_err(|why| WithError::Url {
+                    server: name.clone(),
+                    why,
+                })?)
+            }
             _ => return Err(WithError::Entry { server: name }),
         };
         let timeout = match self.timeout {
@@ -139,6 +149,17 @@ impl RawEntry {
             timeout,
         })
     }
+}
+
+/// Whether it is how clients call a process that is spoken with over its standard streams.
+fn is_process(kind: &str) -> bool {
+    matches!(kind, "stdio" | "local")
+}
+
+/// The same of Streamable HTTP.
+fn is_http(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase().replace(['-', '_'], "");
+    matches!(kind.as_str(), "http" | "streamablehttp" | "remote")
 }
 
 /// Puts the values of variables in the place of `${NAME}`, `${env:NAME}` and `${NAME:-default}`. An
@@ -181,7 +202,7 @@ mod tests {
             r#"{"mcpServers": {
                 "git": {"type": "stdio", "command": "uvx", "args": ["mcp-server-git", "${TOKEN}"],
                         "env": {"A": "${env:TOKEN}", "B": "${NONE:-b}"}, "autoApprove": []},
-                "web": {"url": "http://localhost:8000/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
+                "web": {"type": "streamable-http", "url": "http://localhost:8000/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
                         "allow": ["search"], "timeout": 2.5},
                 "off": {"command": "x", "disabled": true}}}"#,
         )
@@ -193,6 +214,10 @@ mod tests {
         assert_eq!((env["A"].as_str(), env["B"].as_str()), ("secret", "b"));
         assert_eq!(read[0].timeout, DEFAULT_TIMEOUT);
         assert_eq!(read.len(), 2);
+        let Reached::Url(remote) = &read[1].reached else {
+            panic!("{read:?}");
+        };
+        assert_eq!(remote.headers["authorization"], "Bearer secret");
         assert_eq!(read[1].allow.as_deref(), Some(&["search".to_owned()][..]));
         assert_eq!(read[1].timeout, Duration::from_millis(2_500));
     }
@@ -202,6 +227,14 @@ mod tests {
         for (json, says) in [
             (r#"{"mcpServers": {"x": {}}}"#, "x"),
             (r#"{"mcpServers": {"x": {"command": "a", "url": "b"}}}"#, "x"),
+            (r#"{"mcpServers": {"x": {"type": "http", "command": "a"}}}"#, "x"),
+            (r#"{"mcpServers": {"x": {"type": "sse", "url": "http://b"}}}"#, "sse"),
+            (r#"{"mcpServers": {"x": {"type": "stdio", "url": "http://b"}}}"#, "stdio"),
+            (r#"{"mcpServers": {"x": {"url": "ws://b"}}}"#, "ws://"),
+            (
+                r#"{"mcpServers": {"x": {"url": "http://b", "headers": {"A": "${NOT_SET}"}}}}"#,
+                "NOT_SET",
+            ),
             (r#"{"mcpServers": {"x": {"command": "${NOT_SET}"}}}"#, "NOT_SET"),
             (r#"{"mcpServers": {"x": {"command": "a", "timeout": -1}}}"#, "x"),
             (r#"{"mcpServers": {"x": {"command": "a", "timeout": 1e300}}}"#, "x"),

@@ -20,6 +20,7 @@ mod registry;
 mod sandbox;
 mod signature;
 mod target;
+mod tokens;
 mod wire;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use self::address::{Address, ENVD, INTERPRETER};
 use self::fault::Fault;
 use self::registry::Sandboxes;
 use crate::http::app::App;
+use crate::http::idempotency::{self, Refused};
 
 /// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
 /// the name of its host, whatever its path, before anything else is looked at.
@@ -43,6 +45,7 @@ pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
     let sandboxes = Arc::new(Sandboxes::default());
     let data = data_plane().layer(Extension(Arc::clone(&sandboxes))).with_state(app.clone());
     let own = control_plane()
+        .layer(middleware::from_fn_with_state(app.clone(), remember))
         .merge(by_path())
         .layer(DefaultBodyLimit::disable())
         .layer(Extension(sandboxes));
@@ -86,6 +89,12 @@ fn data_plane() -> Router<App> {
         .route("/health", get(files::health))
         .fallback(|| async { Fault::not_found("there is nothing here") })
         .layer(DefaultBodyLimit::disable())
+}
+
+/// What is made once, however often it is asked for with one key.
+async fn remember(State(app): State<App>, request: Request, next: Next) -> Response {
+    let refuse = |refused: Refused| Fault::new(refused.status(), refused.text()).into_response();
+    idempotency::remember_as(app, request, next, refuse).await
 }
 
 /// Takes requests that name a sandbox.

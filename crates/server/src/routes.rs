@@ -33,7 +33,6 @@ pub fn router(app: App) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), idempotency::remember));
-    // E2B's sandboxes have a rule of their own for requests that are sent again.
     let faces = e2b::attach(faces, &app)
         .layer(DefaultBodyLimit::max(settings.body_bytes))
         .layer(from_fn_with_state(app.clone(), guard::check))

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Extension, Path, Query, Request, State as FromState};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 
 use super::fault::Fault;
-use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_wanted, seconds, timestamp};
+use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_there, is_wanted, seconds, timestamp};
 use super::sandbox::{Sandbox, sizes};
 use super::target::{Caller, json_body};
 use super::wire::{
@@ -19,6 +19,7 @@ use super::wire::{
     Pause, Refresh, State, Timeout,
 };
 use crate::http::app::App;
+use crate::http::idempotency::WhileThere;
 
 /// Which abilities of the machine's daemon clients count on: uploads as bytes, but no file metadata.
 const ENVD_VERSION: &str = "0.6.1";
@@ -37,16 +38,15 @@ pub(super) async fn create(
     Caller(owner): Caller,
     FromState(app): FromState<App>,
     Extension(all): All,
-    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Fault> {
     let asked: NewSandbox = json_body(request).await?;
-    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
-    if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
-        return Err(Fault::invalid("an Idempotency-Key has 1 to 255 characters"));
-    }
-    let sandbox = all.create(app.service(), &owner, asked, key).await?;
-    Ok((StatusCode::CREATED, Json(created(&app, &sandbox))).into_response())
+    let sandbox = all.create(app.service(), &owner, asked).await?;
+    let mut response = (StatusCode::CREATED, Json(created(&app, &sandbox))).into_response();
+    let made = Arc::downgrade(&sandbox);
+    let is_there = WhileThere::new(move || made.upgrade().is_some_and(|made| is_there(&made)));
+    response.extensions_mut().insert(is_there);
+    Ok(response)
 }
 
 /// `GET /sandboxes/{id}`.

@@ -172,14 +172,10 @@ async fn allowed(
     operation: Operation,
 ) -> Result<Arc<Sandbox>, Fault> {
     let sandboxes = sandboxes(parts, app).await?;
-    let named = match Address::of(&parts.headers, &parts.uri) {
-        Some(address) => Some(sandboxes.reach(&address.sandbox)?),
-        None => None,
-    };
+    let named = Address::of(&parts.headers, &parts.uri);
     if let Some(shown) = token(&parts.headers) {
         return match named {
-            Some(sandbox) if sandbox.has_token(shown) => Ok(sandbox),
-            Some(_) => Err(Fault::no_token()),
+            Some(named) => sandboxes.reach_with_token(&named.sandbox, shown),
             None => sandboxes.reach_by_token(shown),
         };
     }
@@ -191,8 +187,7 @@ async fn allowed(
         expiration: asked.signature_expiration,
     };
     let found = match named {
-        Some(sandbox) if signed.is_made_by(&sandbox.token, signature) => sandbox,
-        Some(_) => return Err(Fault::no_token()),
+        Some(named) => sandboxes.reach_with_signature(&named.sandbox, signed, signature)?,
         None => sandboxes.reach_by_signature(signed, signature)?,
     };
     if signed.is_over() {

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
+use subtle::ConstantTimeEq;
 
 use super::fault::Fault;
 use super::sandbox::{Sandbox, Traits, new_id};
 use super::signature::Signed;
+use super::tokens::Tokens;
 use super::wire::{NewSandbox, SnapshotInfo, State};
 use crate::service::Service;
 use crate::service::owner::Owner;
@@ -19,8 +21,6 @@ pub(super) const DEFAULT_TIMEOUT: u64 = 300;
 pub(super) const MAX_TIMEOUT: u64 = 24 * 60 * 60;
 /// How often it is looked which sandboxes' time is over.
 const SWEEP: Duration = Duration::from_millis(500);
-/// The most answers that are remembered for requests that are repeated.
-const MAX_REMEMBERED: usize = 10_000;
 /// Names of templates that clients ask for by habit.
 const USUAL_TEMPLATES: [&str; 5] =
     ["base", "code-interpreter-v1", "code-interpreter", "code-interpreter-beta", "default"];
@@ -30,14 +30,13 @@ const USUAL_IMAGE: &str = "data";
 #[derive(Default)]
 pub(super) struct Sandboxes {
     all: Mutex<All>,
+    tokens: Tokens,
 }
 
 #[derive(Default)]
 struct All {
     sandboxes: HashMap<String, Arc<Sandbox>>,
     snapshots: BTreeMap<String, Snapshot>,
-    /// Sandboxes by their owner and the key of the request that made them.
-    remembered: HashMap<(String, String), String>,
     is_swept: bool,
 }
 
@@ -71,15 +70,7 @@ impl Sandboxes {
         service: &Service,
         owner: &Owner,
         asked: NewSandbox,
-        key: Option<&str>,
     ) -> Result<Arc<Sandbox>, Fault> {
-        let remembered = key.map(|key| (owner.name().to_owned(), key.to_owned()));
-        if let Some(made) =
-            remembered.as_ref().and_then(|key| self.lock().remembered.get(key).cloned())
-            && let Ok(sandbox) = self.find(owner, &made)
-        {
-            return Ok(sandbox);
-        }
         let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
         let snapshot = self.snapshot_called(owner, &asked.template).map(|(_, snapshot)| snapshot);
         let mut traits = match &snapshot {
@@ -105,15 +96,7 @@ impl Sandboxes {
             sandbox.kill();
             return Err(fault);
         }
-        let sandbox = self.enter(sandbox);
-        if let Some(key) = remembered {
-            let remembered = &mut self.lock().remembered;
-            if remembered.len() >= MAX_REMEMBERED {
-                remembered.clear();
-            }
-            remembered.insert(key, sandbox.id.clone());
-        }
-        Ok(sandbox)
+        Ok(self.enter(sandbox))
     }
 
     /// Makes another sandbox like one that there is.
@@ -141,6 +124,31 @@ impl Sandboxes {
             self.lock().sandboxes.values().filter(is_theirs).cloned().collect();
         theirs.sort_by(|one, other| (other.started, &other.id).cmp(&(one.started, &one.id)));
         theirs
+    }
+
+    /// A sandbox that can be used at once, by its id and token. Without the token nothing is told, not
+    /// even whether there is such a sandbox.
+    pub(super) fn reach_with_token(&self, id: &str, token: &str) -> Result<Arc<Sandbox>, Fault> {
+        let is_it: bool = self.tokens.of(id).as_bytes().ct_eq(token.as_bytes()).into();
+        if is_it {
+            self.reach(id)
+        } else {
+            Err(Fault::no_token())
+        }
+    }
+
+    /// The same by a signature that was made with the token.
+    pub(super) fn reach_with_signature(
+        &self,
+        id: &str,
+        signed: Signed<'_>,
+        signature: &str,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        if signed.is_made_by(&self.tokens.of(id), signature) {
+            self.reach(id)
+        } else {
+            Err(Fault::no_token())
+        }
     }
 
     /// A sandbox that can be used at once, by its id, which nobody can guess.
@@ -237,7 +245,8 @@ impl Sandboxes {
         all.snapshots.iter().find(is_it).map(|(id, snapshot)| (id.clone(), snapshot.clone()))
     }
 
-    fn enter(self: &Arc<Self>, sandbox: Sandbox) -> Arc<Sandbox> {
+    fn enter(self: &Arc<Self>, mut sandbox: Sandbox) -> Arc<Sandbox> {
+        sandbox.token = self.tokens.of(&sandbox.id);
         let sandbox = Arc::new(sandbox);
         let mut all = self.lock();
         all.sandboxes.insert(sandbox.id.clone(), Arc::clone(&sandbox));
@@ -306,7 +315,8 @@ pub(super) fn gone() -> Fault {
     Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
 }
 
-fn is_there(sandbox: &Sandbox) -> bool {
+/// Whether a sandbox has not ended, in use or paused.
+pub(super) fn is_there(sandbox: &Sandbox) -> bool {
     !sandbox.killed.is_cancelled() && (!sandbox.is_over() || sandbox.traits.pauses.is_some())
 }
 

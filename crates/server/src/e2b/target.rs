@@ -52,12 +52,13 @@ impl FromRequestParts<App> for Open {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
-        let Reached(sandbox) = Reached::from_request_parts(parts, app).await?;
+        let sandboxes = sandboxes(parts, app).await?;
         let shown = token(&parts.headers).unwrap_or("");
-        if !sandbox.has_token(shown) {
-            return Err(Fault::no_token());
-        }
-        Ok(Self(sandbox))
+        let found = match Address::of(&parts.headers, &parts.uri) {
+            Some(address) => sandboxes.reach_with_token(&address.sandbox, shown)?,
+            None => sandboxes.reach_by_token(shown)?,
+        };
+        Ok(Self(found))
     }
 }
 

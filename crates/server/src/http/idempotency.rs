@@ -1,6 +1,8 @@
 //! `Idempotency-Key`: a request that is sent again because its answer was lost gets that answer, and makes
 //! nothing a second time.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, Method, StatusCode};
@@ -9,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::problem::Problem;
+use super::remembered::Begin;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -17,8 +20,63 @@ const MAX_BODY: usize = 64 << 10;
 /// The longest key.
 const MAX_KEY: usize = 255;
 
+/// Why a request with a key is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The key is none.
+    Key,
+    /// The first request of this key has no answer yet.
+    UnderWay,
+}
+
+impl Refused {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Key => StatusCode::BAD_REQUEST,
+            Self::UnderWay => StatusCode::CONFLICT,
+        }
+    }
+
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Key => "an Idempotency-Key has 1 to 255 characters",
+            Self::UnderWay => "a request with this Idempotency-Key is under way",
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        Problem::new(self.status(), "idempotency_key", self.text()).into_response()
+    }
+}
+
+/// Put into a response that made something: the answer is given again as long as that is there.
+#[derive(Clone)]
+pub(crate) struct WhileThere(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl WhileThere {
+    pub(crate) fn new(is_there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_there))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        (self.0)()
+    }
+}
+
 /// Remembers what POST requests with a key were answered, where they made something. For routes that create.
 pub(crate) async fn remember(State(app): State<App>, request: Request, next: Next) -> Response {
+    remember_as(app, request, next, Refused::into_response).await
+}
+
+/// The same for a face with errors of its own shape.
+pub(crate) async fn remember_as(
+    app: App,
+    request: Request,
+    next: Next,
+    refuse: fn(Refused) -> Response,
+) -> Response {
     let Some(key) = request.headers().get(KEY).filter(|_| request.method() == Method::POST) else {
         return next.run(request).await;
     };
@@ -26,12 +84,13 @@ pub(crate) async fn remember(State(app): State<App>, request: Request, next: Nex
         return next.run(request).await;
     };
     if key.is_empty() || key.len() > MAX_KEY {
-        let detail = "an Idempotency-Key has 1 to 255 characters";
-        return Problem::new(StatusCode::BAD_REQUEST, "idempotency_key", detail).into_response();
+        return refuse(Refused::Key);
     }
     let full = format!("{}\n{}\n{key}", owner.name(), request.uri().path());
-    if let Some(answer) = app.remembered().begin(&full) {
-        return answer;
+    match app.remembered().begin(&full) {
+        Begin::Answered(answer) => return answer,
+        Begin::UnderWay => return refuse(Refused::UnderWay),
+        Begin::New => {}
     }
     // A client that leaves in the middle may come again with the same key.
     let mut begun = Begun {
@@ -47,7 +106,7 @@ pub(crate) async fn remember(State(app): State<App>, request: Request, next: Nex
         return Problem::internal("the answer is too long to be remembered").into_response();
     };
     if let Some(key) = begun.key.take() {
-        app.remembered().answered(key, head.status, head.headers.clone(), bytes.clone());
+        app.remembered().answered(key, &head, bytes.clone());
     }
     Response::from_parts(head, Body::from(bytes))
 }

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::problem::Problem;
+use super::idempotency::WhileThere;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// How long an answer is remembered.
@@ -30,42 +31,52 @@ struct Answers {
 enum Entry {
     /// The first request is under way.
     UnderWay,
-    Answered(StatusCode, HeaderMap, Bytes),
+    Answered(Answer),
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+    /// What it made, where that may end before the answer is forgotten.
+    made: Option<WhileThere>,
+}
+
+/// What becomes of a request with a key.
+pub(super) enum Begin {
+    /// It is the first one, and was entered.
+    New,
+    /// The first one has no answer yet.
+    UnderWay,
+    /// The answer that the first one had.
+    Answered(Response),
 }
 
 impl Remembered {
     /// The answer to a request that was there before; otherwise it is entered.
-    pub(super) fn begin(&self, key: &str) -> Option<Response> {
+    pub(super) fn begin(&self, key: &str) -> Begin {
         let mut answers = self.lock();
         answers.forget();
         match answers.by_key.get(key) {
-            Some(Entry::UnderWay) => {
-                let detail = "a request with this Idempotency-Key is under way";
-                let problem = Problem::new(StatusCode::CONFLICT, "idempotency_key", detail);
-                Some(problem.into_response())
-            }
-            Some(Entry::Answered(status, headers, body)) => {
-                let mut headers = headers.clone();
-                headers.insert(REPLAYED, HeaderValue::from_static("true"));
-                Some((*status, headers, body.clone()).into_response())
-            }
-            None => {
+            Some(Entry::UnderWay) => Begin::UnderWay,
+            Some(Entry::Answered(answer)) if answer.is_valid() => Begin::Answered(answer.again()),
+            _ => {
                 answers.by_key.insert(key.to_owned(), Entry::UnderWay);
                 answers.order.push_back((Instant::now(), key.to_owned()));
-                None
+                Begin::New
             }
         }
     }
 
     /// The request of that key was answered so.
-    pub(super) fn answered(
-        &self,
-        key: String,
-        status: StatusCode,
-        headers: HeaderMap,
-        body: Bytes,
-    ) {
-        self.lock().by_key.insert(key, Entry::Answered(status, headers, body));
+    pub(super) fn answered(&self, key: String, head: &Parts, body: Bytes) {
+        let answer = Answer {
+            status: head.status,
+            headers: head.headers.clone(),
+            body,
+            made: head.extensions.get().cloned(),
+        };
+        self.lock().by_key.insert(key, Entry::Answered(answer));
     }
 
     /// The request of that key made nothing.
@@ -75,6 +86,18 @@ impl Remembered {
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answer {
+    fn is_valid(&self) -> bool {
+        self.made.as_ref().is_none_or(WhileThere::is_there)
+    }
+
+    fn again(&self) -> Response {
+        let mut headers = self.headers.clone();
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+        (self.status, headers, self.body.clone()).into_response()
     }
 }
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar import guard, values
+from _belljar import guard, unchanged, values
 from _belljar.door import send
 from _belljar.inspecting import exact_str, mro_of, text_of, type_module
 
@@ -10,30 +10,45 @@ _COLUMNS = 200
 _modules = sys.modules
 _DEPTH = 6
 _BYTES = 1 << 20
+_TOLD = {}  # by name, how an object looked when it was last told, and what was told of it
 
 
-def harvest(namespace, options, passes_over):
+def harvest(namespace, options, passes_over, remembers=False):
     """Send every pandas object in it, in namespace order; each costs only itself.
 
-    `passes_over` says of a name whether it is left out.
+    `passes_over` says of a name whether it is left out. With `remembers` one that looks as it did
+    after the run before is not printed again.
     """
+    told = dict(_TOLD) if remembers else {}
+    _TOLD.clear()
+    settings = None
     for name, value in list(namespace.items()):
         if not type_module(type(value)).startswith("pandas"):
             continue
         if type(name) is str and not name.startswith("__") and not passes_over(name):
-            guard.attempt(
-                f"The pandas object `{name}` cannot be shown", _send, name, value, options
-            )
+            if remembers and settings is None:
+                settings = unchanged.settings(options)
+            what = f"The pandas object `{name}` cannot be shown"
+            guard.attempt(what, _send, name, value, options, settings, told.get(name))
 
 
-def _send(name, value, options):
+def _send(name, value, options, settings, told):
+    looks = unchanged.looks(value, settings) if settings else None
+    is_same = told is not None and told[0] == looks
+    frame = told[1] if is_same else _described(name, value, options)
+    if looks is not None:
+        _TOLD[name] = looks, frame
+    send(b"d", frame)
+
+
+def _described(name, value, options):
     text, truncated = text_of(value, options["max_repr_chars"])
     frame = {"name": name, "repr": text, "truncated": truncated}
     if options["table_rows"] is not None:
         found = table(value, options["table_rows"])
         if found is not None:
             frame["table"] = found
-    send(b"d", frame)
+    return frame
 
 
 def table(value, rows):

@@ -82,7 +82,8 @@ def _run(request):
         displays.harvest()
         if request["frames"]["capture"]:
             what = "The pandas objects cannot be found"
-            guard.attempt(what, frames.harvest, namespaces.GLOBALS, request["frames"], shell.owns)
+            order = request["frames"]
+            guard.attempt(what, frames.harvest, namespaces.GLOBALS, order, shell.owns, session)
         if not session or request["result_var"] or _is_set_by(program, name):
             what = f"The value of `{name}` cannot be read"
             if request.get("typed"):

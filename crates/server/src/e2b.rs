@@ -12,6 +12,7 @@ mod envelope;
 mod fault;
 mod files;
 mod filesystem;
+pub(crate) mod fuzzing;
 mod interpreter;
 mod lines;
 mod paths;

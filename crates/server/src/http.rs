@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod files;
+pub(crate) mod fuzzing;
 pub(crate) mod guard;
 pub(crate) mod health;
 pub(crate) mod idempotency;

@@ -251,6 +251,12 @@ async fn run(
     Ok(fields)
 }
 
+/// Whether a body is a submission, for tests.
+pub(crate) fn parse(body: Value) -> bool {
+    let is_encoded = body["base64"] == true;
+    decoded(body, is_encoded).is_ok_and(|fields| request(&fields, &Bounds::CEILINGS).is_ok())
+}
+
 /// A submission's fields as they are meant.
 fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'static str, String)> {
     let Value::Object(mut fields) = body else {

@@ -24,6 +24,8 @@
 mod dify;
 mod e2b;
 mod environment;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod judge0;
 mod jupyter;

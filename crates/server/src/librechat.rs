@@ -36,6 +36,11 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().nest("/librechat", routes)
 }
 
+/// Whether a body is a program that calls tools, or what these answered; for tests.
+pub(crate) fn parse(body: Value) -> bool {
+    programmatic::parse(body)
+}
+
 /// What is kept from request to request.
 #[derive(Default)]
 struct Kept {

@@ -85,6 +85,11 @@ async fn execute(
     Ok(Json(answer).into_response())
 }
 
+/// Whether a body is a request, for tests.
+pub(crate) fn parse(body: &Value) -> bool {
+    read(body, "3.15.0", &Bounds::CEILINGS).is_ok()
+}
+
 /// The request that a body asks for; what is wrong with it, in the protocol's words.
 fn read(body: &Value, version: &str, ceilings: &Bounds) -> Result<Request, String> {
     let text = |name: &str| {

@@ -5,6 +5,7 @@ mod checkpoints;
 mod create;
 mod docs;
 mod files;
+pub(crate) mod fuzzing;
 mod images;
 mod openapi;
 mod operation;

@@ -293,7 +293,7 @@ fn detail(app: &App, sandbox: &Sandbox) -> Detail {
 }
 
 /// What a sandbox's metadata must have: `name=value&...`, of which each part is escaped once more.
-fn metadata(query: Option<&str>) -> BTreeMap<String, String> {
+pub(super) fn metadata(query: Option<&str>) -> BTreeMap<String, String> {
     let unescape = |text: &str| {
         form_urlencoded::parse(format!("{text}=").as_bytes())
             .next()

@@ -87,6 +87,11 @@ pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Res
     response
 }
 
+/// Whether a message is the beginning of a process, as it has to be.
+pub(super) fn is_start(message: &[u8]) -> bool {
+    serde_json::from_slice::<Start>(message).is_ok()
+}
+
 async fn read(request: Request) -> Result<Start, Fault> {
     let body = Limited::new(request.into_body(), MAX_MESSAGE + 64).collect().await;
     let body =

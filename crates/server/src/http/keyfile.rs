@@ -107,7 +107,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     write().map_err(failed("write"))
 }
 
-fn parse(text: &str) -> Result<Vec<Key>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let mut names = BTreeSet::new();
     let mut read = |entry: Entry| {

@@ -74,6 +74,9 @@ pub(super) fn names(tools: &[AskedTool]) -> Result<Vec<Named>, String> {
                 word if word.starts_with('_') => format!("tool{word}"),
                 word => word.to_owned(),
             };
+            if !Tool::is_name(&tool) {
+                return Err(format!("{identifier} is not a name that a tool can have"));
+            }
             Ok(Named {
                 original: name.clone(),
                 tool,
@@ -198,6 +201,12 @@ mod tests {
         ] {
             assert_eq!(identifier(name), word, "{name}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_tool_can_have_is_told() {
+        let told = names(&[asked(&"x".repeat(100))]).unwrap_err();
+        assert!(told.contains("not a name"), "{told}");
     }
 
     proptest::proptest! {

@@ -179,6 +179,24 @@ fn running(
     running.ok_or(taken).map(Some)
 }
 
+/// Whether a body is a program with its tools, or their answers; for tests.
+pub(super) fn parse(body: Value) -> bool {
+    let is_first = body["continuation_token"].is_null();
+    let program = match read(body, is_first) {
+        Ok(Asked::Begin(program)) => program,
+        other => return other.is_ok(),
+    };
+    let Ok(names) = names::names(&program.tools) else {
+        return false;
+    };
+    let preamble = names::preamble(&names, &program.code);
+    assert!(preamble.lines().all(|line| line.starts_with("import ") || line.starts_with("from ")));
+    for tool in names::deferred(&program.tools, &names) {
+        assert!(belljar::Tool::is_name(tool.name()), "{}", tool.name());
+    }
+    true
+}
+
 fn read(body: Value, is_first: bool) -> Result<Asked, String> {
     if is_first {
         if body["code"].as_str().is_none_or(str::is_empty) {

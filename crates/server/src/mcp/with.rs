@@ -9,6 +9,7 @@ mod child;
 mod connection;
 mod error;
 mod file;
+pub(super) mod fuzzing;
 mod http;
 mod names;
 mod remote;

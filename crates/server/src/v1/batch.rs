@@ -75,10 +75,10 @@ async fn batch(
 }
 
 /// A line and its number, or why there are no more.
-type Line = (u64, Result<Vec<u8>, String>);
+pub(super) type Line = (u64, Result<Vec<u8>, String>);
 
 /// The lines of a body, without those that are empty.
-fn lines(body: Body) -> impl Stream<Item = Line> + Send {
+pub(super) fn lines(body: Body) -> impl Stream<Item = Line> + Send {
     let reader = BufReader::new(StreamReader::new(ReceiverStream::new(pump(body))));
     stream::unfold(Some((Box::pin(reader), 0)), async |state| {
         let (mut reader, mut number) = state?;

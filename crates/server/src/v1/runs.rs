@@ -1,6 +1,6 @@
 //! `/v1/runs`: one run, in a fresh sandbox, and the files that it left.
 
-mod form;
+pub(super) mod form;
 
 use axum::Json;
 use axum::extract::{FromRequest, Path, Request, State};

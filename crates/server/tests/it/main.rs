@@ -5,6 +5,7 @@ mod hostile;
 mod jupyter;
 mod openapi;
 mod owners;
+mod parsers;
 mod place;
 mod running;
 mod runs;

@@ -15,9 +15,14 @@ const MAX_PARTS: usize = 1_000;
 /// Reads a form. A part is the file whose path is its name; parts that are named `file` are the files whose
 /// paths are their file names.
 pub(super) async fn read(request: Request, app: &App) -> Result<RunRequest, Problem> {
-    let mut form = Multipart::from_request(request, app)
+    let form = Multipart::from_request(request, app)
         .await
         .map_err(|rejection| bad(rejection.status(), rejection.body_text()))?;
+    parts(form).await
+}
+
+/// The request that a form's parts are.
+pub(in crate::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
     while let Some(part) =
         form.next_field().await.map_err(|error| bad(error.status(), error.body_text()))?

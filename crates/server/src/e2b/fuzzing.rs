@@ -1,0 +1,39 @@
+//! The parsers of what E2B's clients send, as fuzz targets and tests call them.
+
+use super::address::Address;
+use super::commands::Command;
+use super::envelope::first_message;
+use super::paths::{Place, place};
+use super::wire::{Execute, NewContext, NewSandbox};
+use super::{control, process};
+
+/// Reads bytes in the form that the first one names; whether they are what they should be.
+pub(crate) fn parse(bytes: &[u8]) -> bool {
+    let Some((form, bytes)) = bytes.split_first() else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(bytes);
+    match form % 6 {
+        0 => first_message(bytes).is_ok_and(process::is_start),
+        1 => Address::in_host(&text).is_some(),
+        2 => match place(&text) {
+            Ok(Place::Inside(inside)) => {
+                let parts = inside.as_str().split('/');
+                assert!(parts.into_iter().all(|part| part != ".." && part != "."), "{text}");
+                assert_eq!(place(&inside.absolute()), Ok(Place::Inside(inside)));
+                true
+            }
+            _ => false,
+        },
+        3 => !control::metadata(Some(&text)).is_empty(),
+        4 => {
+            let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
+            words.split_first().is_some_and(|(program, args)| Command::of(program, args).is_some())
+        }
+        _ => {
+            serde_json::from_slice::<NewSandbox>(bytes).is_ok()
+                || serde_json::from_slice::<Execute>(bytes).is_ok()
+                || serde_json::from_slice::<NewContext>(bytes).is_ok()
+        }
+    }
+}

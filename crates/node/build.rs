@@ -1,0 +1,5 @@
+//! How an addon is linked on this platform.
+
+fn main() {
+    napi_build::setup();
+}

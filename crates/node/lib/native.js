@@ -1,0 +1,30 @@
+'use strict';
+
+// The addon: what `npm run build` has put beside the package, or where cargo leaves it in a checkout.
+
+const fs = require('node:fs');
+const path = require('node:path');
+
+const NAMES = { darwin: 'libbelljar_node.dylib', win32: 'belljar_node.dll' };
+
+function places() {
+  const name = NAMES[process.platform] ?? 'libbelljar_node.so';
+  const root = path.join(__dirname, '..', '..', '..');
+  const target = process.env.CARGO_TARGET_DIR ?? path.join(root, 'target');
+  return [path.join(__dirname, '..', 'belljar.node'), path.join(target, 'release', name)];
+}
+
+function load() {
+  const found = places().find((place) => fs.existsSync(place));
+  if (found === undefined) {
+    throw new Error(
+      `belljar's addon is not built: there is none of ${places().join(', ')}. ` +
+        'Build it with `npm run build` in crates/node'
+    );
+  }
+  const loaded = { exports: {} };
+  process.dlopen(loaded, found);
+  return loaded.exports;
+}
+
+module.exports = load();

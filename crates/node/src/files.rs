@@ -1,0 +1,77 @@
+//! Files of a session's workspace, without a run.
+
+use std::io::Cursor;
+use std::time::UNIX_EPOCH;
+
+use belljar::{PathEntry, PathKind, SessionFiles};
+use napi::bindgen_prelude::Buffer;
+use napi_derive::napi;
+use serde_json::{Value, json};
+
+use crate::failure::failure;
+
+/// The files of a session.
+#[napi]
+pub struct Files(pub(crate) SessionFiles);
+
+#[napi]
+impl Files {
+    /// The bytes of a file.
+    #[napi]
+    pub async fn read(&self, path: String) -> napi::Result<Buffer> {
+        let bytes = self.0.read(&path, ..).await.map_err(|e| failure(&e))?;
+        Ok(bytes.into())
+    }
+
+    /// Writes a file.
+    #[napi]
+    pub async fn write(&self, path: String, bytes: Buffer) -> napi::Result<()> {
+        // The buffer is JavaScript's, which may change it meanwhile.
+        let bytes = Cursor::new(bytes.to_vec());
+        self.0.write(&path, bytes).await.map(drop).map_err(|e| failure(&e))
+    }
+
+    /// What is in a directory, as JSON.
+    #[napi]
+    pub async fn list(&self, dir: String, depth: u32) -> napi::Result<String> {
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        let entries = self.0.list(&dir, depth).await.map_err(|e| failure(&e))?;
+        Ok(Value::from_iter(entries.into_iter().map(described)).to_string())
+    }
+
+    /// Makes a directory, and those above it.
+    #[napi]
+    pub async fn make_dir(&self, path: String) -> napi::Result<()> {
+        self.0.make_dir(&path).await.map_err(|e| failure(&e))
+    }
+
+    /// Moves a file or a directory.
+    #[napi]
+    pub async fn rename(&self, from: String, to: String) -> napi::Result<()> {
+        self.0.rename(&from, &to).await.map_err(|e| failure(&e))
+    }
+
+    /// Removes a file, or a directory with all that is in it.
+    #[napi]
+    pub async fn remove(&self, path: String) -> napi::Result<()> {
+        self.0.remove(&path).await.map_err(|e| failure(&e))
+    }
+}
+
+/// What `index.js` makes an entry of: times in milliseconds, as JavaScript counts them.
+fn described(entry: PathEntry) -> Value {
+    let kind = match entry.kind {
+        PathKind::Directory => "directory",
+        PathKind::Link => "link",
+        _ => "file",
+    };
+    let modified = entry.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let modified = modified.map(|since| since.as_secs_f64() * 1e3);
+    json!({
+        "path": entry.path,
+        "kind": kind,
+        "size": entry.size,
+        "modified": modified,
+        "target": entry.target,
+    })
+}

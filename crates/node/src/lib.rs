@@ -1,0 +1,14 @@
+//! belljar in a Node process: the native half of the package `belljar`. Requests, outcomes, events and
+//! values cross as JSON; `index.js` gives them their shape.
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod callbacks;
+mod failure;
+mod files;
+mod runtime;
+mod session;

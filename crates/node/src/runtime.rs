@@ -1,0 +1,157 @@
+//! The engine, and runs in fresh sandboxes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar::{HostPaths, Policy, Request, RestoreOptions, RunRequest};
+use napi::bindgen_prelude::Buffer;
+use napi_derive::napi;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::callbacks::{Answerer, Listener, Steps, Switch, attach, tools};
+use crate::failure::{argument, failure, internal};
+use crate::session::{Options as SessionStart, Session};
+
+/// The engine: what all runs and sessions share.
+#[napi]
+pub struct Runtime(belljar::Runtime);
+
+/// A run that is over.
+#[napi]
+pub struct Run(Arc<belljar::Run>);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    cache: Option<PathBuf>,
+    wheel: Option<PathBuf>,
+    bundle: Option<PathBuf>,
+    bundle_hash: Option<String>,
+    temp_dir: Option<PathBuf>,
+    concurrency: Option<usize>,
+    queue: Option<usize>,
+}
+
+/// Starts the engine.
+#[napi]
+pub async fn start(options: String, steps: Option<Listener>) -> napi::Result<Runtime> {
+    let options: Options = serde_json::from_str(&options)
+        .map_err(|e| argument("options", format!("cannot be read: {e}")))?;
+    let mut builder = belljar::Runtime::builder();
+    if let Some(dir) = options.cache {
+        builder = builder.cache(dir);
+    }
+    if let Some(file) = options.wheel {
+        builder = builder.wheel(file);
+    }
+    if let Some(path) = options.bundle {
+        builder = builder.bundle(path);
+    }
+    if let Some(hash) = options.bundle_hash {
+        builder = builder.bundle_hash(hash);
+    }
+    if let Some(dir) = options.temp_dir {
+        builder = builder.temp_dir(dir);
+    }
+    if let Some(runs) = options.concurrency {
+        builder = builder.concurrency(runs);
+    }
+    if let Some(runs) = options.queue {
+        builder = builder.queue(runs);
+    }
+    if let Some(listener) = steps {
+        builder = builder.progress(Arc::new(Steps(listener)));
+    }
+    let built = tokio::task::spawn_blocking(|| builder.build()).await.map_err(internal)?;
+    Ok(Runtime(built.map_err(|e| failure(&e))?))
+}
+
+/// The request in JSON.
+pub(crate) fn request(asked: &str) -> napi::Result<Request> {
+    let asked: RunRequest = serde_json::from_str(asked)
+        .map_err(|e| argument("request", format!("cannot be read: {e}")))?;
+    asked.into_request(HostPaths::Allowed).map_err(|e| failure(&e.into()))
+}
+
+#[napi]
+impl Runtime {
+    /// Runs a request in a fresh sandbox.
+    #[napi]
+    pub async fn run(
+        &self,
+        asked: String,
+        events: Option<Listener>,
+        described: Option<String>,
+        answerer: Option<Answerer>,
+        switch: Option<&Switch>,
+    ) -> napi::Result<Run> {
+        let tools = tools(described.as_deref(), answerer)?;
+        let request = attach(request(&asked)?, events, switch, tools);
+        let run = self.0.run(request).await.map_err(|e| failure(&e))?;
+        Ok(Run(Arc::new(run)))
+    }
+
+    /// Starts a session.
+    #[napi]
+    pub async fn session(
+        &self,
+        asked: String,
+        described: Option<String>,
+        answerer: Option<Answerer>,
+    ) -> napi::Result<Session> {
+        let options = SessionStart::read(&asked, tools(described.as_deref(), answerer)?)?;
+        self.0.session(options).await.map(Session).map_err(|e| failure(&e))
+    }
+
+    /// Starts a session from a checkpoint; the tools take the place of those that it had.
+    #[napi]
+    pub async fn restore(
+        &self,
+        path: String,
+        described: Option<String>,
+        answerer: Option<Answerer>,
+    ) -> napi::Result<Session> {
+        let tools = tools(described.as_deref(), answerer)?;
+        let options = tools.into_iter().fold(RestoreOptions::file(path), RestoreOptions::tool);
+        self.0.restore(options).await.map(Session).map_err(|e| failure(&e))
+    }
+
+    /// Looks at code without running it.
+    #[napi]
+    pub async fn check(&self, code: String, policy: Option<String>) -> napi::Result<String> {
+        let policy = match policy {
+            Some(policy) => serde_json::from_str(&policy)
+                .map_err(|e| argument("policy", format!("cannot be read: {e}")))?,
+            None => Policy::default(),
+        };
+        let found = self.0.check(&code, &policy).await.map_err(|e| failure(&e))?;
+        let found = json!({
+            "clean": found.is_clean(),
+            "violations": found.violations,
+            "missing_imports": found.missing_imports,
+        });
+        Ok(found.to_string())
+    }
+}
+
+#[napi]
+impl Run {
+    /// The outcome, as JSON.
+    #[napi(getter)]
+    pub fn outcome(&self) -> napi::Result<String> {
+        outcome(&self.0.outcome)
+    }
+
+    /// The bytes of a file that it left.
+    #[napi]
+    pub async fn read(&self, path: String) -> napi::Result<Buffer> {
+        let run = Arc::clone(&self.0);
+        let read = tokio::task::spawn_blocking(move || run.read(&path)).await.map_err(internal)?;
+        Ok(read.map_err(|e| failure(&e))?.into())
+    }
+}
+
+pub(crate) fn outcome(outcome: &belljar::Outcome) -> napi::Result<String> {
+    serde_json::to_string(outcome).map_err(internal)
+}

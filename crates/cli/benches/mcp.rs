@@ -1,18 +1,24 @@
 //! The promise of `docs/budgets.md` about `belljar mcp`: a call, from the line that asks to the line that
-//! answers.
+//! answers, beside the same runs by the library.
 //!
 //! `cargo bench --bench mcp`, on a machine that does nothing else.
 
-#[path = "../../../benches/measure/mod.rs"]
-mod measure;
+#[path = "../../../benches/measure/beside.rs"]
+mod beside;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use std::time::{Duration, Instant};
+
+use belljar::{Request, Runtime};
 use serde_json::{Value, json};
 
-use measure::{ms, promise, timed};
+use beside::{Side, print, promise};
+
+/// Rounds of each, in turn, so that what else the machine does falls on both.
+const ROUNDS: usize = 8;
+const CALLS: usize = 200;
 
 /// A client that asks for one thing at a time.
 struct Client {
@@ -74,20 +80,42 @@ impl Drop for Client {
     }
 }
 
-fn calls(c: &mut Criterion) {
+#[tokio::main]
+async fn main() {
+    let runtime = Runtime::builder().build().expect("a runtime");
+    runtime.images().prepare("data").expect("an image");
     let mut client = Client::start();
-    for (name, code) in [
-        ("mcp: run_python print(1)", "print(1)"),
-        ("mcp: run_python, on data", "import pandas\nprint(1)"),
-    ] {
-        client.run(code);
-        promise(c, name, ms(3.0), || timed(|| client.run(code)));
+    let processes = [std::process::id(), client.process.id()];
+    for code in ["print(1)", "import pandas\nprint(1)"] {
+        by_library(&runtime, code).await;
+        by_mcp(&mut client, code);
+        let (mut library, mut mcp) = (Side::default(), Side::default());
+        for _ in 0..ROUNDS {
+            library.add(&processes, by_library(&runtime, code)).await;
+            mcp.add(&processes, async { by_mcp(&mut client, code) }).await;
+        }
+        let name = format!("mcp: run_python {:?}", code.replace('\n', "; "));
+        print(&name, &library, &mcp);
+        promise(&name, mcp.median(), Duration::from_millis(3));
     }
 }
 
-criterion_group! {
-    name = mcp;
-    config = Criterion::default().sample_size(50).without_plots();
-    targets = calls
+async fn by_library(runtime: &Runtime, code: &str) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..CALLS {
+        let started = Instant::now();
+        let run = runtime.run(Request::new(code).image("data")).await.expect("a run");
+        assert_eq!(run.outcome.stdout, "1\n");
+        times.push(started.elapsed());
+    }
+    times
 }
-criterion_main!(mcp);
+
+fn by_mcp(client: &mut Client, code: &str) -> Vec<Duration> {
+    let once = || {
+        let started = Instant::now();
+        client.run(code);
+        started.elapsed()
+    };
+    std::iter::repeat_with(once).take(CALLS).collect()
+}

@@ -4,6 +4,10 @@
 //! `cargo bench -p belljar-server --bench run_code`, on a machine that does nothing else. The client is in
 //! the same process and shares the processors with what it asks.
 
+#[path = "../../../benches/measure/beside.rs"]
+#[expect(dead_code, reason = "nothing is promised of this way in")]
+mod beside;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,9 +19,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use beside::{Side, print};
+
 const CONNECTIONS: [usize; 3] = [1, 8, 64];
 const RUNS: u32 = 4_000;
 const WARM: u32 = 500;
+const ROUNDS: u32 = 4;
 
 #[tokio::main]
 async fn main() {
@@ -33,38 +40,20 @@ async fn main() {
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
     let serving = tokio::spawn(server.grace(Duration::from_secs(1)).run(stopped));
-    println!("{:>11}  {:>34}  {:>34}", "connections", "library", "/run_code");
+    let this = [std::process::id()];
     for connections in CONNECTIONS {
-        // In turn, so that what else the machine does falls on both.
-        let mut figures = [Vec::new(), Vec::new()];
-        let mut elapsed = [Duration::ZERO; 2];
         by_library(&runtime, connections, WARM).await;
         by_http(address, connections, WARM).await;
-        for _ in 0..2 {
-            for (which, elapsed) in elapsed.iter_mut().enumerate() {
-                let started = Instant::now();
-                figures[which].extend(match which {
-                    0 => by_library(&runtime, connections, RUNS / 2).await,
-                    _ => by_http(address, connections, RUNS / 2).await,
-                });
-                *elapsed += started.elapsed();
-            }
+        let (mut library, mut http) = (Side::default(), Side::default());
+        // In turn, so that what else the machine does falls on both.
+        for _ in 0..ROUNDS {
+            library.add(&this, by_library(&runtime, connections, RUNS / ROUNDS)).await;
+            http.add(&this, by_http(address, connections, RUNS / ROUNDS)).await;
         }
-        let [library, http] = figures;
-        let text = [told(library, elapsed[0]), told(http, elapsed[1])];
-        let share = elapsed[0].as_secs_f64() / elapsed[1].as_secs_f64() * 100.0;
-        println!("{connections:>11}  {:>34}  {:>34}  {share:.0} %", text[0], text[1]);
+        print(&format!("/run_code, {connections} connections"), &library, &http);
     }
     stop.cancel();
     serving.await.expect("the server ends").expect("no sessions to keep");
-}
-
-/// Runs a second, the median, and the slowest hundredth.
-fn told(mut times: Vec<Duration>, elapsed: Duration) -> String {
-    times.sort();
-    let at = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1e3;
-    let rate = times.len() as f64 / elapsed.as_secs_f64();
-    format!("{rate:.0}/s, {:.2} ms, {:.2} ms", at(50), at(99))
 }
 
 /// What is left of so many runs.
@@ -120,7 +109,7 @@ async fn ask(stream: &mut TcpStream) {
         BODY.len()
     );
     stream.write_all(request.as_bytes()).await.expect("a request");
-    let mut answer = Vec::new();
+    let mut answer = Vec::with_capacity(16 << 10);
     loop {
         let read = stream.read_buf(&mut answer).await.expect("an answer");
         assert_ne!(read, 0, "the server closed the connection");

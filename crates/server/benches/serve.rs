@@ -3,6 +3,9 @@
 //! `cargo bench -p belljar-server --bench serve`, on a machine that does nothing else. The client is in the
 //! same process and shares the processors with what it asks.
 
+#[path = "../../../benches/measure/beside.rs"]
+mod beside;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -12,9 +15,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use beside::{Side, print, promise};
+
 /// Rounds of each, in turn, so that what else the machine does falls on both.
-const ROUNDS: usize = 4;
-const RUNS: usize = 500;
+const ROUNDS: usize = 8;
+/// Runs of a round.
+const RUNS: [(usize, usize); 2] = [(1, 400), (CONNECTIONS, 1_280)];
 const CONNECTIONS: usize = 64;
 const STREAMS: usize = 100;
 
@@ -28,38 +34,35 @@ async fn main() {
     let address: SocketAddr =
         server.url().trim_start_matches("http://").parse().expect("an address");
     tokio::spawn(server.run(std::future::pending()));
-    for jobs in [1, CONNECTIONS] {
-        let runs = RUNS.div_ceil(jobs) * if jobs == 1 { 1 } else { 4 };
-        let (mut library, mut http) = (Vec::new(), Vec::new());
-        by_library(&runtime, jobs, runs / 4).await;
-        by_http(address, jobs, runs / 4).await;
-        let mut elapsed = [Duration::ZERO; 2];
+    let this = [std::process::id()];
+    for (jobs, runs) in RUNS {
+        let each = runs / jobs;
+        by_library(&runtime, jobs, each).await;
+        by_http(address, jobs, each).await;
+        let (mut library, mut http) = (Side::default(), Side::default());
         for _ in 0..ROUNDS {
-            let started = Instant::now();
-            library.extend(by_library(&runtime, jobs, runs).await);
-            elapsed[0] += started.elapsed();
-            let started = Instant::now();
-            http.extend(by_http(address, jobs, runs).await);
-            elapsed[1] += started.elapsed();
+            library.add(&this, by_library(&runtime, jobs, each)).await;
+            http.add(&this, by_http(address, jobs, each)).await;
         }
-        let share = elapsed[0].as_secs_f64() / elapsed[1].as_secs_f64() * 100.0;
-        let (library, http) = (median(library), median(http));
-        let more = http.saturating_sub(library);
-        println!(
-            "{jobs} at once: library {library:.2?}, POST /v1/runs {http:.2?} ({more:.2?} more, budget \
-             0.4 ms for one); {share:.0} % of the library's runs a second (budget 70 % for 64)"
-        );
+        print(&format!("POST /v1/runs, {jobs} at once"), &library, &http);
+        if jobs == 1 {
+            let more = http.median().saturating_sub(library.median());
+            promise("POST /v1/runs over the library call", more, Duration::from_micros(400));
+        } else {
+            let share = http.rate() / library.rate() * 100.0;
+            let verdict = if share >= 70.0 { "kept" } else { "MISSED" };
+            println!(
+                "PROMISE runs/s at {jobs} connections: {share:.0} % of the library's, budget 70 %: {verdict}"
+            );
+        }
     }
     let mut late = Vec::new();
     for _ in 0..STREAMS {
         late.push(first_event(address).await);
     }
-    println!("first event after it was printed: {:.2?} (budget 2 ms)", median(late));
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+    late.sort();
+    let median = late[late.len() / 2];
+    promise("first event of a stream after it was printed", median, Duration::from_millis(2));
 }
 
 async fn by_library(runtime: &Runtime, jobs: usize, runs: usize) -> Vec<Duration> {
@@ -132,7 +135,7 @@ async fn send(stream: &mut TcpStream, accept: &str, body: &str) {
 }
 
 async fn read_until(stream: &mut TcpStream, is_enough: impl Fn(&str) -> bool) -> String {
-    let mut answer = Vec::new();
+    let mut answer = Vec::with_capacity(16 << 10);
     loop {
         let read = stream.read_buf(&mut answer).await.expect("an answer");
         assert_ne!(read, 0, "the server closed the connection");

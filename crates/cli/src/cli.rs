@@ -15,6 +15,7 @@ use super::repl::ReplArgs;
 use super::run::RunArgs;
 #[cfg(all(unix, feature = "server"))]
 use super::serve::{KeyArgs, ServeArgs};
+use super::trace::LogFormat;
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
 ///
@@ -27,6 +28,17 @@ pub(super) struct Cli {
     pub(super) global: Global,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+impl Command {
+    /// The format of the log that the command asks for.
+    pub(super) fn log_format(&self) -> Option<LogFormat> {
+        match self {
+            #[cfg(all(unix, feature = "server"))]
+            Self::Serve(args) => args.log_format,
+            _ => None,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\

@@ -52,9 +52,16 @@ use printer::Printer;
 /// has been done: output is flushed, workspaces are removed; the rest the system frees faster.
 fn main() -> ! {
     let cli = Cli::parse();
-    trace::start(cli.global.verbose);
     let printer = Arc::new(Printer::new(cli.global.quiet));
-    let exit = dispatch(cli, &printer).unwrap_or_else(|error| exit::report(&printer, &error));
+    let exit = match trace::start(cli.global.verbose, cli.command.log_format()) {
+        Ok(trace) => {
+            let exit = dispatch(cli, &printer);
+            trace.end();
+            exit
+        }
+        Err(error) => Err(error),
+    };
+    let exit = exit.unwrap_or_else(|error| exit::report(&printer, &error));
     std::process::exit(exit.code())
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use belljar::{Bounds, Runtime};
-use belljar_server::{Address, App, Key, KeyLimits, Keys, Server, Service, Settings, keyfile};
+use belljar_server::{
+    Address, App, Key, KeyLimits, Keys, Server, Service, Settings, TrustedProxy, is_path, keyfile,
+};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
@@ -18,6 +20,7 @@ use super::exit::{Exit, Usage};
 use super::options::seconds;
 use super::printer::Printer;
 use super::progress::Bars;
+use super::trace::LogFormat;
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -40,6 +43,17 @@ pub(super) struct ServeArgs {
     /// Serve everything below this path, as a proxy passes it on
     #[arg(long, value_name = "PATH", value_parser = base_path)]
     base_path: Option<String>,
+    /// Speak TLS, with this certificate and those that vouch for it, in PEM; read again when it changes.
+    /// For a command that was built with the feature `tls`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", conflicts_with = "unix")]
+    tls_cert: Option<PathBuf>,
+    /// The key to the certificate, in PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Believe what this proxy says in X-Forwarded-Prefix and X-Forwarded-For: an address, a network such
+    /// as 10.0.0.0/8, or unix for whoever uses the Unix socket; may be given several times
+    #[arg(long = "trust-proxy", value_name = "PROXY")]
+    trusted_proxies: Vec<TrustedProxy>,
     /// Answer to this name too, where nobody needs a key; *.NAME is every name below it; may be given
     /// several times
     #[arg(long = "host", value_name = "NAME")]
@@ -53,6 +67,9 @@ pub(super) struct ServeArgs {
     /// Time that runs have to end when the server does, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     grace: Duration,
+    /// Log every request on stderr in this format; -v and BELLJAR_LOG say how much else
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) log_format: Option<LogFormat>,
     /// Once the server is ready, print its address and key as one line of JSON
     #[arg(long)]
     json: bool,
@@ -108,6 +125,7 @@ pub(super) fn serve(
         settings.base_path = args.base_path.clone().unwrap_or_default();
         settings.hosts.clone_from(&args.hosts);
         settings.origins.clone_from(&args.origins);
+        settings.trusted_proxies.clone_from(&args.trusted_proxies);
         settings.sandbox_domain.clone_from(&args.sandbox_domain);
         if let Some(domain) = &args.sandbox_domain {
             settings.hosts.extend([domain.clone(), format!("*.{domain}")]);
@@ -122,6 +140,9 @@ pub(super) fn serve(
             .await
             .with_context(|| format!("cannot listen on {address}"))?
             .grace(args.grace);
+        if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+            server = with_tls(server, cert, key)?;
+        }
         if let Some(dir) = &args.state {
             server = server.state(dir);
         }
@@ -163,6 +184,19 @@ impl Most {
     }
 }
 
+#[cfg(feature = "tls")]
+fn with_tls(server: Server, cert: &Path, key: &Path) -> Result<Server, Usage> {
+    let tls =
+        belljar_server::Tls::read(cert, key).map_err(|error| Usage::new(with_cause(&error)))?;
+    Ok(server.tls(tls))
+}
+
+#[cfg(not(feature = "tls"))]
+fn with_tls(_: Server, _: &Path, _: &Path) -> Result<Server, Usage> {
+    let hint = "build it with --features tls, or have a proxy in front speak TLS";
+    Err(Usage::new("this command was built without TLS").hint(hint))
+}
+
 /// Who may use the server, and the key that was made for it.
 fn keys(args: &ServeArgs) -> anyhow::Result<(Keys, Option<String>)> {
     if let Some(file) = &args.keys {
@@ -189,9 +223,8 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 fn base_path(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
     let path = text.trim_end_matches('/');
-    if !path.starts_with('/') || path.contains("//") || !path.chars().all(plain) {
+    if !is_path(path) {
         return Err("it begins with /, and is made of letters, digits, /, -, _, . and ~".to_owned());
     }
     Ok(path.to_owned())

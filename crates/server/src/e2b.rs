@@ -33,10 +33,12 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use tower::ServiceExt;
+use tower::util::MapRequestLayer;
 
 use self::address::{Address, ENVD, INTERPRETER};
 use self::fault::Fault;
 use self::registry::Sandboxes;
+use crate::http::access;
 use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
 
@@ -89,6 +91,7 @@ fn data_plane() -> Router<App> {
     by_path()
         .route("/health", get(files::health))
         .fallback(|| async { Fault::not_found("there is nothing here") })
+        .layer(MapRequestLayer::new(access::route))
         .layer(DefaultBodyLimit::disable())
 }
 

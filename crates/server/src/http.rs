@@ -1,9 +1,12 @@
 //! What all faces share: who asks, how errors are told, and how connections are served.
 
+pub(crate) mod access;
 pub(crate) mod app;
+pub(crate) mod asker;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod files;
+pub(crate) mod forwarded;
 pub(crate) mod fuzzing;
 pub(crate) mod guard;
 pub(crate) mod health;
@@ -12,7 +15,11 @@ pub mod keyfile;
 pub(crate) mod listen;
 pub(crate) mod problem;
 pub(crate) mod query;
+pub(crate) mod rate_limit;
 pub(crate) mod remembered;
 pub(crate) mod small;
 pub(crate) mod sse;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+pub(crate) mod trace_context;
 pub(crate) mod upload;

@@ -31,6 +31,8 @@ mod judge0;
 mod jupyter;
 mod librechat;
 pub mod mcp;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod passing;
 mod piston;
 mod process;
@@ -42,9 +44,12 @@ mod v1;
 
 pub use http::app::{App, Settings};
 pub use http::auth::{Key, Keys};
+pub use http::forwarded::{TrustedProxy, is_path};
 pub use http::keyfile;
 pub use http::listen::Address;
 pub use http::problem::Problem;
+#[cfg(feature = "tls")]
+pub use http::tls::{Tls, TlsError};
 pub use routes::router;
 pub use server::Server;
 pub use service::Service;

@@ -1,16 +1,15 @@
 //! The one router, in which the faces come together.
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
+use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
-use tower_http::trace::TraceLayer;
 
 use crate::http::app::App;
 use crate::http::problem::Problem;
-use crate::http::{guard, health, idempotency, small};
+use crate::http::{access, guard, health, idempotency, small};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Everything that a server answers.
@@ -34,32 +33,16 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), idempotency::remember));
     let faces = e2b::attach(faces, &app)
+        .layer(MapRequestLayer::new(access::route))
         .layer(DefaultBodyLimit::max(settings.body_bytes))
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn(small::read))
-        .layer(CatchPanicLayer::new())
-        .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(TraceLayer::new_for_http().make_span_with(span))
-        .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
-        .with_state(app);
-    match settings.base_path.as_str() {
+        .layer(CatchPanicLayer::new());
+    let all = match settings.base_path.as_str() {
         "" => faces,
-        base => Router::new().nest(base, faces),
-    }
-}
-
-/// What the log says of a request, by which it is found again: its id, and the trace that it is part of.
-fn span(request: &Request) -> tracing::Span {
-    let text = |headers: &HeaderMap, name: &str| {
-        headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        base => Router::new().nest(base, faces).fallback(no_route),
     };
-    tracing::info_span!(
-        "request",
-        method = %request.method(),
-        path = request.uri().path(),
-        request_id = text(request.headers(), "x-request-id"),
-        traceparent = text(request.headers(), "traceparent"),
-    )
+    all.layer(from_fn_with_state(app.clone(), access::log)).with_state(app)
 }
 
 async fn no_route(method: Method, uri: Uri) -> Problem {

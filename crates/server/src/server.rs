@@ -5,6 +5,8 @@ mod notify;
 
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::net::{TcpListener, UnixListener};
@@ -13,7 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::http::app::App;
 use crate::http::keyfile;
-use crate::http::listen::{self, Address, Listener};
+use crate::http::listen::{self, Address, Listener, Serving};
+#[cfg(feature = "tls")]
+use crate::http::tls::Tls;
 use crate::routes::router;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
@@ -33,6 +37,8 @@ pub struct Server {
     state: Option<PathBuf>,
     keys: Option<PathBuf>,
     grace: Duration,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<Tls>>,
 }
 
 impl Server {
@@ -73,6 +79,8 @@ impl Server {
             state: None,
             keys: None,
             grace: Duration::from_secs(30),
+            #[cfg(feature = "tls")]
+            tls: None,
         })
     }
 
@@ -98,12 +106,30 @@ impl Server {
         self
     }
 
+    /// Speaks TLS with every client.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(Arc::new(tls));
+        self
+    }
+
+    #[cfg(feature = "tls")]
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn scheme(&self) -> &'static str {
+        "http"
+    }
+
     /// Where it is reached.
     #[must_use]
     pub fn url(&self) -> String {
         let base = &self.app.settings().base_path;
         match &self.address {
-            Address::Tcp(address) => format!("http://{address}{base}"),
+            Address::Tcp(address) => format!("{}://{address}{base}", self.scheme()),
             Address::Unix(path) => format!("unix:{}", path.display()),
         }
     }
@@ -122,9 +148,17 @@ impl Server {
             tracing::info!(count, "sessions were restored");
         }
         let tick = AbortOnDropHandle::new(tokio::spawn(tick(self.app.clone(), self.keys)));
+        #[cfg(feature = "tls")]
+        let _refresh =
+            self.tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(refresh(tls))));
         let stopping = CancellationToken::new();
-        let mut serving =
-            tokio::spawn(listen::serve(self.listener, router(self.app), stopping.clone()));
+        let connections = Serving {
+            write_timeout: self.app.settings().write_timeout,
+            router: router(self.app),
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
+        let mut serving = tokio::spawn(listen::serve(self.listener, connections, stopping.clone()));
         notify::say("READY=1");
         tokio::select! {
             () = stop => {}
@@ -170,6 +204,19 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(&hidden, path)?;
     Ok(listener)
+}
+
+/// Has new certificates take the place of old ones.
+#[cfg(feature = "tls")]
+async fn refresh(tls: Arc<Tls>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        match tls.refresh() {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("the certificate was read again"),
+            Err(error) => tracing::error!(%error, "the certificate stays what it was"),
+        }
+    }
 }
 
 /// What is done now and then: what is over goes, and the keys are read again when they have changed.

@@ -6,6 +6,7 @@ pub(crate) mod kept;
 pub(crate) mod owner;
 mod saved;
 pub(crate) mod sessions;
+mod stored;
 pub(crate) mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -92,13 +93,15 @@ impl Service {
         held: &Held,
         mut request: Request,
     ) -> Attended<Result<Outcome, ServiceError>> {
-        let turn = Turn::begin(&self.shared, owner, &mut request);
+        let turn =
+            self.has_room(owner).and_then(|()| Turn::begin(&self.shared, owner, &mut request));
         let interrupt = request.interrupt.clone();
-        let session = held.session().clone();
+        let (service, owner, held) = (self.clone(), owner.clone(), held.clone());
         Attended::new(interrupt, async move {
             let turn = turn?;
-            let ran = session.run(request).await.map_err(ServiceError::from);
+            let ran = held.session().run(request).await.map_err(ServiceError::from);
             turn.note(ran.as_ref());
+            service.look(&owner, &held);
             ran
         })
     }
@@ -117,6 +120,7 @@ impl Service {
         let turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
         let answered = held.session().answer(answers).await.map_err(ServiceError::from);
         turn.note(answered.as_ref());
+        self.look(owner, held);
         answered
     }
 

@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use crate::http::app::App;
+use crate::http::asker;
 use crate::service::owner::Owner;
 
 /// The most bytes of a body of JSON.
@@ -44,6 +45,7 @@ impl FromRequestParts<App> for Reached {
             Some(address) => sandboxes.reach(&address.sandbox)?,
             None => sandboxes.reach_by_token(token(&parts.headers).unwrap_or(""))?,
         };
+        asker::note(&found.owner);
         Ok(Self(found))
     }
 }

@@ -1,13 +1,14 @@
 //! The state that every handler has.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use tokio::sync::Mutex;
 
 use super::auth::Keys;
+use super::forwarded::TrustedProxy;
 use super::problem::Problem;
 use super::remembered::Remembered;
 use crate::service::Service;
@@ -45,6 +46,11 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// The domain whose names `{port}-{sandbox}.{domain}` lead here, as E2B's clients are told it.
     pub sandbox_domain: Option<String>,
+    /// Proxies whose word counts on who asks, and on the path below which everything is. Default none.
+    pub trusted_proxies: Vec<TrustedProxy>,
+    /// How long a client may leave unread what is sent to it; then its connection ends, and with it the run
+    /// that it is told of. Default 30 seconds.
+    pub write_timeout: Duration,
     /// Whether it listens on a Unix socket, which no name leads to.
     pub is_unix: bool,
 }
@@ -57,6 +63,8 @@ impl Default for Settings {
             hosts: Vec::new(),
             origins: Vec::new(),
             sandbox_domain: None,
+            trusted_proxies: Vec::new(),
+            write_timeout: Duration::from_secs(30),
             is_unix: false,
         }
     }

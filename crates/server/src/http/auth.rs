@@ -8,6 +8,7 @@ use base64::Engine as _;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::asker;
 use crate::service::owner::{KeyLimits, Owner};
 
 /// A key: whose it is, what it looks like hashed, and how much its holder may.
@@ -102,6 +103,10 @@ impl Keys {
     /// Whoever holds that key; `None` when nobody does, or one is needed and there is none.
     #[must_use]
     pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
+        self.find(key).inspect(asker::note)
+    }
+
+    fn find(&self, key: Option<&str>) -> Option<Owner> {
         match &*self.0 {
             Known::Everybody(owner) => Some(owner.clone()),
             Known::Holders(holders) => {

@@ -18,10 +18,15 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
+
+use super::forwarded::Peer;
+#[cfg(feature = "tls")]
+use super::tls::Tls;
 
 /// The most connections at once.
 pub const MAX_CONNECTIONS: usize = 4096;
@@ -93,22 +98,33 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // An event of a stream is not to wait for the acknowledgement of the one before.
                 stream.set_nodelay(true)?;
-                Ok(Box::new(stream))
+                Ok((Box::new(stream), Peer::Tcp(peer.ip())))
             }
-            Self::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok((Box::new(listener.accept().await?.0), Peer::Unix)),
         }
     }
 }
 
+/// How connections are served.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub router: Router,
+    /// How long a client may leave unread what is sent to it.
+    pub write_timeout: Duration,
+    /// What clients are shown that speak TLS, where all have to.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Arc<Tls>>,
+}
+
 /// Serves connections until `stop`; then accepts no more, and returns when the requests that are under way
 /// have been answered.
-pub(crate) async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: Listener, serving: Serving, stop: CancellationToken) {
     let connections = TaskTracker::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -120,17 +136,17 @@ pub(crate) async fn serve(listener: Listener, router: Router, stop: Cancellation
             next = next => next,
             () = stop.cancelled() => break,
         };
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "a connection was not accepted");
                 tokio::time::sleep(REST).await;
                 continue;
             }
         };
-        let (router, stop) = (router.clone(), stop.clone());
+        let (serving, stop) = (serving.clone(), stop.clone());
         connections.spawn(async move {
-            if let Err(error) = connection(stream, router, stop).await {
+            if let Err(error) = serving.accepted(stream, peer, stop).await {
                 tracing::debug!(%error, "a connection ended");
             }
             drop(place);
@@ -141,17 +157,42 @@ pub(crate) async fn serve(listener: Listener, router: Router, stop: Cancellation
     connections.wait().await;
 }
 
+impl Serving {
+    async fn accepted(
+        self,
+        stream: Box<dyn Stream>,
+        peer: Peer,
+        stop: CancellationToken,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.write_timeout));
+        let stream = Box::pin(stream);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let agreed = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream));
+            let stream = tokio::select! {
+                agreed = agreed => agreed??,
+                () = stop.cancelled() => return Ok(()),
+            };
+            return Ok(connection(stream, peer, self.router, stop).await?);
+        }
+        Ok(connection(stream, peer, self.router, stop).await?)
+    }
+}
+
 /// Answers the requests of one connection, one after the other; after `stop` only the one that is under
 /// way.
 async fn connection(
-    stream: Box<dyn Stream>,
+    stream: impl Stream + 'static,
+    peer: Peer,
     router: Router,
     stop: CancellationToken,
 ) -> hyper::Result<()> {
-    let with_body = |request: Request<Incoming>| {
+    let prepared = move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         request.map(|body| Body::new(TimeoutBody::new(BODY_TIME, body)))
     };
-    let service = TowerToHyperService::new(router.map_request(with_body));
+    let service = TowerToHyperService::new(router.map_request(prepared));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

@@ -9,6 +9,7 @@ use belljar::{Blame, Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::access;
 use crate::service::error::ServiceError;
 
 /// An error as a client gets it.
@@ -161,6 +162,7 @@ fn engine_status(error: &Error) -> StatusCode {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        access::failed(self.code);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();

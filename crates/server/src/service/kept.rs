@@ -31,7 +31,9 @@ impl Service {
     /// more than may be kept.
     pub fn keep(&self, owner: &Owner, run: Run) -> Option<String> {
         let bytes = run.outcome.files.iter().map(|file| file.size).sum();
-        let most = owner.limits().stored_bytes.unwrap_or(MAX_KEPT_BYTES).min(MAX_KEPT_BYTES);
+        // What is in their sessions is theirs to remove.
+        let left = |max: u64| max.saturating_sub(self.shared.in_sessions(owner));
+        let most = owner.limits().stored_bytes.map_or(MAX_KEPT_BYTES, left).min(MAX_KEPT_BYTES);
         if run.outcome.files.is_empty() || bytes > most {
             return None;
         }
@@ -92,6 +94,12 @@ impl Service {
             Some(_) => Ok(()),
             None => Err(ServiceError::NoRun { id: id.into() }),
         }
+    }
+
+    /// Forgets the files of all runs of everybody.
+    pub(super) fn forget_all(&self) {
+        let kept = std::mem::take(&mut *self.shared.kept());
+        drop(kept);
     }
 
     /// Drops what has been kept for long enough.

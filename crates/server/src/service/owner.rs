@@ -3,10 +3,12 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota as Rate, RateLimiter};
 use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
@@ -26,7 +28,27 @@ struct Account {
 /// Limits, and what counts runs against them.
 struct Settled {
     limits: KeyLimits,
-    rate: Option<DefaultDirectRateLimiter>,
+    rate: Option<RunRate>,
+}
+
+/// Lets in so many runs a minute.
+struct RunRate {
+    limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
+    /// How many runs there were room for, and when.
+    seen: Mutex<(Instant, u32)>,
+}
+
+/// A limit, and what is left of it.
+pub(crate) struct Quota {
+    pub name: &'static str,
+    pub max: u64,
+    /// What is counted, where it is not requests.
+    pub unit: Option<&'static str>,
+    /// The time for which it is.
+    pub window: Option<Duration>,
+    pub left: u64,
+    /// When nothing of it will be used any more, unless more is.
+    pub full_in: Option<Duration>,
 }
 
 /// Fuel of one day.
@@ -53,7 +75,8 @@ pub struct KeyLimits {
     /// Fuel of all runs of one day, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel_per_day: Option<u64>,
-    /// Bytes of files of runs that are kept; the oldest go for others.
+    /// Bytes of files: of runs that are kept, of which the oldest go for others, and in sessions, after which
+    /// nothing more runs in a session or makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
 }
@@ -105,9 +128,8 @@ impl Owner {
             return Err(limit("fuel a day", max, Some(until_tomorrow())));
         }
         if let (Some(rate), Some(max)) = (&settled.rate, settled.limits.runs_per_minute)
-            && let Err(not_until) = rate.check()
+            && let Err(wait) = rate.check()
         {
-            let wait = not_until.wait_time_from(DefaultClock::default().now());
             return Err(limit("runs a minute", max.get().into(), Some(wait)));
         }
         let running = self.0.running.fetch_add(1, Ordering::AcqRel);
@@ -118,6 +140,38 @@ impl Owner {
             return Err(limit("runs at once", max.into(), Some(Duration::from_secs(1))));
         }
         Ok(())
+    }
+
+    /// The limits on how much they run, and what is left of each.
+    pub(crate) fn quotas(&self) -> Vec<Quota> {
+        let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let limits = &settled.limits;
+        let mut quotas = Vec::new();
+        if let (Some(rate), Some(max)) = (&settled.rate, limits.runs_per_minute) {
+            quotas.push(rate.quota(max));
+        }
+        if let Some(max) = limits.concurrent_runs {
+            let running = self.0.running.load(Ordering::Acquire) as u64;
+            quotas.push(Quota {
+                name: "concurrent",
+                max: max.into(),
+                unit: Some("concurrent-requests"),
+                window: None,
+                left: u64::from(max).saturating_sub(running),
+                full_in: None,
+            });
+        }
+        if let Some(max) = limits.fuel_per_day {
+            quotas.push(Quota {
+                name: "fuel",
+                max,
+                unit: Some("fuel"),
+                window: Some(Duration::from_secs(DAY)),
+                left: max.saturating_sub(self.fuel_today()),
+                full_in: Some(until_tomorrow()),
+            });
+        }
+        quotas
     }
 
     pub(super) fn end_run(&self) {
@@ -150,8 +204,50 @@ impl Owner {
 
 impl Settled {
     fn new(limits: KeyLimits) -> Self {
-        let rate = limits.runs_per_minute.map(|max| RateLimiter::direct(Quota::per_minute(max)));
+        let rate = limits.runs_per_minute.map(RunRate::new);
         Self { limits, rate }
+    }
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl RunRate {
+    fn new(max: NonZero<u32>) -> Self {
+        Self {
+            limiter: RateLimiter::direct(Rate::per_minute(max)).with_middleware(),
+            seen: Mutex::new((Instant::now(), max.get())),
+        }
+    }
+
+    /// Counts a run, or tells when there will be room for one.
+    fn check(&self) -> Result<(), Duration> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.limiter.check() {
+            Ok(state) => {
+                *seen = (Instant::now(), state.remaining_burst_capacity());
+                Ok(())
+            }
+            Err(not_until) => {
+                *seen = (Instant::now(), 0);
+                Err(not_until.wait_time_from(DefaultClock::default().now()))
+            }
+        }
+    }
+
+    /// What is left: what was when it was last looked, and what came back since.
+    fn quota(&self, max: NonZero<u32>) -> Quota {
+        let (when, left) = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = MINUTE / max.get();
+        let back = when.elapsed().as_nanos() / each.as_nanos().max(1);
+        let left = u64::from(left).saturating_add(back as u64).min(max.get().into());
+        Quota {
+            name: "runs",
+            max: max.get().into(),
+            unit: None,
+            window: Some(MINUTE),
+            left,
+            full_in: Some(each * (max.get() - left as u32)),
+        }
     }
 }
 

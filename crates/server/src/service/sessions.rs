@@ -1,6 +1,7 @@
 //! Sessions of owners: made, found, listed, forked, removed.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +20,8 @@ struct Record {
     owner: String,
     name: Option<String>,
     origin: Origin,
+    /// Bytes of its files, as they were last seen.
+    stored: AtomicU64,
 }
 
 /// What is known of a session's beginning that the engine does not tell.
@@ -78,7 +81,12 @@ impl Held {
             owner,
             name,
             origin,
+            stored: AtomicU64::new(0),
         }))
+    }
+
+    pub(super) fn stored(&self) -> &AtomicU64 {
+        &self.0.stored
     }
 
     pub(super) fn lease_end(&self) -> Option<LeaseEnd> {
@@ -235,7 +243,12 @@ impl Service {
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
         let held = self.find(owner, id)?;
         self.shared.sessions().remove(held.id());
-        held.session().close();
+        // Nobody waits until its memory is given back, which takes milliseconds.
+        let close = move || held.session().close();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(close)),
+            Err(_) => close(),
+        }
         Ok(())
     }
 
@@ -255,8 +268,9 @@ impl Service {
         }
     }
 
-    /// Closes all sessions of everybody.
+    /// Closes all sessions of everybody, and forgets the files of their runs.
     pub fn close_all(&self) {
+        self.forget_all();
         let all = self.shared.all();
         self.shared.sessions().clear();
         for held in all {
@@ -265,6 +279,7 @@ impl Service {
     }
 
     fn may_have_another(&self, owner: &Owner, name: Option<&str>) -> Result<(), ServiceError> {
+        self.has_room(owner)?;
         self.shared.admit(&mut self.shared.sessions(), owner, name)
     }
 
@@ -283,6 +298,8 @@ impl Service {
         }
         let held = Held::new(session, owner.name().to_owned(), name, origin);
         sessions.insert(held.id().to_owned(), held.clone());
+        drop(sessions);
+        self.look(owner, &held);
         Ok(held)
     }
 }

@@ -77,5 +77,5 @@ async fn restore(
     body: Body,
 ) -> Result<Response, Problem> {
     let options = RestoreOptions::reader(Upload::of(body));
-    Ok(SessionAnswer::created(&app, &app.service().restore(&owner, options, named.name).await?))
+    Ok(SessionAnswer::created(&app.service().restore(&owner, options, named.name).await?))
 }

@@ -1,8 +1,10 @@
 //! The documents of the API: `/v1/openapi.json`, and a page for people that loads nothing from elsewhere.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Extension;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::routing::get;
 use base64::Engine as _;
@@ -14,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::openapi;
 use super::operation::{Content, JSON, Operation};
 use crate::http::app::App;
+use crate::http::forwarded::Base;
 
 const STYLE: &str = include_str!("docs.css");
 
@@ -21,13 +24,20 @@ const STYLE: &str = include_str!("docs.css");
 pub(super) fn routes(operations: &[Operation]) -> Router<App> {
     let document = openapi::document(operations);
     let page = Bytes::from(page(operations, &document));
-    let document = Bytes::from(document.to_string());
+    let document = Arc::new(document);
+    let plain = Bytes::from(document.to_string());
     let hash = BASE64.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'none'"
     );
-    let json = async move || ([(CONTENT_TYPE, JSON)], document.clone());
+    let json = async move |Extension(Base(base)): Extension<Base>| {
+        let text = match base.as_str() {
+            "" => plain.clone(),
+            base => below(&document, base),
+        };
+        ([(CONTENT_TYPE, JSON)], text)
+    };
     let html = async move || {
         let headers = [
             (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
@@ -37,6 +47,13 @@ pub(super) fn routes(operations: &[Operation]) -> Router<App> {
         (headers, page.clone())
     };
     Router::new().route("/v1/openapi.json", get(json)).route("/v1/docs", get(html))
+}
+
+/// The document of a server that is seen below that path.
+fn below(document: &Value, base: &str) -> Bytes {
+    let mut document = document.clone();
+    document["servers"] = serde_json::json!([{"url": base}]);
+    document.to_string().into()
 }
 
 fn page(operations: &[Operation], document: &Value) -> String {

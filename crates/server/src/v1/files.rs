@@ -214,10 +214,13 @@ async fn write(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let files = files(&app, &owner, &id)?;
+    let held = app.service().find(&owner, &id)?;
+    app.service().has_room(&owner)?;
+    let files = held.session().workspace();
     let there = files.stat(&path).await.ok().filter(|entry| entry.kind == PathKind::File);
     may_write(&headers, there.as_ref().map(head).as_ref())?;
     let entry = files.write(&path, Upload::of(body)).await?;
+    app.service().look(&owner, &held);
     let status = if there.is_some() {
         StatusCode::OK
     } else {
@@ -231,7 +234,9 @@ async fn remove(
     owner: Owner,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    files(&app, &owner, &id)?.remove(&path).await?;
+    let held = app.service().find(&owner, &id)?;
+    held.session().workspace().remove(&path).await?;
+    app.service().look(&owner, &held);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -40,6 +40,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Runs untrusted Python in CPython on WASI, and answers with one JSON document.",
         },
+        "servers": [{"url": "/"}],
         "security": [{"key": []}, {"header": []}],
         "paths": paths,
         "components": {

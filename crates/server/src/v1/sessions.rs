@@ -123,8 +123,8 @@ impl SessionAnswer {
     }
 
     /// The answer to a request that made it.
-    pub(super) fn created(app: &App, held: &Held) -> Response {
-        let location = format!("{}/v1/sessions/{}", app.settings().base_path, held.id());
+    pub(super) fn created(held: &Held) -> Response {
+        let location = format!("/v1/sessions/{}", held.id());
         (StatusCode::CREATED, [(LOCATION, location)], Json(Self::of(held))).into_response()
     }
 }
@@ -141,7 +141,7 @@ async fn create(
 ) -> Result<Response, Problem> {
     let asked = body.map(|Body(asked)| asked).unwrap_or_default();
     let held = app.service().create(&owner, asked.into_new()?).await?;
-    Ok(SessionAnswer::created(&app, &held))
+    Ok(SessionAnswer::created(&held))
 }
 
 async fn list(State(app): State<App>, owner: Owner) -> Json<SessionList> {
@@ -213,7 +213,7 @@ async fn fork(
 ) -> Result<Response, Problem> {
     let held = app.service().find(&owner, &id)?;
     let name = body.and_then(|Body(asked)| asked.name);
-    Ok(SessionAnswer::created(&app, &app.service().fork(&owner, &held, name).await?))
+    Ok(SessionAnswer::created(&app.service().fork(&owner, &held, name).await?))
 }
 
 /// Where to go back to.

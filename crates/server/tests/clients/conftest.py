@@ -44,10 +44,10 @@ class Server:
         return self.process.wait(timeout=60)
 
 
-def start(*arguments):
-    """Starts a server on a free port, and waits until it is ready."""
+def start(*arguments, **how):
+    """Starts a server on a free port, and waits until it is ready; `how` is as for `Popen`."""
     command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **how)
     line = process.stdout.readline()
     if not line:
         raise RuntimeError(f"{command} ended with status {process.wait()}")

@@ -1,9 +1,10 @@
 //! Who may what: keys, their limits, and what is somebody else's.
 
+use axum::http::Request;
 use belljar_server::KeyLimits;
 use serde_json::json;
 
-use crate::support::{open, with_keys};
+use crate::support::{Answer, open, with_keys};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_key_nothing_is_said() {
@@ -136,6 +137,78 @@ async fn files_of_runs_are_kept_as_far_as_a_key_may() {
     let path = |run: &serde_json::Value| format!("/v1/runs/{}/files/a", run.as_str().unwrap());
     assert_eq!(client.get(&path(&first)).await.problem(), "run.not_found");
     assert_eq!(client.get(&path(&second)).await.text(), "xxxxxx");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_says_what_is_left_of_a_keys_limits() {
+    let some = json!({"runs_per_minute": 3, "concurrent_runs": 2, "fuel_per_day": 2_000_000_000});
+    let [client, free] = with_keys([("one", limits(some)), ("two", KeyLimits::default())]);
+    let header = |answer: &Answer, name: &str| answer.headers[name].to_str().unwrap().to_owned();
+    let policy = "\"runs\";q=3;w=60, \"concurrent\";q=2;qu=\"concurrent-requests\", \
+                  \"fuel\";q=2000000000;qu=\"fuel\";w=86400";
+    let answer = client.get("/v1/sessions").await;
+    assert_eq!(header(&answer, "ratelimit-policy"), policy);
+    let left = header(&answer, "ratelimit");
+    assert!(
+        left.starts_with("\"runs\";r=3;t=0, \"concurrent\";r=2, \"fuel\";r=2000000000;t="),
+        "{left}"
+    );
+    // Each face has a way of its own to be asked, and to carry the key.
+    let python = json!({"code": "1", "language": "python"});
+    let dify = json!({"code": "print(1)", "language": "python3"});
+    for (path, body, runs) in [
+        ("/v1/runs", &json!({"code": "1"}), 2),
+        ("/run_code", &python, 1),
+        ("/v1/sandbox/run", &dify, 0),
+        ("/v1/runs", &json!({"code": "1"}), 0),
+    ] {
+        let request = Request::post(path).header("content-type", "application/json");
+        let answer = client.send(request.body(body.to_string().into()).unwrap()).await;
+        let left = header(&answer, "ratelimit");
+        let start = format!("\"runs\";r={runs};t=");
+        assert!(left.starts_with(&start), "{path}: {left}, {answer}");
+        assert_eq!(header(&answer, "ratelimit-policy"), policy);
+        if path == "/v1/runs" && runs == 0 {
+            let wait: u64 = header(&answer, "retry-after").parse().unwrap();
+            assert!((1..=20).contains(&wait), "{wait}");
+            assert_eq!(answer.problem(), "limit");
+        }
+    }
+    assert!(!free.get("/v1/sessions").await.headers.contains_key("ratelimit"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_sessions_count_as_well() {
+    let [client] = with_keys([("one", limits(json!({"stored_bytes": 1000})))]);
+    let id = client.session(&json!({"image": "core"})).await;
+    let runs = format!("/v1/sessions/{id}/runs");
+    let file = format!("/v1/sessions/{id}/files/a");
+    let write = json!({"code": "open('a', 'w').write('x' * 2000)"});
+    // It is looked when nobody waits for it any more.
+    let until = async |is_full: bool| {
+        for _ in 0..200 {
+            let status = client.post(&runs, &json!({"code": "1"})).await.status;
+            if (status == 429) == is_full {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("it is not as full as it should be");
+    };
+    assert_eq!(client.post(&runs, &write).await.status, 200);
+    until(true).await;
+    for (path, body) in [("/v1/sessions", json!({})), (runs.as_str(), write.clone())] {
+        assert_eq!(client.post(path, &body).await.problem(), "limit", "{path}");
+    }
+    assert_eq!(client.put(&file, "x").await.problem(), "limit");
+    let outcome = client.post("/v1/runs", &write).await.json();
+    assert!(outcome["success"] == true && outcome["run"].is_null(), "{outcome}");
+    assert_eq!(client.ask("DELETE", &file, &[]).await.status, 204);
+    until(false).await;
+    assert_eq!(client.put(&file, vec![0_u8; 1500]).await.status, 201);
+    until(true).await;
+    client.ask("DELETE", &format!("/v1/sessions/{id}"), &[]).await;
+    client.session(&json!({"image": "core"})).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -169,15 +169,22 @@ impl Started {
 
 /// Starts a server without keys on a free port.
 pub async fn start() -> Started {
+    start_with(Settings::default()).await
+}
+
+/// The same, started in this way.
+pub async fn start_with(settings: Settings) -> Started {
     let service = Service::new(engine());
-    let app = App::new(service.clone(), Keys::none(), Settings::default());
+    let app = App::new(service.clone(), Keys::none(), settings);
     let client = Client {
         router: router(app.clone()),
         key: None,
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(app, address).await.unwrap().grace(Duration::from_secs(5));
-    let address = server.url().strip_prefix("http://").unwrap().parse().unwrap();
+    let url = server.url();
+    let host = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let address = host.parse().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let until = async { drop(stopped.await) };
     let running = tokio::spawn(async { server.run(until).await.unwrap() });

@@ -1,0 +1,197 @@
+//! The log of requests: a span around each, in which everything that happens for it is, and a line at its
+//! end. Neither has what a client sent in a body, a query or a header that may hold a key.
+
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tracing::field::{Empty, display};
+use tracing::{Instrument, Level, Span};
+
+use super::app::App;
+use super::auth::hex;
+use super::forwarded::client_of;
+use super::trace_context::TraceContext;
+use super::{asker, forwarded, rate_limit};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What is done with every request, in one layer: it has an id, a place where it is seen, and a line in the log,
+/// and its answer says what is left of its key's limits.
+pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = identify(request.headers_mut());
+    let base = forwarded::note(&app, &mut request);
+    let span = span(&app, &request);
+    let has_body = request.method() != Method::HEAD;
+    let (mut response, owner) = asker::noting(next.run(request)).instrument(span.clone()).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    forwarded::place(base, response.headers_mut());
+    if let Some(owner) = owner {
+        span.record("account", owner.name());
+        rate_limit::tell(&owner, response.headers_mut());
+    }
+    span.record("http.response.status_code", response.status().as_u16());
+    #[cfg(feature = "otel")]
+    if response.status().is_server_error() {
+        crate::otel::fail(&span);
+    }
+    // A connection that becomes something else has no end here.
+    if !tracing::enabled!(Level::INFO) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return response;
+    }
+    let line = Line {
+        span,
+        started,
+        bytes: 0,
+        length: response
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|text| text.to_str().ok()?.parse().ok()),
+        is_whole: !has_body || response.body().is_end_stream(),
+    };
+    response.map(|body| Body::new(Told { body, line }))
+}
+
+/// The id of a request: its own, or one that no other has.
+fn identify(headers: &mut HeaderMap) -> HeaderValue {
+    static NEXT: LazyLock<(String, AtomicU64)> = LazyLock::new(|| {
+        let mut bytes = [0; 8];
+        // Without random numbers, ids of another process may be the same.
+        let _ = getrandom::fill(&mut bytes);
+        (hex(&bytes), AtomicU64::new(1))
+    });
+    headers
+        .entry(REQUEST_ID)
+        .or_insert_with(|| {
+            let (process, next) = &*NEXT;
+            let id = format!("{process}-{:08x}", next.fetch_add(1, Ordering::Relaxed));
+            HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
+        })
+        .clone()
+}
+
+/// What is known of a request before it is answered. The names with points in them are those of
+/// OpenTelemetry's conventions; what is empty is not told.
+fn span(app: &App, request: &Request) -> Span {
+    let span = tracing::info_span!(
+        "request",
+        request_id = text(request.headers(), "x-request-id"),
+        trace_id = Empty,
+        parent_id = Empty,
+        account = Empty,
+        client.address = Empty,
+        http.request.method = %request.method(),
+        url.path = request.uri().path(),
+        http.route = Empty,
+        http.response.status_code = Empty,
+        error.type = Empty,
+        otel.kind = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    let trace = TraceContext::of(request.headers());
+    #[cfg(feature = "otel")]
+    let trace = TraceContext {
+        trace_id: crate::otel::join(&span, request.headers()).unwrap_or(trace.trace_id),
+        ..trace
+    };
+    span.record("trace_id", &trace.trace_id);
+    if let Some(parent) = &trace.parent_id {
+        span.record("parent_id", parent);
+    }
+    if let Some(client) = client_of(app, request) {
+        span.record("client.address", display(client));
+    }
+    span
+}
+
+/// Names the route in the request's span, where it is known: innermost.
+pub(crate) fn route(request: Request) -> Request {
+    if let Some(route) = request.extensions().get::<MatchedPath>() {
+        let span = Span::current();
+        span.record("http.route", route.as_str());
+        #[cfg(feature = "otel")]
+        crate::otel::name(&span, format!("{} {}", request.method(), route.as_str()));
+    }
+    request
+}
+
+/// Says in the request's span why it failed.
+pub(crate) fn failed(code: &str) {
+    Span::current().record("error.type", code);
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The line about a request, which is written when this is dropped.
+struct Line {
+    span: Span,
+    started: Instant,
+    bytes: u64,
+    /// What is sent, where it is known; nothing asks for more than that.
+    length: Option<u64>,
+    is_whole: bool,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let bytes = self.bytes;
+        let milliseconds = self.started.elapsed().as_secs_f64() * 1e3;
+        let duration_ms = (milliseconds * 1e3).round() / 1e3;
+        self.span.in_scope(|| {
+            if self.is_whole || self.length.is_some_and(|length| bytes >= length) {
+                tracing::info!(bytes, duration_ms, "answered");
+            } else {
+                tracing::info!(bytes, duration_ms, "the client left before the end");
+            }
+        });
+    }
+}
+
+/// A body whose bytes are counted.
+struct Told {
+    body: Body,
+    line: Line,
+}
+
+impl HttpBody for Told {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.line.is_whole = self.body.is_end_stream();
+            }
+            Poll::Ready(None) => self.line.is_whole = true,
+            _ => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,6 +1,7 @@
 //! `/mcp`: the protocol's Streamable HTTP.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -31,6 +32,8 @@ const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://
 
 /// The most sessions of the protocol at once; clients of the newer revision have none.
 const MAX_SESSIONS: usize = 1_000;
+/// The most of them that one owner has, so that nobody keeps out the others.
+const MAX_OWNED: usize = 250;
 /// How long one may be silent.
 const SESSION_TIME: Duration = Duration::from_hours(1);
 
@@ -39,6 +42,8 @@ struct Face {
     protocol: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     signer: Signer,
+    /// The ids of each owner's sessions, some of which may have ended.
+    owned: Mutex<HashMap<String, HashSet<String>>>,
     kept: Kept,
     ended: CancellationToken,
 }
@@ -77,6 +82,7 @@ impl Face {
             protocol: StreamableHttpService::new(make, Arc::clone(&sessions), config),
             sessions,
             signer: Signer::new(),
+            owned: Mutex::default(),
             kept,
             ended,
         }
@@ -89,9 +95,7 @@ impl Face {
                     .into_response();
             };
             request.headers_mut().insert(SESSION, id);
-        } else if !request.headers().contains_key(METHOD)
-            && self.sessions.sessions.read().await.len() >= MAX_SESSIONS
-        {
+        } else if !request.headers().contains_key(METHOD) && !self.has_room(&owner).await {
             let message = "there are as many sessions as there can be";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response();
         }
@@ -100,9 +104,25 @@ impl Face {
         if let Some(id) = response.headers_mut().remove(SESSION)
             && let Some(shown) = self.signer.signed(&owner, &id)
         {
+            if let Ok(id) = id.to_str() {
+                self.owned().entry(owner.name().to_owned()).or_default().insert(id.to_owned());
+            }
             response.headers_mut().insert(SESSION, shown);
         }
         response
+    }
+
+    /// Whether somebody may begin another session.
+    async fn has_room(&self, owner: &Owner) -> bool {
+        let open = self.sessions.sessions.read().await;
+        let mut owned = self.owned();
+        let theirs = owned.entry(owner.name().to_owned()).or_default();
+        theirs.retain(|id| open.contains_key(id.as_str()));
+        open.len() < MAX_SESSIONS && theirs.len() < MAX_OWNED
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<String, HashSet<String>>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -269,6 +269,25 @@ def test_a_session_of_the_protocol_is_its_makers(people):
     assert httpx2.delete(url, headers=mine).is_success
 
 
+def test_nobody_takes_all_sessions_of_the_protocol(people):
+    ada, bob = people
+    url = ada.url + "/mcp"
+    with httpx2.Client(timeout=TIME) as http:
+        begun = []
+        for _ in range(300):
+            answer = http.post(url, json=INITIALIZE, headers=headers_of(ada))
+            if answer.status_code == 503:
+                break
+            begun.append(answer.headers["mcp-session-id"])
+        assert len(begun) <= 250
+        assert http.post(url, json=INITIALIZE, headers=headers_of(ada)).status_code == 503
+        assert http.post(url, json=INITIALIZE, headers=headers_of(bob)).status_code == 200
+        for session in begun:
+            mine = headers_of(ada, **{"Mcp-Session-Id": session})
+            assert http.delete(url, headers=mine).is_success
+        assert http.post(url, json=INITIALIZE, headers=headers_of(ada)).status_code == 200
+
+
 def test_the_server_says_nothing_of_names(people):
     """Nothing that Bob is answered has Ada's name."""
     _, bob = people

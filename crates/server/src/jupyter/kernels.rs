@@ -53,6 +53,8 @@ struct Parts {
 
 /// The session of a kernel, got from the service.
 struct Rented {
+    /// What its owner finds it by: the kernel's id.
+    name: String,
     service: Service,
     owner: Owner,
     options: SessionOptions,
@@ -97,7 +99,9 @@ impl Kernels {
             .history(0, 0)
             .label("face", "jupyter")
             .lease(IDLE, LeaseEnd::Close);
+        let id = unique();
         let rented = Arc::new(Rented {
+            name: id.clone(),
             service: service.clone(),
             owner: owner.clone(),
             options,
@@ -108,7 +112,7 @@ impl Kernels {
         rented.rent().await?;
         let hub = Hub::default();
         let running = Running(Arc::new(Parts {
-            id: unique(),
+            id,
             name: name.to_owned(),
             owner: owner.clone(),
             kernel: Kernel::start(Tenant(Arc::clone(&rented)), hub.clone(), Request::default()),
@@ -223,7 +227,10 @@ impl Rented {
     }
 
     async fn rent(&self) -> Result<Session, ServiceError> {
-        let held = self.service.create(&self.owner, NewSession::from(self.options.clone())).await?;
+        // One that is left of before has the name.
+        self.give_back();
+        let new = NewSession::from(self.options.clone()).named(Some(self.name.clone()));
+        let held = self.service.create(&self.owner, new).await?;
         let session = held.session().clone();
         *self.lock() = Some(held);
         Ok(session)

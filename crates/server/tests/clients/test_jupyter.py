@@ -362,6 +362,24 @@ def test_input_and_interrupts(server, http, kernel):
             assert errors[0]["content"]["ename"] == "KeyboardInterrupt"
 
 
+def test_the_files_of_a_kernel(server, http, kernel, open_server):
+    files = f"/v1/sessions/{kernel}/files"
+    with channels(server, kernel) as ws:
+        execute(ws, "open('plot.png', 'wb').write(b'x' * 10)")
+        answer = http.get(f"{files}/plot.png", headers={"Range": "bytes=0-3"})
+        assert (answer.status_code, answer.content) == (206, b"xxxx")
+        assert http.put(f"{files}/in/data.csv", content=b"a,b").status_code in (200, 201, 204)
+        assert text_of(execute(ws, "print(open('in/data.csv').read())")) == "a,b\n"
+    with httpx.Client(base_url=open_server.url, timeout=60) as other:
+        assert other.get(files).status_code == 404
+    assert http.post(f"/api/kernels/{kernel}/restart").status_code == 200
+    with channels(server, kernel) as ws:
+        assert text_of(execute(ws, "import os; print(os.listdir())")) == "[]\n"
+        execute(ws, "open('b', 'w').write('b')")
+    assert http.get(f"{files}/b").content == b"b"
+    assert http.get(f"{files}/plot.png").status_code == 404
+
+
 def test_a_restart_forgets_everything(server, http, kernel):
     with channels(server, kernel) as ws:
         execute(ws, "x = 1")

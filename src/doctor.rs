@@ -55,7 +55,7 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     };
     findings.push(check_directory(cache.root()));
     findings.push(artifact(&cache));
-    findings.push(code(&cache));
+    findings.extend(code(&cache));
     findings.extend(images(&cache));
     findings.push(client());
     findings
@@ -136,16 +136,48 @@ fn artifact(cache: &Cache) -> Finding {
     }
 }
 
-fn code(cache: &Cache) -> Finding {
-    let what = "code";
-    let path = match code_file(cache, Tier::All) {
+/// The native code of every tier: all of it makes the smaller ones needless, which else are made when
+/// they are needed.
+fn code(cache: &Cache) -> Vec<Finding> {
+    let found: Vec<Finding> = Tier::EVERY.into_iter().map(|tier| code_of(cache, tier)).collect();
+    match found.iter().rposition(|found| found.state != State::Missing) {
+        Some(largest) => found
+            .into_iter()
+            .enumerate()
+            .filter(|(at, found)| found.state != State::Missing || *at > largest)
+            .map(|(_, found)| found)
+            .collect(),
+        None => found.into_iter().next_back().into_iter().collect(),
+    }
+}
+
+fn code_of(cache: &Cache, tier: Tier) -> Finding {
+    let what = match tier {
+        Tier::All => "code".to_owned(),
+        tier => format!("code {tier}"),
+    };
+    let mend = match tier {
+        Tier::All => SETUP.to_owned(),
+        tier => format!("{SETUP} --tier {tier}"),
+    };
+    let path = match code_file(cache, tier) {
         Ok(path) => path,
-        Err(error) => return bad(what, &error, "this processor or system is not supported"),
+        Err(error) => return bad(&what, &error, "this processor or system is not supported"),
     };
     match seal::check_fully(&path) {
-        Ok(()) => good(what, format!("compiled for this machine, {}", size(file_size(&path)))),
-        Err(_) if !path.exists() => missing(what, "not compiled yet (about a minute)"),
-        Err(error) => bad(what, &error, SETUP),
+        Ok(()) => good(&what, format!("compiled for this machine, {}", size(file_size(&path)))),
+        Err(_) if !path.exists() => {
+            let takes = match tier {
+                Tier::Core => "some seconds",
+                Tier::Data => "half a minute",
+                Tier::All => "about a minute",
+            };
+            Finding {
+                mend: Some(mend),
+                ..missing(&what, &format!("not compiled yet ({takes}, when it is first needed)"))
+            }
+        }
+        Err(error) => bad(&what, &error, &mend),
     }
 }
 

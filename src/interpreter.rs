@@ -237,8 +237,8 @@ pub(crate) struct Observed {
 impl Observed {
     /// The code that the run ended for lack of, if it can be begun again where there is more.
     pub(crate) fn lacked(&self) -> Option<Missing> {
-        match self.driven.ended {
-            Ended::Missing(missing) if !self.seen => Some(missing),
+        match &self.driven.ended {
+            Ended::Missing(missing) if !self.seen => Some(missing.clone()),
             _ => None,
         }
     }

@@ -90,7 +90,7 @@ pub use images::{ImageContents, ImageInfo, Images};
 pub use instance::InstanceError;
 pub use licenses::License;
 pub use memory::{MemoryError, Strategy};
-pub use module::{ArtifactError, CodeError};
+pub use module::{ArtifactError, CodeError, Tier};
 pub use pack::{BundleInfo, BundleOptions};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};

@@ -68,6 +68,7 @@ pub struct RuntimeBuilder {
     ceilings: Bounds,
     strategy: Strategy,
     metered: bool,
+    background: bool,
     sessions: SessionBounds,
 }
 
@@ -87,6 +88,7 @@ impl Default for RuntimeBuilder {
             ceilings: Bounds::CEILINGS,
             strategy: Strategy::default(),
             metered: true,
+            background: false,
             sessions: SessionBounds::default(),
         }
     }
@@ -166,6 +168,15 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn ceilings(mut self, bounds: Bounds) -> Self {
         self.ceilings = bounds;
+        self
+    }
+
+    /// Compiles what the cache lacks on a thread of its own, beginning at once: first the code that a
+    /// run without libraries needs, then that for numpy and pandas, then the rest. Without it each is
+    /// compiled when a run needs it. For processes that live for minutes.
+    #[must_use]
+    pub fn background(mut self, compiles: bool) -> Self {
+        self.background = compiles;
         self
     }
 
@@ -262,12 +273,13 @@ impl RuntimeBuilder {
         Ok(Artifact::ensure(cache, wheel.as_deref(), &*self.progress)?)
     }
 
-    /// Sets up what is missing (artifact and code: about two minutes on an empty cache, a few
-    /// milliseconds otherwise) and makes the runtime. Images are made on first use.
+    /// Makes the runtime. On an empty cache it gets the Python wheel and unpacks it. Native code is
+    /// compiled, and images are made, when a run first needs them, or [`Runtime::compile`] is called.
     ///
     /// # Errors
     ///
-    /// When the cache cannot be used, the artifact cannot be had, or it cannot be compiled.
+    /// When the cache cannot be used, the artifact cannot be had, or code that is there cannot be
+    /// loaded.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
         let (factory, images) = match self.open_bundle()? {
@@ -285,11 +297,35 @@ impl RuntimeBuilder {
             starts: Starts::new(),
         });
         tracing::debug!(elapsed = ?started.elapsed(), "the engine has started");
+        if self.background && !engine.factory.suffices(Tier::All) {
+            compile_later(&engine);
+        }
         Ok(Runtime {
             sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
             engine,
             reactor: Arc::default(),
         })
+    }
+}
+
+/// Compiles all tiers, the smallest first, for as long as anybody has the engine.
+fn compile_later(engine: &Arc<Engine>) {
+    let engine = Arc::downgrade(engine);
+    let work = move || {
+        for tier in Tier::EVERY {
+            let Some(engine) = engine.upgrade() else {
+                return;
+            };
+            if let Err(error) = engine.factory.ensure(tier) {
+                // A run that needs it says so to its caller.
+                tracing::warn!(%error, %tier, "code was not compiled beforehand");
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("belljar-compile".into()).spawn(work);
+    if let Err(error) = thread {
+        tracing::warn!(%error, "no thread compiles code beforehand");
     }
 }
 
@@ -367,8 +403,25 @@ impl Runtime {
         let request = Request::new(code).policy(policy.clone()).image("core");
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
         let _turn = engine.turns.take().await?;
-        let image = engine.image(&plan.request.image, code).await?;
+        let image = engine.image(&plan.request.image, "").await?;
         run::check(engine, &image, plan).await
+    }
+
+    /// Compiles `tier` of the Python module, unless it or a larger one is in the cache, so that no run
+    /// has to wait for it. It blocks, for up to two minutes.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be compiled, or the cache cannot be written.
+    pub fn compile(&self, tier: Tier) -> Result<(), Error> {
+        self.check_process()?;
+        Ok(self.engine.factory.ensure(tier)?)
+    }
+
+    /// The largest tier whose code this runtime has loaded.
+    #[must_use]
+    pub fn tier(&self) -> Option<Tier> {
+        self.engine.factory.tier()
     }
 
     /// The images that runs start from.

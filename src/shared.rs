@@ -57,6 +57,16 @@ impl Engine {
         Ok(made.await??)
     }
 
+    /// Sees to the native code that `code` needs, as far as its import statements tell.
+    pub(crate) async fn foresee(self: &Arc<Self>, code: &str) -> Result<(), Error> {
+        let tier = tier_for(code);
+        if self.factory.suffices(tier) {
+            return Ok(());
+        }
+        let engine = Arc::clone(self);
+        Ok(on_blocking_thread(move || engine.factory.ensure(tier)).await??)
+    }
+
     /// Sees to the code that a run lacked; whether it is there now. It is compiled on a thread that may
     /// block.
     pub(crate) async fn grow(self: &Arc<Self>, lacked: Missing) -> bool {

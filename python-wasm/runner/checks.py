@@ -7,7 +7,7 @@ that are neither here nor in the workspace.
 import sys
 from importlib.util import find_spec
 
-from _belljar import ending, guard, namespaces, policy
+from _belljar import ending, guard, hooks, namespaces, policy
 
 _ANYTHING = {"imports": [], "forbidden_names": [], "forbidden_attributes": []}
 
@@ -20,6 +20,7 @@ def check(request):
     except BaseException as error:
         return ending.of_syntax_error(error, request["cwd"]), []
     namespaces.prepare(request, None)
+    hooks.look_only()
     missing = [name for name in modules if not _is_there(name)]
     if rules is not None and violations:
         return ending.refused(violations), missing

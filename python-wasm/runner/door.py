@@ -71,6 +71,14 @@ def send_bytes(op, payload):
     _call(op + payload)
 
 
+def answer_to(op, payload):
+    """What the host answers to a frame; nothing where it does not understand it."""
+    try:
+        return _call(op + encode(payload))
+    except (OSError, RuntimeError):
+        return b""
+
+
 def receive(op):
     """The bytes that the host has for this run; it has them, so what can lack is memory."""
     try:

@@ -3,12 +3,22 @@
 import sys
 from importlib.machinery import ModuleSpec
 
+from _belljar import door
+
 # By the name of a module, the actions that wait for it, in the order in which they were asked for.
 _waiting = {}
 # In the library lies a client of another host's protocol, which nobody answers here. Where a run
 # has tools, `tools` puts a package of its own in that place.
 _FOREIGN = "host"
 _asked = set()
+# What calls compiled code that the host may not have: it is asked before one of them is imported,
+# and either has it, begins the run again where it does, or says why not. It has the same list.
+_COMPILED = frozenset((
+    "PIL", "bs4", "contourpy", "formulaic", "joblib", "kiwisolver", "lxml", "matplotlib",
+    "mpl_toolkits", "numpy", "openpyxl", "pandas", "patsy", "pylab", "regex", "reportlab", "scipy",
+    "seaborn", "sklearn", "statsmodels",
+))  # fmt: skip
+_COMPILED_CODE = b"m"
 
 
 def when_imported(name, action):
@@ -53,6 +63,12 @@ class _Loader:
         _act(module.__name__, module)
 
 
+def look_only():
+    """From here on, modules are looked for and not imported."""
+    global _COMPILED
+    _COMPILED = frozenset()
+
+
 def _own(name, path, target):
     """A module of that name that is the code's own, and not the one in the library."""
     for finder in sys.meta_path:
@@ -70,6 +86,10 @@ class _Finder:
     def find_spec(name, path=None, target=None):
         if name == _FOREIGN:
             return _own(name, path, target)
+        if name in _COMPILED:
+            refusal = door.answer_to(_COMPILED_CODE, name)
+            if refusal:
+                raise ModuleNotFoundError(refusal.decode(), name=name)
         if name not in _waiting:
             return None
         for finder in sys.meta_path:

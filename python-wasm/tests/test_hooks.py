@@ -25,3 +25,27 @@ def test_every_action_for_a_module_is_done_once(tmp_path, monkeypatch):
     hooks.when_imported("waited_for", second)
     assert isinstance(waited_for, types.ModuleType)
     assert done == [("first", 7), ("second", 7)]
+
+
+def test_the_host_is_asked_before_compiled_code_is_imported(door, monkeypatch):
+    import pytest
+
+    monkeypatch.setattr(sys, "meta_path", [hooks._Finder])
+    monkeypatch.delitem(sys.modules, "numpy", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'numpy'"):
+        __import__("numpy")
+    assert door.of("m") == ["numpy"]
+
+    monkeypatch.setattr(door, "call", lambda data: b"the tier core does not have it")
+    with pytest.raises(ModuleNotFoundError, match="the tier core does not have it") as raised:
+        __import__("numpy")
+    assert raised.value.name == "numpy"
+
+    monkeypatch.setattr(hooks, "_COMPILED", hooks._COMPILED)
+    hooks.look_only()
+    assert hooks._Finder.find_spec("numpy") is None
+
+
+def test_a_host_that_does_not_understand_hinders_nothing(door):
+    door.refuses = True
+    assert hooks._Finder.find_spec("numpy") is None

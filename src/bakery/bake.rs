@@ -184,8 +184,8 @@ impl<'a> Oven<'a> {
 
     async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
         let observed = self.observe(code, None).await?;
-        if let Ended::Missing(missing) = observed.driven.ended {
-            return Err(self.lacks(missing));
+        if let Ended::Missing(missing) = &observed.driven.ended {
+            return Err(self.lacks(missing.clone()));
         }
         let transcript = observed.transcript;
         let output = observed.stderr.text;

@@ -13,7 +13,7 @@ use crate::module::CodeError;
 use crate::workspace::WorkspaceError;
 
 /// Code that a tier does not hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MissingCode(pub(crate) Missing);
 
 /// An image could not be made.

@@ -37,6 +37,11 @@ pub(crate) fn create(path: &Path) -> Result<(), CacheError> {
     store(path, &sha256)
 }
 
+/// The same for a file that was just written, with the hash that its bytes had.
+pub(crate) fn create_as(path: &Path, sha256: &str) -> Result<(), CacheError> {
+    store(path, sha256)
+}
+
 /// Checks that `path` is the file that was sealed.
 pub(crate) fn check(path: &Path) -> Result<(), CacheError> {
     check_with(path, false)

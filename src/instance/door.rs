@@ -3,9 +3,12 @@
 use wasmtime::{Caller, Extern, Linker, Memory};
 
 use super::State;
+use super::missing::Missing;
 use crate::limits::{MAX_FRAME, MAX_FRAMES};
 use crate::tools::{Calls, Wait};
 
+/// The opcode of the frame that asks whether a module can be imported.
+const COMPILED_CODE: u8 = b'm';
 /// The frame that asks how much room the guest's directories have and how much of it is used.
 const SPACE: &[u8] = b"q";
 
@@ -27,6 +30,8 @@ pub(crate) enum Answer {
     Later { wait: Wait, instead: Vec<u8> },
     /// The frame was not understood: an exception in the guest.
     Refused,
+    /// None: the guest is to begin again on more code.
+    Ends(Missing),
 }
 
 /// Adds the door to what the module can import.
@@ -51,6 +56,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                         control.wait_for(wait).await.unwrap_or(instead)
                     }
                     Answer::Refused => return Ok(FAULT),
+                    Answer::Ends(missing) => return Err(wasmtime::Error::new(missing)),
                 };
                 deliver(&mut caller, memory, &bytes, out_at, out_length).await
             })
@@ -75,6 +81,10 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
         Some(SPACE) => state.quota.space().map_or(Answer::Refused, |(total, used)| {
             Answer::Bytes(format!("[{total},{used}]").into_bytes())
         }),
+        Some([COMPILED_CODE, name @ ..]) => {
+            let is_seen = state.recorder.has_told() || state.calls.has_any();
+            state.held.answer(name, is_seen).map_or_else(Answer::Ends, Answer::Bytes)
+        }
         Some(frame) => state.host.answer(frame, bytes),
         None => Answer::Refused,
     }

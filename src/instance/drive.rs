@@ -146,8 +146,8 @@ fn ended_by(error: wasmtime::Error) -> Ended {
     if let Some(I32Exit(status)) = error.downcast_ref() {
         return Ended::Exited(*status);
     }
-    if let Some(missing) = error.downcast_ref() {
-        return Ended::Missing(*missing);
+    if let Some(missing) = error.downcast_ref::<Missing>() {
+        return Ended::Missing(missing.clone());
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => Ended::Trapped(*trap),

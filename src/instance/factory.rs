@@ -18,12 +18,13 @@ use super::input::{self, Input};
 use super::keep::Kept;
 use super::limiter::Limiter;
 use super::meter::{self, Meter};
+use super::missing::{self, Held};
 use super::output::{self, Sink};
 use super::quota::Quota;
 use super::recorder::Recorder;
 use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
 use super::state::State;
-use super::{Instance, InstanceError, missing, wasi};
+use super::{Instance, InstanceError, wasi};
 use crate::api::request::{Deterministic, Mount};
 use crate::cause::Cause;
 use crate::image::Image;
@@ -189,7 +190,11 @@ impl Factory {
         let linked = self
             .linked()
             .ok_or_else(|| InstanceError::start(wasmtime::format_err!("no code was loaded")))?;
-        let state = self.state(options, setup)?;
+        let held = Held {
+            tier: linked.code.tier,
+            grows: self.codes.is_some(),
+        };
+        let state = self.state(options, setup, held)?;
         let mut store = Store::new(&linked.code.engine, state);
         store.limiter(|state| &mut state.limiter);
 
@@ -204,7 +209,12 @@ impl Factory {
             .map_err(InstanceError::start)
     }
 
-    fn state(&self, options: &Options<'_>, setup: Setup) -> Result<State, InstanceError> {
+    fn state(
+        &self,
+        options: &Options<'_>,
+        setup: Setup,
+        held: Held,
+    ) -> Result<State, InstanceError> {
         let workspace = options.workspace;
         let roots = vec![
             (WORKSPACE_FD, Tree::new(workspace.root())),
@@ -230,6 +240,7 @@ impl Factory {
             recorder: setup.recorder,
             calls: setup.calls,
             meter: Meter::default(),
+            held,
             files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
             clock,
             random,

@@ -6,15 +6,51 @@ use super::State;
 use crate::module::{LIBRARIES, MISSING, Tier};
 
 /// A guest called code that its tier does not hold.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("this needs code of {library}, which the tier {has} does not hold")]
 pub(crate) struct Missing {
     /// The library that was called.
-    pub library: &'static str,
+    pub library: String,
     /// The tier that the guest ran on.
     pub has: Tier,
     /// The smallest one that holds the library.
     pub needs: Tier,
+}
+
+/// What a guest may import.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// The tier of its code.
+    pub tier: Tier,
+    /// There can be more: a run that nobody has seen anything of is begun again on it.
+    pub grows: bool,
+}
+
+impl Held {
+    /// Whether a guest may import the module that a frame names: an empty answer, or why not. It is
+    /// ended where it is to begin again.
+    pub(super) fn answer(self, frame: &[u8], is_seen: bool) -> Result<Vec<u8>, Missing> {
+        let name: String = serde_json::from_slice(frame).unwrap_or_default();
+        let needs = Tier::of_module(&name);
+        if self.tier >= needs {
+            return Ok(Vec::new());
+        }
+        let has = self.tier;
+        if self.grows && !is_seen {
+            return Err(Missing {
+                library: name,
+                has,
+                needs,
+            });
+        }
+        let hint = if self.grows {
+            format!("import it before anything else, or run `belljar setup --tier {needs}` once")
+        } else {
+            format!("a bundle with an image of the tier {needs} has it")
+        };
+        let why = format!("it needs code of the tier {needs}, and this runs on {has}");
+        Ok(format!("No module named '{name}': {why}; {hint}").into_bytes())
+    }
 }
 
 /// Adds what the code of `tier` calls in the place of what it does not hold.
@@ -24,10 +60,44 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>, tier: Tier) -> wasmtime:
             return Err(format_err!("the code has a library that is not known"));
         };
         Err(wasmtime::Error::new(Missing {
-            library: library.name,
+            library: library.name.to_owned(),
             has: tier,
             needs: library.tier,
         }))
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CORE: Held = Held {
+        tier: Tier::Core,
+        grows: true,
+    };
+
+    #[test]
+    fn a_guest_may_import_what_its_tier_holds() {
+        assert_eq!(CORE.answer(b"\"json\"", false).unwrap(), b"");
+        assert_eq!(CORE.answer(b"no JSON", false).unwrap(), b"");
+        let missing = CORE.answer(b"\"numpy\"", false).unwrap_err();
+        assert_eq!((missing.has, missing.needs), (Tier::Core, Tier::Data));
+        let data = Held {
+            tier: Tier::Data,
+            ..CORE
+        };
+        assert_eq!(data.answer(b"\"numpy\"", true).unwrap(), b"");
+    }
+
+    #[test]
+    fn what_was_seen_is_not_begun_again() {
+        let answer = |grows| {
+            let core = Held { grows, ..CORE };
+            String::from_utf8(core.answer(b"\"scipy\"", true).unwrap()).unwrap()
+        };
+        assert!(answer(true).contains("belljar setup --tier all"), "{}", answer(true));
+        assert!(answer(false).contains("bundle"), "{}", answer(false));
+        assert!(answer(false).starts_with("No module named 'scipy': "), "{}", answer(false));
+    }
 }

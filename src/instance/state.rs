@@ -11,6 +11,7 @@ use super::control::Control;
 use super::door::Host;
 use super::limiter::Limiter;
 use super::meter::Meter;
+use super::missing::Held;
 use super::quota::Quota;
 use super::recorder::Recorder;
 use super::roots::MountPoint;
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(super) recorder: Arc<Recorder>,
     pub(super) calls: Arc<Calls>,
     pub(super) meter: Meter,
+    pub(super) held: Held,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
     /// Which descriptors are devices.

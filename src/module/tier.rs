@@ -39,13 +39,8 @@ impl Tier {
 
     /// The smallest tier with what importing a top-level module calls.
     pub(crate) fn of_module(name: &str) -> Self {
-        match name {
-            "PIL" | "bs4" | "contourpy" | "joblib" | "kiwisolver" | "lxml" | "matplotlib"
-            | "mpl_toolkits" | "numpy" | "openpyxl" | "pandas" | "pylab" | "regex"
-            | "reportlab" => Self::Data,
-            "formulaic" | "patsy" | "scipy" | "seaborn" | "sklearn" | "statsmodels" => Self::All,
-            _ => Self::Core,
-        }
+        let found = MODULES.iter().find(|(module, _)| *module == name);
+        found.map_or(Self::Core, |(_, tier)| *tier)
     }
 }
 
@@ -54,6 +49,31 @@ impl fmt::Display for Tier {
         f.write_str(self.name())
     }
 }
+
+/// Modules of the library that call compiled code outside of CPython, themselves or by what they import
+/// at once. The runner has the same list, and asks before it imports one.
+const MODULES: &[(&str, Tier)] = &[
+    ("PIL", Tier::Data),
+    ("bs4", Tier::Data),
+    ("contourpy", Tier::Data),
+    ("formulaic", Tier::All),
+    ("joblib", Tier::Data),
+    ("kiwisolver", Tier::Data),
+    ("lxml", Tier::Data),
+    ("matplotlib", Tier::Data),
+    ("mpl_toolkits", Tier::Data),
+    ("numpy", Tier::Data),
+    ("openpyxl", Tier::Data),
+    ("pandas", Tier::Data),
+    ("patsy", Tier::All),
+    ("pylab", Tier::Data),
+    ("regex", Tier::Data),
+    ("reportlab", Tier::Data),
+    ("scipy", Tier::All),
+    ("seaborn", Tier::All),
+    ("sklearn", Tier::All),
+    ("statsmodels", Tier::All),
+];
 
 /// A library that is linked into the module.
 pub(crate) struct Library {
@@ -112,3 +132,28 @@ pub(crate) const LIBRARIES: &[Library] = &[
     ),
     Library::new("the C library", Tier::Core, "__wasm_setjmp"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_holds_the_ones_before_it() {
+        assert!(Tier::EVERY.is_sorted());
+        assert_eq!(Tier::of_module("json"), Tier::Core);
+        assert_eq!(Tier::of_module("numpy"), Tier::Data);
+        assert_eq!(Tier::of_module("scipy"), Tier::All);
+    }
+
+    #[test]
+    fn the_runner_asks_for_the_modules_that_are_known_here() {
+        let hooks = include_str!("../../python-wasm/runner/hooks.py");
+        let (_, list) = hooks.split_once("_COMPILED = frozenset((").unwrap();
+        let (list, _) = list.split_once("))").unwrap();
+        let mut asked: Vec<&str> =
+            list.split(',').map(|name| name.trim().trim_matches('"')).collect();
+        asked.retain(|name| !name.is_empty());
+        let known: Vec<&str> = MODULES.iter().map(|(module, _)| *module).collect();
+        assert_eq!(asked, known);
+    }
+}

@@ -269,6 +269,7 @@ impl Core {
         plan: &Plan,
         pending: Option<&Pending>,
     ) -> Result<(Execution, Option<String>), Error> {
+        context.engine.foresee(&plan.request.code).await?;
         let _turn = context.engine.turns.take().await?;
         // A run that may be run again begins the same way every time: with an interpreter that is
         // woken for it.

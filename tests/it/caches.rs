@@ -4,12 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use belljar::Runtime;
+use belljar::{Runtime, Tier};
 
 /// The runtime that tests share, on the default cache: code and images are made once.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::builder().build().expect("the engine starts"))
+    RUNTIME.get_or_init(|| {
+        let runtime = Runtime::builder().build().expect("the engine starts");
+        runtime.compile(Tier::All).expect("Python is compiled");
+        runtime
+    })
 }
 
 /// Where the shared runtime keeps its files.

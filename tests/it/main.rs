@@ -31,6 +31,7 @@ mod sessions;
 mod stops;
 mod support;
 mod threads;
+mod tiers;
 mod tools;
 mod values;
 mod waiting;

@@ -75,9 +75,35 @@ pub(super) struct SourceArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetupArgs {
-    /// Bake this image; may be given several times [default: core, data and science]
+    /// Bake this image; may be given several times [default: those of the tier]
     #[arg(long = "image", value_name = "NAME")]
     pub(super) images: Vec<String>,
+    /// Compile this much: core, data or all; the rest when a run needs it
+    #[arg(
+        long,
+        value_name = "TIER",
+        default_value = "all",
+        hide_possible_values = true
+    )]
+    pub(super) tier: TierArg,
+}
+
+/// How much of Python is compiled.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum TierArg {
+    Core,
+    Data,
+    All,
+}
+
+impl From<TierArg> for belljar::Tier {
+    fn from(tier: TierArg) -> Self {
+        match tier {
+            TierArg::Core => Self::Core,
+            TierArg::Data => Self::Data,
+            TierArg::All => Self::All,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

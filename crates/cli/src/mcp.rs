@@ -14,6 +14,7 @@ use super::exit::{Exit, Usage};
 use super::interrupt::Interrupt;
 use super::options::{self, Bounds, Given};
 use super::printer::Printer;
+use super::progress::Bars;
 
 #[derive(Debug, Args)]
 pub(super) struct McpArgs {
@@ -39,7 +40,8 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
     start.image = options::image(args.image.as_deref());
     start.limits = args.bounds.limits();
     let interrupt = Interrupt::watch();
-    let runtime = engine::start(global, printer)?;
+    let bars = Arc::new(Bars::new(printer));
+    let runtime = engine::configure(global, &bars).background(true).build()?;
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -77,7 +77,7 @@ impl Bars {
 
 impl Progress for Bars {
     fn begin(&self, stage: Stage, subject: &str) {
-        let usually = stage.usually();
+        let usually = stage.usually_for(subject);
         let space = if subject.is_empty() { "" } else { " " };
         let message = format!(
             "{}{space}{}, usually about {} s",

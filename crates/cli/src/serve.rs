@@ -176,7 +176,8 @@ impl Most {
         let mut engine = engine::configure(global, bars)
             .ceilings(ceilings)
             .defaults(defaults)
-            .queue(self.max_waiting.into());
+            .queue(self.max_waiting.into())
+            .background(true);
         if let Some(runs) = self.max_runs {
             engine = engine.concurrency(runs.get().into());
         }

@@ -16,12 +16,14 @@ pub(super) fn setup(
 ) -> anyhow::Result<Exit> {
     let start = Instant::now();
     let runtime = engine::start(global, printer)?;
+    runtime.compile(args.tier.into())?;
     printer.note(&format!("Python for WASI is ready ({})", text::duration(start.elapsed())));
     let images = runtime.images();
     let mut names = args.images.clone();
     if names.is_empty() {
         let built_in = images.list()?.into_iter().filter(|image| image.built_in);
-        names.extend(built_in.map(|image| image.name));
+        // As many as the tier has code for.
+        names.extend(built_in.map(|image| image.name).take(args.tier as usize + 1));
     }
     for name in names {
         let start = Instant::now();

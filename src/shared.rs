@@ -9,6 +9,7 @@ use crate::bakery::{ImageStore, choose, tier_for};
 use crate::error::Error;
 use crate::image::Image;
 use crate::instance::{Factory, Missing};
+use crate::module::Tier;
 use crate::turns::{Starts, Turns};
 use crate::workspace::Workspaces;
 
@@ -40,7 +41,7 @@ impl Engine {
             ImageChoice::Auto => self.images.nearest(choose(code)),
             ImageChoice::Named(name) => name.as_str(),
         };
-        let tier = tier_for(code);
+        let tier = self.tier_for(code);
         if self.factory.suffices(tier)
             && let Some(image) = self.images.loaded(name)
         {
@@ -57,9 +58,18 @@ impl Engine {
         Ok(made.await??)
     }
 
+    /// The tier that `code` needs, as far as its import statements tell; the smallest where that makes
+    /// no difference.
+    fn tier_for(&self, code: &str) -> Tier {
+        if self.factory.suffices(Tier::All) {
+            return Tier::Core;
+        }
+        tier_for(code)
+    }
+
     /// Sees to the native code that `code` needs, as far as its import statements tell.
     pub(crate) async fn foresee(self: &Arc<Self>, code: &str) -> Result<(), Error> {
-        let tier = tier_for(code);
+        let tier = self.tier_for(code);
         if self.factory.suffices(tier) {
             return Ok(());
         }

@@ -91,7 +91,7 @@ pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Resu
     let (observed, workspace) = loop {
         let (observed, workspace) = attempt(engine, image, &plan, order.clone(), begun).await?;
         match observed.lacked() {
-            Some(lacked) if engine.grow(lacked).await => begun = true,
+            Some(lacked) if engine.grow(&lacked).await => begun = true,
             _ => break (observed, workspace),
         }
     };

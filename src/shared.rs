@@ -79,11 +79,12 @@ impl Engine {
 
     /// Sees to the code that a run lacked; whether it is there now. It is compiled on a thread that may
     /// block.
-    pub(crate) async fn grow(self: &Arc<Self>, lacked: Missing) -> bool {
+    pub(crate) async fn grow(self: &Arc<Self>, lacked: &Missing) -> bool {
         let engine = Arc::clone(self);
         tracing::debug!(%lacked, "a run is begun again with more code");
-        match on_blocking_thread(move || engine.factory.ensure(lacked.needs)).await {
-            Ok(Ok(())) => self.factory.tier() >= Some(lacked.needs),
+        let tier = lacked.needs;
+        match on_blocking_thread(move || engine.factory.ensure(tier)).await {
+            Ok(Ok(())) => self.factory.tier() >= Some(tier),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the code that a run lacks is not to be had");
                 false

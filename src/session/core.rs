@@ -558,7 +558,7 @@ impl Awake {
         let observed = self.interpreter.run(task).await?;
         drop(running);
         if let Some(lacked) = observed.lacked()
-            && context.engine.grow(lacked).await
+            && context.engine.grow(&lacked).await
         {
             aside(true, move || drop(self)).await?;
             return Ok(None);

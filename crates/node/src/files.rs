@@ -36,7 +36,8 @@ impl Files {
     pub async fn list(&self, dir: String, depth: u32) -> napi::Result<String> {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         let entries = self.0.list(&dir, depth).await.map_err(|e| failure(&e))?;
-        Ok(Value::from_iter(entries.into_iter().map(described)).to_string())
+        let entries: Value = entries.iter().map(described).collect();
+        Ok(entries.to_string())
     }
 
     /// Makes a directory, and those above it.
@@ -59,7 +60,7 @@ impl Files {
 }
 
 /// What `index.js` makes an entry of: times in milliseconds, as JavaScript counts them.
-fn described(entry: PathEntry) -> Value {
+fn described(entry: &PathEntry) -> Value {
     let kind = match entry.kind {
         PathKind::Directory => "directory",
         PathKind::Link => "link",

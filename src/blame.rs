@@ -79,6 +79,7 @@ codes! {
     BundleOther = "bundle.other", Machine;
     BundleForeign = "bundle.foreign", Machine;
     BundleTarget = "bundle.target", Caller;
+    BundleMissing = "bundle.missing", Caller;
     BundleFixed = "bundle.fixed", Caller;
 
     ArtifactDownload = "artifact.download", Machine;

@@ -78,7 +78,7 @@ pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
         Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
         Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
     });
-    let code = Code::open(&bundle.code(), Tier::All, Strategy::default());
+    let code = Code::open(&bundle.code(), bundle.manifest().tier, Strategy::default());
     let made = bundle.manifest();
     findings.push(match code {
         Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),

@@ -121,9 +121,8 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Refused(_) | Self::Memory(_) | Self::NoSuchFile { .. } | Self::System { .. } => {
-                None
-            }
+            Self::Refused(_) | Self::NoSuchFile { .. } | Self::System { .. } => None,
+            Self::Memory(e) => e.hint(),
             Self::Cache(e) => e.hint(),
             Self::Bundle(e) => e.hint(),
             Self::Artifact(e) => e.hint(),

@@ -110,7 +110,8 @@ impl Hint for ImageError {
             Self::BuiltIn { .. } => Some("choose another name in the recipe".into()),
             Self::Cache(e) => e.hint(),
             Self::Bundle(e) => e.hint(),
-            Self::Io { .. } | Self::Memory(_) => None,
+            Self::Memory(e) => e.hint(),
+            Self::Io { .. } => None,
         }
     }
 }

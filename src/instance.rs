@@ -102,7 +102,8 @@ impl Hint for InstanceError {
             Self::Directory { .. } => Some("mounted directories must exist and be readable".into()),
             Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
             Self::Code(e) => e.hint(),
-            Self::Start(_) | Self::Order(_) | Self::Memory(_) => None,
+            Self::Memory(e) => e.hint(),
+            Self::Start(_) | Self::Order(_) => None,
         }
     }
 }

@@ -20,6 +20,8 @@
 //!
 //! What code does wrong is data in the [`Outcome`]; an [`Error`] means that the engine failed.
 #![deny(unsafe_code, missing_docs)]
+// Without the compiler nothing is made: neither code nor images.
+#![cfg_attr(not(feature = "compile"), allow(dead_code, unused_imports))]
 #![warn(
     clippy::exit,
     clippy::print_stderr,
@@ -51,6 +53,7 @@ mod licenses;
 mod limits;
 mod memory;
 mod module;
+#[cfg(feature = "compile")]
 mod pack;
 mod parallel;
 pub mod progress;
@@ -91,6 +94,7 @@ pub use instance::InstanceError;
 pub use licenses::License;
 pub use memory::{MemoryError, Strategy};
 pub use module::{ArtifactError, CodeError, Tier};
+#[cfg(feature = "compile")]
 pub use pack::{BundleInfo, BundleOptions};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder};

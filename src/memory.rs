@@ -19,6 +19,8 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use crate::hint::Hint;
+
 pub(crate) use creator::Creator;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 pub(crate) use pool::{Pool, Slot};
@@ -65,6 +67,17 @@ pub struct MemoryError {
 impl MemoryError {
     pub(crate) fn new(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { action, source }
+    }
+}
+
+impl Hint for MemoryError {
+    fn hint(&self) -> Option<String> {
+        let is_full = self.source.kind() == io::ErrorKind::OutOfMemory;
+        is_full.then(|| {
+            "every sandbox reserves 4 GiB of address space, of which it uses little: raise the limit \
+             on that (ulimit -v)"
+                .into()
+        })
     }
 }
 

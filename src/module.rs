@@ -5,9 +5,11 @@
 
 pub(crate) mod artifact;
 mod code;
+mod compiler;
 mod config;
 mod passes;
 mod split;
+#[cfg(feature = "compile")]
 mod target;
 mod tier;
 
@@ -20,6 +22,7 @@ pub(crate) use passes::{
     versions as pass_versions,
 };
 pub(crate) use split::{PAGE, STACK_POINTER};
+#[cfg(feature = "compile")]
 pub(crate) use target::compile_for;
 pub(crate) use tier::LIBRARIES;
 pub use tier::Tier;

@@ -10,7 +10,8 @@ use crate::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
 use crate::cache::Cache;
 use crate::cache::seal::hash_bytes;
 use crate::error::Error;
-use crate::module::{Artifact, Tier, code_file, compile_for};
+use crate::memory::Strategy;
+use crate::module::{Artifact, Codes, Tier, code_file, compile_for};
 use crate::parallel::on_all_cores;
 use crate::progress::Progress;
 use crate::shared::Engine;
@@ -111,9 +112,10 @@ pub(crate) fn pack(
     let (_, bytes) = on_all_cores(|| -> Result<_, Error> {
         let mut files = Writer::new(building.path());
         write_images(engine, &options.images, &mut files)?;
-        write_code(engine, cache, &artifact, &made_for, &mut files, progress)?;
+        let tier = tier(engine, &options.images)?;
+        write_code(cache, &artifact, &made_for, tier, &mut files, progress)?;
         write_library(&artifact, &options.images, &mut files)?;
-        Ok(files.finish(made_for.manifest(&options.images))?)
+        Ok(files.finish(made_for.manifest(&options.images, tier))?)
     })?;
     make_readable(building.path()).map_err(BundleError::io("let others read", building.path()))?;
     match fs::remove_dir(&to) {
@@ -173,7 +175,7 @@ impl Purpose {
         bundle::features(&self.arch, self.processor)
     }
 
-    fn manifest(&self, images: &[String]) -> Manifest {
+    fn manifest(&self, images: &[String], tier: Tier) -> Manifest {
         Manifest {
             format: bundle::FORMAT,
             belljar: env!("CARGO_PKG_VERSION").into(),
@@ -181,6 +183,7 @@ impl Purpose {
             target: self.target.clone(),
             processor: self.processor.to_string(),
             features: self.features().iter().map(|(name, _)| (*name).to_owned()).collect(),
+            tier,
             images: images.to_vec(),
             files: Vec::new(),
         }
@@ -210,22 +213,32 @@ fn write_images(
 }
 
 fn write_code(
-    engine: &Engine,
     cache: &Cache,
     artifact: &Artifact,
     made_for: &Purpose,
+    tier: Tier,
     files: &mut Writer<'_>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     if made_for.is_here && made_for.processor == Processor::ThisMachine {
-        engine.factory.ensure(Tier::All)?;
-        return Ok(files.copy(&code_file(cache, Tier::All)?, bundle::CODE)?);
+        let codes = Codes::new(cache.clone(), artifact.clone(), Strategy::default(), true)?;
+        codes.ensure(tier, progress)?;
+        return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
     }
     let triple =
         TARGETS.iter().find(|(name, _)| *name == made_for.target).map(|(_, triple)| *triple);
     let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
-    let native = compile_for(artifact, Tier::All, triple.unwrap_or_default(), &features, progress)?;
+    let native = compile_for(artifact, tier, triple.unwrap_or_default(), &features, progress)?;
     Ok(files.write(bundle::CODE, native.as_slice())?)
+}
+
+/// The smallest tier of the code with which all of the images run.
+fn tier(engine: &Engine, images: &[String]) -> Result<Tier, Error> {
+    let mut tier = Tier::Core;
+    for image in images {
+        tier = tier.max(engine.images.tier(image)?);
+    }
+    Ok(tier)
 }
 
 /// What the guest reads, and whose work it is.

@@ -1,7 +1,9 @@
 //! The runtime: everything that runs share, and the way in.
 
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "compile")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,6 +22,7 @@ use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
 use crate::module::{Artifact, Code, CodeError, Codes, Tier};
+#[cfg(feature = "compile")]
 use crate::pack::{BundleInfo, BundleOptions, pack};
 use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
@@ -238,6 +241,7 @@ impl RuntimeBuilder {
     ///
     /// When `to` is there already or cannot be written, an image is not there or cannot be made, or
     /// the code cannot be compiled for the machines that were named.
+    #[cfg(feature = "compile")]
     pub fn make_bundle(self, options: &BundleOptions, to: &Path) -> Result<BundleInfo, Error> {
         if let Some(path) = self.bundle_path() {
             let action = "make a bundle";
@@ -335,6 +339,9 @@ type Parts = (Factory, ImageStore);
 impl RuntimeBuilder {
     /// From the cache, in which what is missing is made.
     fn set_up(&self) -> Result<Parts, Error> {
+        if cfg!(not(feature = "compile")) {
+            return Err(BundleError::NoCompiler.into());
+        }
         let cache = Cache::open(self.cache.clone())?;
         let artifact = self.artifact(&cache)?;
         let codes = Codes::new(cache.clone(), artifact.clone(), self.strategy, self.metered)?;
@@ -347,12 +354,14 @@ impl RuntimeBuilder {
     /// From a bundle.
     fn unpacked(&self, bundle: Arc<Bundle>) -> Result<Parts, Error> {
         let code =
-            Code::open(&bundle.code(), Tier::All, self.strategy).map_err(|error| match error {
-                CodeError::Load(source) => Error::from(BundleError::Code {
-                    path: bundle.root().to_owned(),
-                    source,
-                }),
-                error => error.into(),
+            Code::open(&bundle.code(), bundle.manifest().tier, self.strategy).map_err(|error| {
+                match error {
+                    CodeError::Load(source) => Error::from(BundleError::Code {
+                        path: bundle.root().to_owned(),
+                        source,
+                    }),
+                    error => error.into(),
+                }
             })?;
         let artifact = Artifact::in_bundle(bundle.root());
         let factory = Factory::of(code, artifact.clone(), self.idle())?;

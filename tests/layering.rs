@@ -20,8 +20,8 @@ const RANKS: &[&[&str]] = &[
     &["api::policy", "api::json"],
     &["cache", "memory"],
     &["parallel", "workspace", "tools"],
-    &["bundle"],
     &["module"],
+    &["bundle"],
     // An image as a file, and made live.
     &["image"],
     &["instance"],

@@ -62,6 +62,9 @@ pub enum BundleError {
         /// What wasmtime said.
         source: Cause,
     },
+    /// No bundle was named, and this build of belljar has no compiler.
+    #[error("this build of belljar has no compiler, and no bundle was named to run from")]
+    NoCompiler,
     /// A bundle was to be made for a processor or system for which this program cannot compile.
     #[error("cannot make a bundle for {target}: {reason}")]
     Target {
@@ -98,6 +101,7 @@ impl Coded for BundleError {
             Self::Damaged { .. } | Self::Packed { .. } => Code::BundleDamaged,
             Self::Other { .. } => Code::BundleOther,
             Self::Foreign { .. } | Self::Code { .. } => Code::BundleForeign,
+            Self::NoCompiler => Code::BundleMissing,
             Self::Target { .. } => Code::BundleTarget,
             Self::Fixed { .. } => Code::BundleFixed,
         }
@@ -146,6 +150,7 @@ impl Hint for BundleError {
                     .into()
             }
             Self::Code { .. } => "make it again with this build of belljar".into(),
+            Self::NoCompiler => "name a bundle with --bundle or BELLJAR_BUNDLE".into(),
             Self::Target { .. } => "`belljar bundle --help` says which there are".into(),
             Self::Fixed { .. } => "do it in a cache, without --bundle and BELLJAR_BUNDLE".into(),
         })

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::BundleError;
 use crate::cache::seal::hash_bytes;
 use crate::limits::MAX_BUNDLE_MANIFEST;
+use crate::module::Tier;
 
 /// Its name in the bundle.
 pub(crate) const FILE: &str = "belljar-bundle.json";
@@ -29,6 +30,8 @@ pub(crate) struct Manifest {
     pub processor: String,
     /// The features of a processor that its code uses.
     pub features: Vec<String>,
+    /// How much of the module its code is.
+    pub tier: Tier,
     /// The images, by name.
     pub images: Vec<String>,
     /// Every other file, by path.

@@ -13,7 +13,7 @@ use wasmtime::{Engine, Module};
 
 use super::passes::PassError;
 use super::split::{Split, SplitError, split};
-use super::{Artifact, PINS, Tier, config, passes};
+use super::{Artifact, PINS, Tier, compiler, config, passes};
 use crate::blame::{self, Coded};
 use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::cause::Cause;
@@ -174,7 +174,7 @@ impl Codes {
                 code
             };
             let started = Instant::now();
-            let native = self.engine.precompile_module(&code);
+            let native = compiler::compile(&self.engine, &code);
             tracing::debug!(%tier, elapsed = ?started.elapsed(), "compiled the module");
             native.map_err(|e| CodeError::Compile(Cause::new(e)))
         })
@@ -242,7 +242,7 @@ fn path_for(cache: &Cache, engine: &Engine, metered: bool, tier: Tier) -> PathBu
     let mut hasher = DefaultHasher::new();
     metered.hash(&mut hasher);
     passes::versions().hash(&mut hasher);
-    engine.precompile_compatibility_hash().hash(&mut hasher);
+    compiler::compatibility(engine).hash(&mut hasher);
     if let Some(version) = passes::tier_version(tier) {
         version.hash(&mut hasher);
     }

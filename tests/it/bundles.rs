@@ -126,11 +126,13 @@ fn an_image_that_is_not_in_it_is_named_with_those_that_are() {
     assert!(chain(&asked).contains("has no image \"data\"; it has core"), "{}", chain(&asked));
     assert!(asked.hint().unwrap().contains("belljar bundle --image data"));
     // Nobody asked for `data` here, so what there is has to do.
-    let outcome = run_on(
-        &runtime,
-        Request::new("try:\n    import pandas\nexcept ImportError:\n    pass\nprint(1)"),
-    );
-    assert_eq!(outcome.outcome.stdout, "1\n", "{:#?}", outcome.outcome);
+    let code = "if False:\n    import pandas\nprint(1)";
+    let run = run_on(&runtime, Request::new(code));
+    assert_eq!(run.outcome.stdout, "1\n", "{:#?}", run.outcome);
+    // Its code is that of `core`.
+    let run = run_on(&runtime, Request::new("import numpy"));
+    let error = run.outcome.error.as_deref().unwrap_or_default();
+    assert!(error.contains("needs code of numpy"), "{:#?}", run.outcome);
 }
 
 #[test]

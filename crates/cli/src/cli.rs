@@ -6,9 +6,12 @@ use super::args::{
     BatchArgs, CheckArgs, CompletionsArgs, Global, ImageCommand, JsonArgs, LicensesArgs,
     SchemaArgs, SetupArgs,
 };
+#[cfg(feature = "compile")]
 use super::bundle::BundleArgs;
 #[cfg(feature = "kernel")]
 use super::kernel::KernelArgs;
+#[cfg(feature = "lambda")]
+use super::lambda::LambdaArgs;
 #[cfg(feature = "server")]
 use super::mcp::McpArgs;
 use super::repl::ReplArgs;
@@ -119,6 +122,13 @@ pub(super) enum Command {
     /// Exit status: 0 when its input has ended, 2 it was asked for wrongly, 3 it could not be started.
     #[cfg(feature = "server")]
     Mcp(Box<McpArgs>),
+    /// Answer the invocations of a function on AWS Lambda
+    ///
+    /// This is the function's runtime: its `bootstrap` is `exec belljar lambda`. An event is a request, as
+    /// `belljar schema request` describes it, and its answer the outcome of the run, which has to end before the
+    /// invocation does. docs/deploy.md says how a function is put together.
+    #[cfg(feature = "lambda")]
+    Lambda(LambdaArgs),
     /// Make a key to a server, and what its holder may
     ///
     /// Prints the key, and adds its hash and the limits to a file for `belljar serve --keys`. What is not
@@ -134,6 +144,7 @@ pub(super) enum Command {
     /// another machine it is run with --bundle or BELLJAR_BUNDLE: nothing is downloaded, compiled or
     /// written there. Whoever can change it runs native code as you; the hash that is printed can be
     /// demanded with --bundle-hash. What the cache lacks is set up first.
+    #[cfg(feature = "compile")]
     Bundle(BundleArgs),
     /// Show what is set up, and how to mend what is not
     ///

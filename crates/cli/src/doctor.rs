@@ -1,19 +1,17 @@
 //! `belljar doctor`.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use belljar::doctor::{Finding, State, examine, examine_bundle};
 use serde_json::{Value, json};
 
 use super::args::{Global, JsonArgs};
+use super::engine;
 use super::exit::Exit;
 use super::printer::{Printer, Tone};
 use super::text::table;
 
 /// Reports what is set up and what is not; sets up nothing.
 pub(super) fn doctor(args: &JsonArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
-    let findings = match bundle(global) {
+    let findings = match engine::bundle(global) {
         Some(path) => examine_bundle(&path, global.bundle_hash.as_deref()),
         None => examine(global.cache.clone()),
     };
@@ -25,13 +23,6 @@ pub(super) fn doctor(args: &JsonArgs, global: &Global, printer: &Printer) -> any
         print(&findings, printer)?;
     }
     Ok(if well { Exit::Success } else { Exit::Found })
-}
-
-/// The bundle that a run would use.
-fn bundle(global: &Global) -> Option<PathBuf> {
-    let named = || std::env::var_os("BELLJAR_BUNDLE").filter(|value: &OsString| !value.is_empty());
-    let is_free = global.cache.is_none();
-    global.bundle.clone().or_else(|| named().filter(|_| is_free).map(PathBuf::from))
 }
 
 fn print(findings: &[Finding], printer: &Printer) -> anyhow::Result<()> {

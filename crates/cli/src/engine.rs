@@ -1,5 +1,7 @@
 //! The engine that a command uses.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -38,4 +40,11 @@ pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
         builder = builder.bundle_hash(hash);
     }
     builder
+}
+
+/// The bundle that a run would use.
+pub(super) fn bundle(global: &Global) -> Option<PathBuf> {
+    let named = || std::env::var_os("BELLJAR_BUNDLE").filter(|value: &OsString| !value.is_empty());
+    let is_free = global.cache.is_none();
+    global.bundle.clone().or_else(|| named().filter(|_| is_free).map(PathBuf::from))
 }

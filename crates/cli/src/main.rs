@@ -10,6 +10,7 @@
 
 mod args;
 mod batch;
+#[cfg(feature = "compile")]
 mod bundle;
 mod check;
 mod cli;
@@ -21,6 +22,8 @@ mod input;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
+#[cfg(feature = "lambda")]
+mod lambda;
 mod licenses;
 #[cfg(feature = "server")]
 mod mcp;
@@ -73,6 +76,8 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Batch(args) => batch::batch(&args, global, printer),
         #[cfg(feature = "kernel")]
         Command::Kernel(args) => kernel::kernel(&args, global, printer),
+        #[cfg(feature = "lambda")]
+        Command::Lambda(args) => lambda::lambda(&args, global, printer),
         Command::Check(args) => check::check(args, global, printer),
         Command::Setup(args) => setup::setup(&args, global, printer),
         #[cfg(all(unix, feature = "server"))]
@@ -82,6 +87,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         #[cfg(all(unix, feature = "server"))]
         Command::Key(args) => serve::key(*args, printer),
         Command::Image(command) => image::image(&command, global, printer),
+        #[cfg(feature = "compile")]
         Command::Bundle(args) => bundle::bundle(&args, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),

@@ -15,7 +15,7 @@ static MADE: LazyLock<(TempDir, Value)> = LazyLock::new(|| {
     (dir, made)
 });
 
-fn path() -> &'static str {
+pub fn path() -> &'static str {
     MADE.1["path"].as_str().unwrap()
 }
 

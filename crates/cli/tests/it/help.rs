@@ -2,13 +2,14 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 19] = [
         &[],
         &["run"],
         &["repl"],
         &["kernel"],
         &["kernel", "install"],
         &["batch"],
+        &["lambda"],
         &["check"],
         &["setup"],
         &["image"],

@@ -1,11 +1,13 @@
 //! The command: every subcommand as a process, with the engine behind it.
 
+mod bare;
 mod batch;
 mod bundle;
 #[path = "../../../../tests/it/caches.rs"]
 mod caches;
 mod endings;
 mod help;
+mod lambda;
 mod leftovers;
 mod repl;
 mod run;

@@ -1,0 +1,81 @@
+//! A bundle where a machine lacks what most have: no `/proc`, no `/tmp`, nothing that can be written,
+//! system calls that are refused. Each works, or says what is missing and how to mend it.
+
+use super::bundle::path;
+use super::*;
+
+/// Runs `print(1)` from the bundle in a mount namespace of its own, after the commands of `prepare`
+/// have taken something away. None where no such namespace can be had.
+fn without(name: &str, prepare: &str) -> Option<Ran> {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    let how = if id.stdout == b"0\n" { "-m" } else { "-rm" };
+    let can = Command::new("unshare").args([how, "true"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("skipped: {name}: no mount namespace can be had here");
+        return None;
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_belljar"));
+    let dir = |path: &Path| path.parent().unwrap().display().to_string();
+    // Both may lie below what is hidden.
+    let script = format!(
+        "mount --bind {} /srv\nmount --bind {} /mnt\n{prepare}\n\
+         exec env -i /srv/belljar run --bundle /mnt/bundle -c 'print(1)'",
+        dir(program),
+        dir(Path::new(path())),
+    );
+    Some(Command::new("unshare").args([how, "sh", "-ec", &script]).output().unwrap().into())
+}
+
+#[test]
+fn what_is_missing_is_not_needed() {
+    for (name, prepare) in [
+        ("no /proc", "mount -t tmpfs none /proc"),
+        ("only /tmp can be written", "mount -o remount,ro,bind /\nmount -t tmpfs none /tmp"),
+        ("/tmp cannot be written", "mount -t tmpfs -o ro none /tmp"),
+    ] {
+        if let Some(ran) = without(name, prepare) {
+            assert_eq!(ran.stdout, "1\n", "{name}: {}", ran.page());
+        }
+    }
+}
+
+#[test]
+fn what_is_needed_is_named() {
+    let read_only = "mount -t tmpfs -o ro none /tmp\nmount -t tmpfs -o ro none /dev/shm\n\
+                     mount -t tmpfs -o ro none /var/tmp";
+    if let Some(ran) = without("nothing can be written", read_only) {
+        let ran = ran.exits(3);
+        assert!(ran.stderr.contains("cannot create a directory in /tmp"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("name one with TMPDIR"), "{}", ran.stderr);
+    }
+    if let Some(ran) = without("no code can be mapped", "mount -o remount,bind,noexec /mnt") {
+        let ran = ran.exits(3);
+        assert!(ran.stderr.contains("must not be mounted with noexec"), "{}", ran.stderr);
+    }
+    let small = Command::new("sh")
+        .args(["-c", "ulimit -v 4000000; exec \"$0\" run --bundle \"$1\" -c 'print(1)'"])
+        .args([env!("CARGO_BIN_EXE_belljar"), path()])
+        .output();
+    let ran = Ran::from(small.unwrap()).exits(3);
+    assert!(ran.stderr.contains("4 GiB of address space"), "{}", ran.stderr);
+}
+
+/// `userfaultfd`, `memfd_create`, `io_uring_setup`, `statx`, `rseq` and `mbind`, of which container
+/// runtimes refuse some.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn system_calls_that_are_refused_are_not_needed() {
+    let deny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/deny.py");
+    for numbers in ["323", "319", "323,319,425,332,334,237"] {
+        let mut command = Command::new("python3");
+        command.arg(&deny).args([numbers, env!("CARGO_BIN_EXE_belljar")]);
+        command.args(["run", "--bundle", path(), "-c", "print(1)"]).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let ran: Ran = command.output().unwrap().into();
+        if ran.stderr.starts_with("prctl: ") {
+            println!("skipped: {}", ran.stderr);
+            return;
+        }
+        assert_eq!(ran.exits(0).stdout, "1\n");
+    }
+}

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use belljar::{Outcome, Request, Runtime, Session, SessionOptions};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
+use tokio::task::JoinSet;
 
 use measure::{ms, promise, timed};
 
@@ -17,6 +18,15 @@ const LOADED: &str = "
 import numpy as np
 import pandas as pd
 big = np.random.rand(20 * 1024 * 1024 // 8)
+";
+
+const TABLES: &str = "
+for n in range(10):
+    globals()[f'df_{n}'] = pd.DataFrame({
+        'key': np.arange(100_000) % 7,
+        'value': np.random.rand(100_000),
+        'name': np.array(['tea', 'coffee'])[np.arange(100_000) % 2],
+    })
 ";
 
 async fn loaded(runtime: &Runtime) -> Session {
@@ -28,6 +38,11 @@ async fn run(session: &Session, code: &str) -> Outcome {
     let outcome = session.run(Request::new(code)).await.expect("a run");
     assert!(outcome.success, "{:?}", outcome.error);
     outcome
+}
+
+/// Waits until the state after the last run is kept.
+async fn kept(session: &Session) {
+    session.history().await.expect("a history");
 }
 
 /// What the run itself took, as it says.
@@ -43,14 +58,24 @@ fn one_session(c: &mut Criterion) {
     promise(c, "session: run of x = 1, without what follows it", ms(0.3), || {
         alone(&tokio.block_on(run(&session, "x = 1")))
     });
-    let cases = [("x = 1", "x = 1", 3.0), ("4 MiB changed", "big[:2**19] += 1", 1_000.0)];
+    promise(c, "session: x = 1, to the answer", ms(0.3), || {
+        let time = timed(|| tokio.block_on(run(&session, "x = 1")));
+        tokio.block_on(kept(&session));
+        time
+    });
+    let cases = [("x = 1", "x = 1", 0.4), ("4 MiB changed", "big[:2**19] += 1", 1_000.0)];
     for (what, code, budget) in cases {
-        let name = format!("session: keeping the recovery point after a run, {what}");
+        let name = format!("session: {what}, until its recovery point is there");
         promise(c, &name, ms(budget), || {
-            let start = Instant::now();
-            let outcome = tokio.block_on(run(&session, code));
-            start.elapsed().saturating_sub(alone(&outcome))
+            timed(|| {
+                tokio.block_on(async {
+                    run(&session, code).await;
+                    kept(&session).await;
+                });
+            })
         });
+        let name = format!("session: {what}, runs one after the other");
+        promise(c, &name, ms(budget), || timed(|| tokio.block_on(run(&session, code))));
     }
     promise(c, "session: fork", ms(3.0), || {
         let start = Instant::now();
@@ -69,6 +94,23 @@ fn one_session(c: &mut Criterion) {
             time
         })
     });
+    promise(c, "session: best of 8 forks, one line each", ms(30.0), || {
+        tokio.block_on(async {
+            let start = Instant::now();
+            let mut attempts = JoinSet::new();
+            for n in 0..8 {
+                let fork = session.fork().await.expect("a fork");
+                attempts.spawn(async move {
+                    run(&fork, &format!("y = {n} * len(big)")).await;
+                    fork
+                });
+            }
+            let forks = attempts.join_all().await;
+            let time = start.elapsed();
+            forks.iter().for_each(Session::close);
+            time
+        })
+    });
     promise(c, "session: rewind to the first result", ms(10.0), || {
         tokio.block_on(async {
             let execution = session.execution().await;
@@ -79,6 +121,23 @@ fn one_session(c: &mut Criterion) {
             start.elapsed()
         })
     });
+    session.close();
+}
+
+/// Ten tables of 100,000 rows, and what each run costs beside its own code.
+fn tables(c: &mut Criterion) {
+    let runtime = Runtime::builder().build().expect("a runtime");
+    let tokio = Tokio::new().expect("threads");
+    let session = tokio.block_on(loaded(&runtime));
+    tokio.block_on(run(&session, TABLES));
+    for code in ["df_7.head()", "x = 1"] {
+        let name = format!("session: {code} among ten tables of 100,000 rows, to the answer");
+        promise(c, &name, ms(3.0), || {
+            let time = timed(|| tokio.block_on(run(&session, code)));
+            tokio.block_on(kept(&session));
+            time
+        });
+    }
     session.close();
 }
 
@@ -104,6 +163,15 @@ fn checkpoints(c: &mut Criterion) {
         "a checkpoint of 20 MiB of random numbers and five runs: {:.1} MiB",
         mib(written.len())
     );
+    promise(c, "session: checkpoint after 1 MiB changed", ms(50.0), || {
+        tokio.block_on(async {
+            run(&session, "big[:2**17] += 1").await;
+            kept(&session).await;
+            let start = Instant::now();
+            session.checkpoint(&path).await.expect("a checkpoint");
+            start.elapsed()
+        })
+    });
     promise(c, "session: restore from a file to the first result", ms(30.0), || {
         tokio.block_on(async {
             let start = Instant::now();
@@ -123,6 +191,6 @@ fn mib(bytes: u64) -> f64 {
 criterion_group! {
     name = sessions;
     config = Criterion::default().sample_size(50).without_plots();
-    targets = one_session, checkpoints
+    targets = one_session, tables, checkpoints
 }
 criterion_main!(sessions);

@@ -130,6 +130,7 @@ codes! {
     SessionTooMany = "session.too_many", Machine;
     SessionInitialRun = "session.initial_code", Guest;
     SessionNoState = "session.no_state", Caller;
+    SessionNotKept = "session.not_kept", Machine;
     SessionWaiting = "session.waiting", Caller;
     SessionNotWaiting = "session.not_waiting", Caller;
     SessionNoCall = "session.no_call", Caller;

@@ -4,6 +4,7 @@
 //! open files, directories. Recovering, rewinding, forking, waking up and restoring from a file
 //! are the same operation: bringing a state to life.
 
+mod afterwards;
 mod checkpoint;
 mod context;
 mod core;
@@ -26,6 +27,7 @@ mod storage;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
 use self::context::Context;
@@ -36,6 +38,7 @@ use crate::api::request::Request;
 use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::run::next_run;
+use crate::shared::on_blocking_thread;
 
 pub(crate) use checkpoint::parse_checkpoint;
 pub use error::{FileAction, SessionError};
@@ -72,7 +75,7 @@ pub struct Session {
 
 struct Inner {
     context: Context,
-    core: tokio::sync::Mutex<Core>,
+    core: Arc<Mutex<Core>>,
 }
 
 impl Session {
@@ -93,6 +96,10 @@ impl Session {
     /// What the code does wrong is in the outcome, and so is a loss of the interpreter, after which
     /// the session is in the state before this run. Dropping the future cancels the run, with the
     /// same effect.
+    ///
+    /// The state after the run is kept while the outcome is on its way; what is asked of the session
+    /// next waits for that. Should it fail, the session is in the state before this run: the next
+    /// outcome says so, and until then methods that need the state are [`SessionError::NotKept`].
     ///
     /// # Errors
     ///
@@ -120,11 +127,9 @@ impl Session {
         let image = context.image.manifest.name.as_str();
         let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
         let answering = async {
-            let mut core = self.lock().await?;
+            let mut core = self.lock_in_any_state().await?;
             let outcome = core.answer(context, answers).await;
-            if context.is_closed() {
-                core.close();
-            }
+            self.give_back(core);
             outcome
         };
         answering.instrument(span).await
@@ -154,7 +159,7 @@ impl Session {
     /// When the session is suspended and cannot be read.
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
         self.check_process()?;
-        let mut core = self.inner.core.lock().await;
+        let mut core = self.inner.lock().await?;
         Ok(core.past(&self.inner.context).await?.history.records())
     }
 
@@ -170,7 +175,7 @@ impl Session {
     ///
     /// [`SessionError::NoState`] when the history does not hold that state.
     pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
-        let mut core = self.lock().await?;
+        let mut core = self.lock_in_any_state().await?;
         core.go_back(&self.inner.context, execution).await?;
         self.inner.context.touch();
         Ok(())
@@ -246,6 +251,9 @@ impl Session {
             return false;
         }
         let inner = Arc::clone(&self.inner);
+        if inner.context.is_keeping() {
+            drop(inner.lock().await);
+        }
         tokio::task::spawn_blocking(move || inner.suspend()).await.unwrap_or(false)
     }
 
@@ -311,17 +319,15 @@ impl Session {
         self.sessions.remove(&self.inner);
         self.interrupt();
         // A run that is going on frees everything at its end.
-        if let Ok(mut core) = self.inner.core.try_lock() {
-            core.close();
+        if let Ok(core) = Arc::clone(&self.inner.core).try_lock_owned() {
+            self.free(core);
         }
     }
 
     async fn run_alone(&self, request: Request) -> Result<Outcome, Error> {
-        let mut core = self.lock().await?;
+        let mut core = self.lock_in_any_state().await?;
         let outcome = core.run(&self.inner.context, request).await;
-        if self.inner.context.is_closed() {
-            core.close();
-        }
+        self.give_back(core);
         outcome
     }
 
@@ -329,9 +335,17 @@ impl Session {
         self.inner.context.engine.check_process()
     }
 
-    async fn lock(&self) -> Result<tokio::sync::MutexGuard<'_, Core>, Error> {
+    /// The changing parts, with the state after the last run.
+    async fn lock(&self) -> Result<OwnedMutexGuard<Core>, Error> {
+        let core = self.lock_in_any_state().await?;
+        core.check_kept(&self.inner.context)?;
+        Ok(core)
+    }
+
+    /// The changing parts, also where the state after the last run was lost.
+    async fn lock_in_any_state(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         self.check_process()?;
-        let core = self.inner.core.lock().await;
+        let core = self.inner.lock().await?;
         if self.inner.context.lease_over() == Some(LeaseEnd::Close) {
             self.close_held(core);
         } else if !self.inner.context.is_closed() {
@@ -342,7 +356,7 @@ impl Session {
     }
 
     /// Ends the session, by whoever has its changing parts.
-    fn close_held(&self, mut core: tokio::sync::MutexGuard<'_, Core>) {
+    fn close_held(&self, mut core: OwnedMutexGuard<Core>) {
         self.inner.context.close();
         self.sessions.remove(&self.inner);
         core.close();
@@ -350,11 +364,28 @@ impl Session {
 }
 
 impl Inner {
+    /// The changing parts, once all that is left of the last run is done.
+    async fn lock(self: &Arc<Self>) -> Result<OwnedMutexGuard<Core>, Error> {
+        let mut core = Arc::clone(&self.core).lock_owned().await;
+        if !core.is_unkept() {
+            return Ok(core);
+        }
+        let inner = Arc::clone(self);
+        on_blocking_thread(move || {
+            core.keep(&inner.context);
+            core
+        })
+        .await
+    }
+
     /// Puts the session on the disk, unless it is busy. It blocks.
     fn suspend(&self) -> bool {
         let Ok(mut core) = self.core.try_lock() else {
             return false;
         };
+        if core.is_unkept() {
+            return false;
+        }
         let Some(frozen) = core.freeze_in_memory(&self.context) else {
             return true;
         };

@@ -60,6 +60,7 @@ const UNSAFE: &[&str] = &[
     "src/memory/sys/linux/process.rs",
     "src/memory/sys/linux/region.rs",
     "src/memory/sys/linux/stacks.rs",
+    "src/memory/sys/linux/view.rs",
     "src/memory/sys/linux/watch.rs",
     "src/module/code.rs",
     "src/module/target.rs",

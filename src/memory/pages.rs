@@ -6,22 +6,36 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{MemoryError, Process, sys};
 
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
 pub(crate) const PAGE: usize = 4096;
 
+/// Pages that nobody holds and that are not given back yet: those of several states are, together,
+/// fewer and longer stretches of the file.
+const MAX_FREED: u64 = 1024;
+
 /// The file in which pages are set aside.
 #[derive(Debug)]
 pub(crate) struct PageStore {
     file: File,
+    /// The same as memory, where it can be.
+    view: Option<sys::View>,
     /// Where the next block goes, in pages. A file may have holes; its end only moves up.
     next: AtomicU64,
+    freed: Mutex<Freed>,
     /// Whose file it is: one that was forked from it has it as well, and must not change it.
     process: Process,
+}
+
+/// Pages to be given back to the system.
+#[derive(Debug, Default)]
+struct Freed {
+    ranges: Vec<Range<u64>>,
+    count: u64,
 }
 
 /// Pages that were set aside together, one after the other in the file.
@@ -72,8 +86,10 @@ impl PageStore {
     pub(crate) fn new() -> Result<Arc<Self>, MemoryError> {
         let file = sys::anonymous_file().map_err(MemoryError::new("make a file"))?;
         Ok(Arc::new(Self {
+            view: sys::View::of(&file),
             file,
             next: AtomicU64::new(0),
+            freed: Mutex::default(),
             process: Process::current(),
         }))
     }
@@ -97,7 +113,7 @@ impl PageStore {
         });
         let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
         if let Err(error) = sys::write_all_at(&self.file, start * PAGE as u64, &slices) {
-            self.release(start..start + total as u64);
+            self.release(vec![start..start + total as u64]);
             return Err(MemoryError::new("set aside pages")(error));
         }
         let mut offset = 0;
@@ -174,8 +190,25 @@ impl Stretch<'_> {
 
     /// Copies it to `target`, which is as long.
     pub(crate) fn read(&self, target: &mut [u8]) -> Result<(), MemoryError> {
+        if let Some(view) = &self.store.view
+            && view.read(self.at, target)
+        {
+            return Ok(());
+        }
         sys::read_exact_at(&self.store.file, self.at, target)
             .map_err(MemoryError::new("read pages set aside"))
+    }
+
+    /// Whether `bytes` are what is in its page `index`.
+    pub(super) fn is_page(&self, index: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
+        let page = self.part(index, 1);
+        let seen = self.store.view.as_ref().and_then(|view| view.is_same(page.at, bytes));
+        if let Some(is_same) = seen {
+            return Ok(is_same);
+        }
+        let mut held = [0; PAGE];
+        page.read(&mut held)?;
+        Ok(held == bytes)
     }
 
     /// The file that it is in, and where.
@@ -331,28 +364,36 @@ impl Run {
 }
 
 impl Block {
-    /// Gives back the pages among those from `offset` on for which `is_free` says so, as far as
-    /// they follow each other at once.
-    fn release(&self, offset: u32, holders: &[AtomicU32], is_free: impl Fn(&AtomicU32) -> bool) {
-        let mut free = 0..0;
+    /// Adds to `freed` the pages among those from `offset` on for which `is_free` says so.
+    fn release(
+        &self,
+        offset: u32,
+        holders: &[AtomicU32],
+        freed: &mut Vec<Range<u64>>,
+        is_free: impl Fn(&AtomicU32) -> bool,
+    ) {
         for (index, holders) in (self.start + u64::from(offset)..).zip(holders) {
             if is_free(holders) {
-                if free.end != index {
-                    self.store.release(free);
-                    free = index..index;
+                match freed.last_mut() {
+                    Some(last) if last.end == index => last.end += 1,
+                    _ => freed.push(index..index + 1),
                 }
-                free.end = index + 1;
             }
         }
-        self.store.release(free);
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        for run in &self.runs {
-            let is_last = |holders: &AtomicU32| holders.fetch_sub(1, Ordering::AcqRel) == 1;
-            run.block.release(run.offset, run.holders(), is_last);
+        let is_last = |holders: &AtomicU32| holders.fetch_sub(1, Ordering::AcqRel) == 1;
+        // Those of one store follow each other: a session has one.
+        for runs in self.runs.chunk_by(|one, next| Arc::ptr_eq(&one.block.store, &next.block.store))
+        {
+            let mut freed = Vec::new();
+            for run in runs {
+                run.block.release(run.offset, run.holders(), &mut freed, is_last);
+            }
+            runs[0].block.store.release(freed);
         }
     }
 }
@@ -360,7 +401,9 @@ impl Drop for Pages {
 impl Drop for Imported {
     fn drop(&mut self) {
         let is_unheld = |holders: &AtomicU32| holders.load(Ordering::Acquire) == 0;
-        self.0.release(0, &self.0.holders, is_unheld);
+        let mut freed = Vec::new();
+        self.0.release(0, &self.0.holders, &mut freed, is_unheld);
+        self.0.store.release(freed);
     }
 }
 
@@ -375,13 +418,29 @@ impl PageStore {
         Err(MemoryError::new("set aside pages")(forked))
     }
 
-    /// Gives the memory of pages back to the system. Failing to costs only that memory.
-    fn release(&self, pages: Range<u64>) {
+    /// Takes pages back that nobody holds.
+    fn release(&self, pages: Vec<Range<u64>>) {
         if pages.is_empty() || !self.process.is_current() {
             return;
         }
-        let length = (pages.end - pages.start) * PAGE as u64;
-        sys::release(&self.file, pages.start * PAGE as u64, length);
+        let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+        freed.count += pages.iter().map(|range| range.end - range.start).sum::<u64>();
+        freed.ranges.extend(pages);
+        if freed.count < MAX_FREED {
+            return;
+        }
+        let Freed { ranges, .. } = std::mem::take(&mut *freed);
+        drop(freed);
+        self.give_back(ranges);
+    }
+
+    /// Gives the memory of pages back to the system. Failing to costs only that memory.
+    fn give_back(&self, mut pages: Vec<Range<u64>>) {
+        pages.sort_unstable_by_key(|range| range.start);
+        for joined in pages.chunk_by(|one, next| one.end == next.start) {
+            let (start, end) = (joined[0].start, joined[joined.len() - 1].end);
+            sys::release(&self.file, start * PAGE as u64, (end - start) * PAGE as u64);
+        }
     }
 }
 
@@ -446,7 +505,12 @@ mod tests {
         let all = [0..50 * PAGE, 50 * PAGE..100 * PAGE];
         let one = Pages::default().with(&store, &memory, &all).unwrap();
         let two = one.with(&store, &memory, &all[..1]).unwrap();
-        let taken = || store.file.metadata().unwrap().blocks() * 512 / PAGE as u64;
+        let taken = || {
+            let Freed { ranges, count } = std::mem::take(&mut *store.freed.lock().unwrap());
+            assert!(count < MAX_FREED, "{count} pages wait to be given back");
+            store.give_back(ranges);
+            store.file.metadata().unwrap().blocks() * 512 / PAGE as u64
+        };
         assert_eq!(taken(), 150);
         drop(one);
         assert_eq!(taken(), 100);
@@ -475,5 +539,11 @@ mod tests {
         });
         assert!(cut.is_err());
         assert_eq!(taken(), 0);
+        // Many are given back by whoever lets the last of them go.
+        let blocks = || store.file.metadata().unwrap().blocks();
+        for _ in 0..100 {
+            drop(Pages::default().with(&store, &memory, &all).unwrap());
+            assert!(blocks() * 512 / PAGE as u64 <= MAX_FREED + 100);
+        }
     }
 }

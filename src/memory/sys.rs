@@ -9,7 +9,7 @@
 //! * [`stacks`]: where guests' stacks come from, if not from wasmtime;
 //! * [`watch`], [`written_pages`], [`private_pages`]: what was written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
-//!   [`PageStore`](super::PageStore);
+//!   [`PageStore`](super::PageStore); [`View`]: the same file as memory, where it can be;
 //! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
 //! * [`process_number`]: tells a process from its forked children.
 //!
@@ -35,6 +35,6 @@ use portable as system;
 
 pub(crate) use system::stacks;
 pub(super) use system::{
-    Backing, Extent, MAPS_IMAGES, Region, anonymous_file, private_pages, process_number,
+    Backing, Extent, MAPS_IMAGES, Region, View, anonymous_file, private_pages, process_number,
     read_exact_at, release, reserve, watch, without_holes, write_all_at, written_pages,
 };

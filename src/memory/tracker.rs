@@ -100,7 +100,7 @@ impl Tracker {
             return Ok(false);
         };
         let mut held = Vec::new();
-        for range in differing(memory, &candidates, before, Some(&self.image))? {
+        for range in differing(memory, &candidates, before, &self.image)? {
             held.clear();
             held.resize(range.len(), 0);
             self.image.read(range.start, &mut held);
@@ -137,8 +137,8 @@ impl Tracker {
         match self.written(memory).or_else(|| self.private(memory)) {
             // Half of the pages that a short run writes to end up as they were: counters of
             // references go up and down.
-            Some(candidates) => differing(memory, &candidates, before, None),
-            None => differing(memory, &whole(memory), before, Some(&self.image)),
+            Some(candidates) => rewritten(memory, &candidates, before),
+            None => differing(memory, &whole(memory), before, &self.image),
         }
     }
 
@@ -233,16 +233,40 @@ fn whole(memory: &[u8]) -> Vec<Range<usize>> {
     std::iter::once(0..memory.len()).collect()
 }
 
+/// The pages among `candidates` that are not what they were in `before`, or not in it.
+fn rewritten(
+    memory: &[u8],
+    candidates: &[Range<usize>],
+    before: &Pages,
+) -> Result<Vec<Range<usize>>, MemoryError> {
+    let mut found = Vec::new();
+    for candidate in candidates {
+        let mut known = candidate.start;
+        for stretch in before.within(candidate.clone()) {
+            let range = stretch.range();
+            add(&mut found, known..range.start);
+            for (index, page) in range.clone().step_by(PAGE).enumerate() {
+                if !stretch.is_page(index, &memory[page..page + PAGE])? {
+                    add(&mut found, page..page + PAGE);
+                }
+            }
+            known = range.end;
+        }
+        add(&mut found, known..candidate.end);
+    }
+    Ok(found)
+}
+
 /// The pages among `candidates` that are not what they were. A page that `before` does not hold was
-/// `image`'s, or past its end zero; without an image to compare with it counts as changed.
+/// `image`'s, or past its end zero.
 fn differing(
     memory: &[u8],
     candidates: &[Range<usize>],
     before: &Pages,
-    image: Option<&Source>,
+    image: &Source,
 ) -> Result<Vec<Range<usize>>, MemoryError> {
     const STEP: usize = 64 * PAGE;
-    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut found = Vec::new();
     let mut was = vec![0; STEP];
     for candidate in candidates {
         let mut at = candidate.start;
@@ -251,30 +275,29 @@ fn differing(
             at = step.end;
             let was = &mut was[..step.len()];
             was.fill(0);
-            let mut known = [image.is_some(); STEP / PAGE];
-            if let Some(image) = image {
-                image.read(step.start, was);
-            }
+            image.read(step.start, was);
             for stretch in before.within(step.clone()) {
                 let range = stretch.range();
-                let (from, to) = (range.start - step.start, range.end - step.start);
-                stretch.read(&mut was[from..to])?;
-                known[from / PAGE..to / PAGE].fill(true);
+                stretch.read(&mut was[range.start - step.start..range.end - step.start])?;
             }
-            let pages = memory[step.clone()].chunks(PAGE).zip(was.chunks(PAGE)).zip(known);
-            for (index, ((now, was), known)) in pages.enumerate() {
-                if known && now == was {
-                    continue;
-                }
-                let page = step.start + index * PAGE;
-                match found.last_mut() {
-                    Some(last) if last.end == page => last.end += PAGE,
-                    _ => found.push(page..page + PAGE),
+            let pages = memory[step.clone()].chunks(PAGE).zip(was.chunks(PAGE));
+            for (page, (now, was)) in step.step_by(PAGE).zip(pages) {
+                if now != was {
+                    add(&mut found, page..page + PAGE);
                 }
             }
         }
     }
     Ok(found)
+}
+
+/// Adds pages that follow those that were found.
+fn add(found: &mut Vec<Range<usize>>, pages: Range<usize>) {
+    match found.last_mut() {
+        _ if pages.is_empty() => {}
+        Some(last) if last.end == pages.start => last.end = pages.end,
+        _ => found.push(pages),
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub(super) struct SharedStatus {
     /// The interpreter was lost and could not be brought back.
     failed: AtomicBool,
     closed: AtomicBool,
+    /// The last run has ended, and the state after it is being kept.
+    keeping: AtomicBool,
     /// Stop switch of the run that is going on.
     running: Mutex<Option<Arc<Control>>>,
     /// When the last run ended.
@@ -62,6 +64,7 @@ impl SharedStatus {
             in_memory: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            keeping: AtomicBool::new(false),
             running: Mutex::default(),
             used: Mutex::new(Instant::now()),
         }
@@ -156,6 +159,14 @@ impl Context {
     /// Notes whether the interpreter could be brought back when it was last tried.
     pub(super) fn note_failed(&self, failed: bool) {
         self.status.failed.store(failed, Ordering::Release);
+    }
+
+    pub(super) fn note_keeping(&self, keeping: bool) {
+        self.status.keeping.store(keeping, Ordering::Release);
+    }
+
+    pub(super) fn is_keeping(&self) -> bool {
+        self.status.keeping.load(Ordering::Acquire)
     }
 
     pub(super) fn note_in_memory(&self, in_memory: bool) {

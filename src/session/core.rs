@@ -1,11 +1,13 @@
 //! Changing parts of a session, and one run of it.
 
 mod asking;
+mod keeping;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::keeping::{Failed, Unkept};
 use super::SessionError;
 use super::checkpoint::{Frozen, Suspended};
 use super::context::Context;
@@ -27,12 +29,16 @@ use crate::run::report::Execution;
 use crate::run::{finish, random, verdict};
 use crate::shared::on_blocking_thread;
 use crate::tools::Logged;
-use crate::workspace::{Contents, Copies, Identities, Workspace};
+use crate::workspace::{Copies, Identities, Workspace};
 
 /// A session's changing parts; one run at a time has them.
 pub(super) struct Core {
     /// The interpreter, while it is in memory and between runs.
     awake: Option<Awake>,
+    /// The interpreter after a run whose state is yet to be kept.
+    unkept: Option<Unkept>,
+    /// The last run, if its state could not be kept and no outcome has said so.
+    not_kept: Option<Failed>,
     residence: Residence,
     /// How many runs there were.
     pub execution: u64,
@@ -63,9 +69,11 @@ struct Awake {
     files: Identities,
 }
 
-/// Bytes of memory that a run may have above its image, or that are put back, without that being long
-/// enough to be in the way of others on the same thread.
-const LONG_CAPTURE: usize = 4 << 20;
+/// Bytes of memory that are put back without that being long enough to be in the way of others on the
+/// same thread.
+const LONG_RESTORE: usize = 4 << 20;
+/// Why an interpreter is lost whose run could not be ended.
+const ENGINE_FAILED: &str = "the engine failed in an earlier run";
 
 impl Core {
     /// A session that has yet to run its initial code.
@@ -87,6 +95,8 @@ impl Core {
     pub(super) fn of(past: Past, execution: u64, entropy: [u8; 32], fuel: u64) -> Self {
         Self {
             awake: None,
+            unkept: None,
+            not_kept: None,
             residence: Residence::Memory(past),
             execution,
             entropy,
@@ -123,6 +133,7 @@ impl Core {
             plan.request.tools.retain(|tool| !tool.is_deferred());
         }
         let (execution, _) = self.attempt(context, &plan, None).await?;
+        self.keep_now(context).await?;
         let Outcome { error, stderr, .. } = Outcome::of(plan, execution, None);
         if let Some(error) = error {
             return Err(SessionError::InitCode { error, stderr }.into());
@@ -221,6 +232,7 @@ impl Core {
         let ran = self.attempt(context, &plan, pending.as_ref()).await;
         context.touch();
         let (mut execution, restart_reason) = ran?;
+        let repeats = pending.is_some();
         if let Some(pending) = pending.filter(|_| is_waiting(&execution)) {
             let tools = &mut execution.observed.tools;
             self.pending = Some(Pending {
@@ -230,12 +242,19 @@ impl Core {
             });
             return Ok(Outcome::of(plan, execution, Some(self.report(context))));
         }
+        if repeats {
+            self.keep_now(context).await?;
+            // One whose clock was the run's own is no good for the next.
+            self.awake = None;
+        }
         self.pending = None;
+        // Said by this outcome, if an earlier run's state was lost.
+        self.not_kept = None;
         self.execution += 1;
         let mut report = self.report(context);
         report.interpreter_restarted = restart_reason.is_some();
         report.restart_reason = restart_reason;
-        if self.awake.is_none() {
+        if self.awake.is_none() && self.unkept.is_none() {
             // Lost in this run: the next one finds it ready, or this one says that it is not.
             match self.wake(context, None).await {
                 Ok(awake) => self.awake = Some(awake),
@@ -247,10 +266,7 @@ impl Core {
         }
         context.note_failed(report.interpreter_crashed);
         let outcome = Outcome::of(plan, execution, Some(report));
-        let record = HistoryEntry::of(&outcome, self.execution);
-        let past = self.past(context).await?;
-        let state = Arc::clone(&past.state);
-        past.history.push(record, state);
+        self.record(HistoryEntry::of(&outcome, self.execution));
         Ok(outcome)
     }
 
@@ -285,7 +301,7 @@ impl Core {
             // From here on the interpreter is this future's: dropped with it, it is lost.
             self.lost = Some("an earlier run was cancelled before it ended");
             let ran = self.run_in(awake, context, plan, pending, begun).await;
-            self.lost = ran.is_err().then_some("the engine failed in an earlier run");
+            self.lost = ran.is_err().then_some(ENGINE_FAILED);
             if let Some((execution, reason)) = ran? {
                 return Ok((execution, reason.or_else(|| lost.map(str::to_owned))));
             }
@@ -294,8 +310,8 @@ impl Core {
         }
     }
 
-    /// Runs a plan and keeps the state after it. Where the interpreter is lost, that before it is
-    /// kept, and the reason returned. `None` where it can be begun again, since there is the code now
+    /// Runs a plan; the state after it is yet to be kept. Where the interpreter is lost, that before it
+    /// stays, and the reason is returned. `None` where it can be begun again, since there is the code now
     /// for lack of which it ended.
     async fn run_in(
         &mut self,
@@ -322,11 +338,7 @@ impl Core {
             self.lost_workspace = Some(awake.workspace);
         } else {
             let files_changed = execution.observed.touched || placed.1 > 0;
-            let before = Arc::clone(&self.past(context).await?.state);
-            let (awake, state) = awake.keep(context, before, placed, files_changed).await?;
-            self.past(context).await?.state = Arc::new(state);
-            // One whose clock was the run's own is no good for the next.
-            self.awake = Some(awake).filter(|_| pending.is_none());
+            self.unkept = Some(Unkept::new(awake, placed, files_changed));
         }
         Ok(Some((execution, reason)))
     }
@@ -371,7 +383,7 @@ impl Core {
         let mut interpreter = Interpreter::start(&context.engine.factory, &options)?;
         let has_files = has_files || !state.kept.descriptors.is_empty();
         let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
-        if has_files || pages > LONG_CAPTURE {
+        if has_files || pages > LONG_RESTORE {
             let here = tokio::runtime::Handle::current();
             interpreter = aside(true, move || {
                 if has_files {
@@ -402,9 +414,14 @@ impl Core {
             self.residence = Residence::Memory(past);
             context.note_in_memory(true);
         }
+        Ok(self.past_in_memory())
+    }
+
+    /// The states of a session that was read, or has run.
+    fn past_in_memory(&mut self) -> &mut Past {
         match &mut self.residence {
-            Residence::Memory(past) => Ok(past),
-            Residence::Disk(_) => unreachable!("it has just been read"),
+            Residence::Memory(past) => past,
+            Residence::Disk(_) => unreachable!("it is read before it is used"),
         }
     }
 
@@ -434,6 +451,7 @@ impl Core {
     /// Frees what can be freed while others still have a handle.
     pub(super) fn close(&mut self) {
         self.awake = None;
+        self.unkept = None;
         self.lost_workspace = None;
         if let Residence::Memory(past) = &mut self.residence {
             past.history.clear();
@@ -464,6 +482,7 @@ impl Core {
             past.history.cut_after(execution);
         }
         self.lost = None;
+        self.not_kept = None;
         self.pending = None;
         self.execution = execution;
         let awake = self.awake.take();
@@ -570,49 +589,6 @@ impl Awake {
             self.workspace.declare_unused();
         }
         Ok(Some((self, execution)))
-    }
-
-    /// Returns also the state after a run.
-    async fn keep(
-        mut self,
-        context: &Context,
-        before: Arc<State>,
-        placed: (u64, u64),
-        files_changed: bool,
-    ) -> Result<(Self, State), Error> {
-        let instance = self.interpreter.instance();
-        let has_open_files = instance.has_open_files();
-        // All that lies above the image can have been written, also what was there before.
-        let above = instance.memory_bytes().saturating_sub(context.image.memory.len());
-        let is_long = files_changed || has_open_files || above > LONG_CAPTURE;
-        let storage = Arc::clone(&context.storage);
-        let here = tokio::runtime::Handle::current();
-        aside(is_long, move || {
-            let instance = self.interpreter.instance();
-            let descriptors = if has_open_files {
-                here.block_on(instance.descriptors())?
-            } else {
-                Vec::new()
-            };
-            let kept = instance.keep(&before.kept, descriptors, &storage.pages)?;
-            let contents = if files_changed {
-                let (spool, files) = (&storage.spool, &mut self.files);
-                let now = Contents::capture(&self.workspace, &before.contents, files, spool)?;
-                self.workspace.look()?;
-                Arc::new(now)
-            } else {
-                Arc::clone(&before.contents)
-            };
-            let placed = (before.placed.0 + placed.0, before.placed.1 + placed.1);
-            let state = State {
-                kept,
-                contents,
-                placed,
-            };
-            tracing::debug!(bytes = state.beyond(&before), "a session's state is kept");
-            Ok((self, state))
-        })
-        .await?
     }
 }
 

@@ -117,6 +117,17 @@ pub enum SessionError {
         /// Where the session sees directories of the host.
         expected: Vec<String>,
     },
+    /// The state after its last run could not be kept, for want of memory or of room on the disk: the
+    /// session is in the state before it.
+    #[error("the state after run {execution} of session {id} could not be kept: {why}")]
+    NotKept {
+        /// The session.
+        id: String,
+        /// The run.
+        execution: u64,
+        /// Why.
+        why: String,
+    },
     /// A run of the session waits for answers, so no other can begin.
     #[error("a run of session {id} waits for the answers of tools")]
     Waiting {
@@ -218,6 +229,7 @@ impl Coded for SessionError {
             Self::Labels { .. } => Code::SessionLabels,
             Self::InitCode { .. } => Code::SessionInitialRun,
             Self::NoState { .. } => Code::SessionNoState,
+            Self::NotKept { .. } => Code::SessionNotKept,
             Self::Waiting { .. } => Code::SessionWaiting,
             Self::NotWaiting { .. } => Code::SessionNotWaiting,
             Self::NoCall { .. } => Code::SessionNoCall,
@@ -268,6 +280,9 @@ impl Hint for SessionError {
             Self::Mounts { .. } => {
                 "mount a directory at each of these and at no other; a checkpoint does not choose \
                  what of the host is shown"
+            }
+            Self::NotKept { .. } => {
+                "run something, which goes on from the state before it, or rewind the session"
             }
             Self::Waiting { .. } => {
                 "answer them with Session::answer, or give the run up by a rewind"

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::afterwards::Afterwards;
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
@@ -36,6 +37,7 @@ pub(super) struct Registry {
     pub bounds: SessionBounds,
     dir: PathBuf,
     all: Mutex<All>,
+    pub afterwards: Arc<Afterwards>,
 }
 
 #[derive(Default)]
@@ -62,6 +64,7 @@ impl Sessions {
                 dir: bounds.dir.clone().unwrap_or(temp_dir),
                 bounds,
                 all: Mutex::default(),
+                afterwards: Arc::default(),
             }),
         }
     }
@@ -277,7 +280,7 @@ impl Sessions {
         context.make_room().await;
         let inner = Arc::new(Inner {
             context,
-            core: core.into(),
+            core: Arc::new(core.into()),
         });
         match self.shared.lock().sessions.entry(inner.context.id.clone()) {
             // Another one with this id was restored in the meantime.
@@ -387,6 +390,17 @@ impl Registry {
     fn in_memory(&self) -> Vec<Arc<Inner>> {
         let all = self.lock();
         all.sessions.values().filter(|inner| inner.context.is_in_memory()).cloned().collect()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        if self.engine.check_process().is_err() {
+            return;
+        }
+        // Nobody is left who could ask for their states.
+        self.lock().sessions.values().for_each(|inner| inner.context.close());
+        self.afterwards.wait();
     }
 }
 

@@ -5,6 +5,7 @@ mod checkpoints;
 mod damage;
 mod example;
 mod files;
+mod keeping;
 mod leases;
 mod limits;
 mod questions;

@@ -5,6 +5,7 @@ mod pagemap;
 mod process;
 mod region;
 mod stacks;
+mod view;
 mod watch;
 
 pub(in crate::memory) use files::{
@@ -14,6 +15,7 @@ pub(in crate::memory) use pagemap::{private_pages, written_pages};
 pub(in crate::memory) use process::process_number;
 pub(in crate::memory) use region::{Backing, Extent, Region};
 pub(crate) use stacks::stacks;
+pub(in crate::memory) use view::View;
 pub(in crate::memory) use watch::watch;
 
 /// Images are mapped.

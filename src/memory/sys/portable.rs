@@ -23,6 +23,24 @@ use crate::memory::MemoryError;
 /// Images are copied.
 pub(in crate::memory) const MAPS_IMAGES: bool = false;
 
+/// No file is mapped here.
+#[derive(Debug)]
+pub(in crate::memory) enum View {}
+
+impl View {
+    pub(in crate::memory) fn of(_file: &File) -> Option<Self> {
+        None
+    }
+
+    pub(in crate::memory) fn is_same(&self, _at: u64, _bytes: &[u8]) -> Option<bool> {
+        match *self {}
+    }
+
+    pub(in crate::memory) fn read(&self, _at: u64, _target: &mut [u8]) -> bool {
+        match *self {}
+    }
+}
+
 /// An image's bytes.
 #[derive(Debug)]
 pub(crate) struct Backing {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Awake, Core, aside};
+use super::{Awake, Core, Unkept, aside};
 use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::{Question, RunOrder};
@@ -54,7 +54,9 @@ impl Core {
         let touched = observed.touched;
         match judge(&plan, observed) {
             Ok(Some(_)) => {
-                let (awake, state) = awake.keep(context, before, (0, 0), touched).await?;
+                let storage = Arc::clone(&context.storage);
+                let set = Unkept::new(awake, (0, 0), touched);
+                let (awake, state) = aside(true, move || set.keep(&storage, &before)).await??;
                 self.past(context).await?.state = Arc::new(state);
                 self.awake = Some(awake);
                 Ok(())

@@ -65,3 +65,47 @@ fn ten_steps_with_a_crash_a_timeout_and_an_interrupt_end_in_the_right_answer() {
         session.close();
     });
 }
+
+/// A table that looks as it did is not printed again; what an outcome says of it is never old.
+#[test]
+fn tables_are_told_as_they_are_whichever_way_they_were_changed() {
+    block_on(async {
+        let session = session_on(runtime(), SessionOptions::new().image("data")).await;
+        let told = async |code: &str| {
+            let outcome = run(&session, Request::new(code)).await;
+            succeeded(&outcome);
+            let tables = outcome.dataframes.iter();
+            let found: Vec<_> = tables.map(|one| (one.name.clone(), one.repr.clone())).collect();
+            let printed =
+                run(&session, Request::new("print(repr(df), repr(col), sep='|', end='')"));
+            let printed = printed.await.stdout;
+            let (df, col) = printed.split_once('|').unwrap();
+            let of = |name: &str| &found.iter().find(|(own, _)| own == name).unwrap().1;
+            assert_eq!((of("df").as_str(), of("col").as_str()), (df, col), "{code}");
+            found
+        };
+        let make = "import numpy as np, pandas as pd\n\
+                    df = pd.DataFrame({'a': np.arange(1000.0), 'b': ['x', 'y'] * 500})\n\
+                    other, rows, col = df, [df], df['a'].copy()";
+        let first = told(make).await;
+        assert_eq!(first.len(), 3);
+        assert_eq!(told("x = 1").await, first);
+        for change in [
+            "other.iloc[0, 0] = -5",
+            "rows[0].loc[999, 'b'] = 'last'",
+            "array = df._mgr.blocks[0].values\narray.flags.writeable = True\narray[0, 1] = 7",
+            "pd.set_option('display.precision', 2)\ncol[0] = 1 / 3",
+            "def f(t):\n    t['c'] = 1\nf(*rows)",
+            "df.index = df.index + 1",
+            "del rows[0], other\ndf = df[::-1]",
+        ] {
+            let before = told("x = 2").await;
+            assert_ne!(told(change).await, before, "{change}");
+        }
+        let fork = session.fork().await.unwrap();
+        let outcome = run(&fork, Request::new("df = df.head(1)")).await;
+        assert_eq!(outcome.dataframes[0].repr.lines().count(), 2);
+        fork.close();
+        session.close();
+    });
+}

@@ -188,6 +188,8 @@ fn what_is_written_again_is_set_aside_on_another_thread() {
                 ticks("/proc/thread-self/stat")
             });
             let worker = worker.await.unwrap();
+            // What comes after the outcome.
+            session.history().await.unwrap();
             session.close();
             (worker, ticks("/proc/self/stat"))
         });

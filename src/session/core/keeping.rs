@@ -1,0 +1,149 @@
+//! Keeping the state after a run. A run's outcome does not wait for it; whatever comes next does.
+
+use std::sync::Arc;
+
+use super::{Awake, Core, ENGINE_FAILED, aside};
+use crate::error::Error;
+use crate::session::SessionError;
+use crate::session::context::Context;
+use crate::session::history::HistoryEntry;
+use crate::session::state::State;
+use crate::session::storage::Storage;
+use crate::workspace::Contents;
+
+/// An interpreter whose run has ended, and whose state is yet to be kept.
+pub(super) struct Unkept {
+    awake: Awake,
+    /// Bytes and files that the host placed for the run.
+    placed: (u64, u64),
+    files_changed: bool,
+    /// The run, for the history.
+    record: Option<HistoryEntry>,
+}
+
+/// A run whose state could not be kept.
+pub(super) struct Failed {
+    execution: u64,
+    why: String,
+}
+
+/// What the next outcome says of a state that could not be kept.
+const NOT_KEPT: &str = "the state after an earlier run could not be kept";
+
+impl Core {
+    /// Whether the state after the last run is yet to be kept.
+    pub(in crate::session) fn is_unkept(&self) -> bool {
+        self.unkept.is_some()
+    }
+
+    /// Keeps the state after the last run, if that has yet to be done. Where it fails the session is
+    /// in the state before that run, and says so. It blocks, on a thread of an asynchronous runtime
+    /// that may.
+    pub(in crate::session) fn keep(&mut self, context: &Context) {
+        let Some(mut unkept) = self.unkept.take() else {
+            return;
+        };
+        let record = unkept.record.take();
+        let execution = self.execution;
+        // Until it is done, whichever way this ends.
+        self.lost = Some(NOT_KEPT);
+        let past = self.past_in_memory();
+        match unkept.keep(&context.storage, &past.state) {
+            Ok((awake, state)) => {
+                past.state = Arc::new(state);
+                self.awake = Some(awake);
+                self.lost = None;
+            }
+            Err(error) => {
+                let why = error.with_causes();
+                tracing::warn!(session = context.id, why, "a session's state is not kept");
+                self.not_kept = Some(Failed { execution, why });
+            }
+        }
+        if let Some(record) = record {
+            let past = self.past_in_memory();
+            let state = Arc::clone(&past.state);
+            past.history.push(record, state);
+        }
+    }
+
+    /// Keeps the state for a caller that waits for it: dropped meanwhile, the state is lost.
+    pub(super) async fn keep_now(&mut self, context: &Context) -> Result<(), Error> {
+        let Some(unkept) = self.unkept.take() else {
+            return Ok(());
+        };
+        let before = Arc::clone(&self.past_in_memory().state);
+        let storage = Arc::clone(&context.storage);
+        self.lost = Some(ENGINE_FAILED);
+        let (awake, state) = aside(true, move || unkept.keep(&storage, &before)).await??;
+        self.lost = None;
+        self.past_in_memory().state = Arc::new(state);
+        self.awake = Some(awake);
+        Ok(())
+    }
+
+    /// Refuses what would take the state before a run for that after it.
+    pub(in crate::session) fn check_kept(&self, context: &Context) -> Result<(), Error> {
+        match &self.not_kept {
+            Some(Failed { execution, why }) => Err(SessionError::NotKept {
+                id: context.id.clone(),
+                execution: *execution,
+                why: why.clone(),
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The history's entry for the last run: with its state, once that is kept.
+    pub(super) fn record(&mut self, record: HistoryEntry) {
+        if let Some(unkept) = &mut self.unkept {
+            unkept.record = Some(record);
+        } else {
+            let past = self.past_in_memory();
+            let state = Arc::clone(&past.state);
+            past.history.push(record, state);
+        }
+    }
+}
+
+impl Unkept {
+    pub(super) fn new(awake: Awake, placed: (u64, u64), files_changed: bool) -> Self {
+        Self {
+            awake,
+            placed,
+            files_changed,
+            record: None,
+        }
+    }
+
+    /// The interpreter, and the state that it is in. It blocks, on a thread of an asynchronous
+    /// runtime that may.
+    pub(super) fn keep(self, storage: &Storage, before: &State) -> Result<(Awake, State), Error> {
+        let Self {
+            mut awake, placed, ..
+        } = self;
+        let instance = awake.interpreter.instance();
+        let descriptors = if instance.has_open_files() {
+            tokio::runtime::Handle::current().block_on(instance.descriptors())?
+        } else {
+            Vec::new()
+        };
+        let kept = instance.keep(&before.kept, descriptors, &storage.pages)?;
+        let contents = if self.files_changed {
+            let (spool, files) = (&storage.spool, &mut awake.files);
+            let now = Contents::capture(&awake.workspace, &before.contents, files, spool)?;
+            awake.workspace.look()?;
+            Arc::new(now)
+        } else {
+            Arc::clone(&before.contents)
+        };
+        let state = State {
+            kept,
+            contents,
+            placed: (before.placed.0 + placed.0, before.placed.1 + placed.1),
+        };
+        tracing::debug!(bytes = state.beyond(before), "a session's state is kept");
+        Ok((awake, state))
+    }
+}

@@ -203,7 +203,8 @@ fn what_somebody_has_seen_is_not_begun_again() {
     // Past the runner: what is called instead says what is not there.
     let outcome = seen(
         "import importlib.machinery as m, importlib.util as u\n\
-         u.module_from_spec(m.ModuleSpec('numpy._core._multiarray_umath', m.BuiltinImporter))",
+         spec = m.ModuleSpec('numpy._core._multiarray_umath', m.BuiltinImporter)\n\
+         m.BuiltinImporter.exec_module(u.module_from_spec(spec))",
     );
     let detail = outcome.error_detail.unwrap();
     assert_eq!((detail.kind, detail.type_.as_str()), (ErrorKind::Crash, "MissingCode"));

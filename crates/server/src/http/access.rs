@@ -30,7 +30,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = identify(request.headers_mut());
-    let base = forwarded::note(&app, &mut request);
+    let settings = app.settings();
+    let base = forwarded::note(&settings.trusted_proxies, &settings.base_path, &mut request);
     let span = span(&app, &request);
     let has_body = request.method() != Method::HEAD;
     let (mut response, owner) = asker::noting(next.run(request)).instrument(span.clone()).await;
@@ -110,7 +111,7 @@ fn span(app: &App, request: &Request) -> Span {
     if let Some(parent) = &trace.parent_id {
         span.record("parent_id", parent);
     }
-    if let Some(client) = client_of(app, request) {
+    if let Some(client) = client_of(&app.settings().trusted_proxies, request) {
         span.record("client.address", display(client));
     }
     span
@@ -125,11 +126,6 @@ pub(crate) fn route(request: Request) -> Request {
         crate::otel::name(&span, format!("{} {}", request.method(), route.as_str()));
     }
     request
-}
-
-/// Says in the request's span why it failed.
-pub(crate) fn failed(code: &str) {
-    Span::current().record("error.type", code);
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

@@ -9,8 +9,6 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
-use super::app::App;
-
 /// A proxy whose headers `X-Forwarded-Prefix` and `X-Forwarded-For` are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,13 +58,13 @@ impl Peer {
 pub(crate) struct Base(pub String);
 
 /// Finds out the base of a request, for those who make links.
-pub(crate) fn note(app: &App, request: &mut Request) -> Base {
-    let prefix = if is_trusted(app, request) {
+pub(crate) fn note(proxies: &[TrustedProxy], base_path: &str, request: &mut Request) -> Base {
+    let prefix = if is_trusted(proxies, request) {
         prefix_of(request.headers())
     } else {
         String::new()
     };
-    let base = Base(prefix + &app.settings().base_path);
+    let base = Base(prefix + base_path);
     request.extensions_mut().insert(base.clone());
     base
 }
@@ -83,8 +81,7 @@ pub(crate) fn place(Base(base): Base, headers: &mut HeaderMap) {
 }
 
 /// The address of whoever asks, as far as it is known: the last one before the proxies that are trusted.
-pub(crate) fn client_of(app: &App, request: &Request) -> Option<IpAddr> {
-    let proxies = &app.settings().trusted_proxies;
+pub(crate) fn client_of(proxies: &[TrustedProxy], request: &Request) -> Option<IpAddr> {
     let peer = *request.extensions().get::<Peer>()?;
     let mut client = match peer {
         Peer::Tcp(address) => Some(address.to_canonical()),
@@ -102,9 +99,9 @@ pub(crate) fn client_of(app: &App, request: &Request) -> Option<IpAddr> {
     client
 }
 
-fn is_trusted(app: &App, request: &Request) -> bool {
+fn is_trusted(proxies: &[TrustedProxy], request: &Request) -> bool {
     let peer = request.extensions().get::<Peer>();
-    peer.is_some_and(|peer| peer.is_trusted(&app.settings().trusted_proxies))
+    peer.is_some_and(|peer| peer.is_trusted(proxies))
 }
 
 /// Those that the request passed, as far as all that came after them tell addresses.

@@ -9,7 +9,6 @@ use belljar::{Blame, Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::access;
 use crate::service::error::ServiceError;
 
 /// An error as a client gets it.
@@ -162,7 +161,8 @@ fn engine_status(error: &Error) -> StatusCode {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        access::failed(self.code);
+        // The span is the request's, and so is the line about it in the log.
+        tracing::Span::current().record("error.type", self.code);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();

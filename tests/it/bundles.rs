@@ -132,7 +132,7 @@ fn an_image_that_is_not_in_it_is_named_with_those_that_are() {
     // Its code is that of `core`.
     let run = run_on(&runtime, Request::new("import numpy"));
     let error = run.outcome.error.as_deref().unwrap_or_default();
-    assert!(error.contains("needs code of numpy"), "{:#?}", run.outcome);
+    assert!(error.contains("needs code of the tier data"), "{:#?}", run.outcome);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::wire::{
     Pause, Refresh, State, Timeout,
 };
 use crate::http::app::App;
-use crate::http::idempotency::WhileThere;
+use crate::http::remembered::WhileThere;
 
 /// Which abilities of the machine's daemon clients count on: uploads as bytes, but no file metadata.
 const ENVD_VERSION: &str = "0.6.1";

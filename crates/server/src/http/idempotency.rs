@@ -1,8 +1,6 @@
 //! `Idempotency-Key`: a request that is sent again because its answer was lost gets that answer, and makes
 //! nothing a second time.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, Method, StatusCode};
@@ -48,20 +46,6 @@ impl Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         Problem::new(self.status(), "idempotency_key", self.text()).into_response()
-    }
-}
-
-/// Put into a response that made something: the answer is given again as long as that is there.
-#[derive(Clone)]
-pub(crate) struct WhileThere(Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl WhileThere {
-    pub(crate) fn new(is_there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_there))
-    }
-
-    pub(super) fn is_there(&self) -> bool {
-        (self.0)()
     }
 }
 

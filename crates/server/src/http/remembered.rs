@@ -1,15 +1,13 @@
 //! Answers that are remembered, for requests that are sent again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-
-use super::idempotency::WhileThere;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// How long an answer is remembered.
@@ -40,6 +38,20 @@ struct Answer {
     body: Bytes,
     /// What it made, where that may end before the answer is forgotten.
     made: Option<WhileThere>,
+}
+
+/// Put into a response that made something: the answer is given again as long as that is there.
+#[derive(Clone)]
+pub(crate) struct WhileThere(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl WhileThere {
+    pub(crate) fn new(is_there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_there))
+    }
+
+    fn is_there(&self) -> bool {
+        (self.0)()
+    }
 }
 
 /// What becomes of a request with a key.

@@ -1,8 +1,13 @@
-//! What a server may send: some of it at once, and more with every call.
+//! What a server may send, some of it at once and more with every call, and how long it may take to be ready.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
+/// How long a server has to be ready: some download themselves first.
+pub(super) const READY_TIME: Duration = Duration::from_mins(1);
+/// The longest message that a server may send, in bytes.
+pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// Bytes and lines that a server may send before it was asked for anything.
 const FIRST_BYTES: i64 = 8 << 20;
 const FIRST_LINES: i64 = 10_000;

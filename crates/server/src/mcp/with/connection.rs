@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
-use super::allowance::Allowance;
+use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::answer::{arguments_of, value_of};
 use super::child::{Process, Said};
 use super::error::WithError;
@@ -27,10 +27,6 @@ use super::http::{HttpClient, HttpError};
 use super::remote::Remote;
 use crate::mcp::text::lines_of;
 
-/// How long a server has to be ready: some download themselves first.
-pub(super) const READY_TIME: Duration = Duration::from_mins(1);
-/// The longest message that a server may send, in bytes.
-pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// The most tools that one server may list.
 const MAX_LISTED: usize = 1_000;
 /// The most pages that such a list may have.

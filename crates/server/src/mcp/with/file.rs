@@ -222,7 +222,7 @@ mod tests {
         let Reached::Url(remote) = &read[1].reached else {
             panic!("{read:?}");
         };
-        assert_eq!(remote.headers["authorization"], "Bearer secret");
+        assert_eq!(remote.headers[&axum::http::header::AUTHORIZATION], "Bearer secret");
         assert_eq!(read[1].allow.as_deref(), Some(&["search".to_owned()][..]));
         assert_eq!(read[1].timeout, Duration::from_millis(2_500));
     }

@@ -32,8 +32,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use url::Url;
 
-use super::allowance::Allowance;
-use super::connection::{MAX_MESSAGE, READY_TIME};
+use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
 use crate::mcp::text::line_of;
 

@@ -103,7 +103,7 @@ mod tests {
             remote("http://[::1]:80/mcp?key=secret#x", &[("authorization", "Bearer secret ")])
                 .unwrap();
         assert_eq!(fine.url.as_str(), "http://[::1]/mcp?key=secret");
-        assert_eq!(fine.headers["authorization"], "Bearer secret");
+        assert_eq!(fine.headers[&axum::http::header::AUTHORIZATION], "Bearer secret");
         assert!(!format!("{fine:?}").contains("secret"));
         for (url, headers, says) in [
             ("mcp", &[][..], "url"),

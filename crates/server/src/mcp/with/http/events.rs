@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_that_is_too_long_ends_the_stream() {
-        let fine = events("data: aaaa\n\ndata: bbbb\r\n\r\nretry: 9000000\ndata: c\n\n", 16).await;
+        let fine = events("data: aaaa\n\ndata: bbbb\r\n\r\nretry: 9000000\ndata: c\n\n", 24).await;
         let fine: Vec<_> = fine.into_iter().map(Result::unwrap).collect();
         assert_eq!(fine.len(), 3);
         assert_eq!(fine[2].retry, Some(MAX_RETRY));

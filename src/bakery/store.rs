@@ -55,9 +55,10 @@ impl ImageStore {
         strategy: Strategy,
         progress: Arc<dyn Progress>,
     ) -> Self {
+        let cache = Cache::in_bundle(bundle.root());
         Self {
-            bundle: Some(Arc::clone(&bundle)),
-            ..Self::new(Cache::in_bundle(bundle.root()), artifact, strategy, progress)
+            bundle: Some(bundle),
+            ..Self::new(cache, artifact, strategy, progress)
         }
     }
 

@@ -113,7 +113,8 @@ impl PageStore {
         });
         let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
         if let Err(error) = sys::write_all_at(&self.file, start * PAGE as u64, &slices) {
-            self.release(vec![start..start + total as u64]);
+            let pages = start..start + total as u64;
+            self.release(&[pages]);
             return Err(MemoryError::new("set aside pages")(error));
         }
         let mut offset = 0;
@@ -393,7 +394,7 @@ impl Drop for Pages {
             for run in runs {
                 run.block.release(run.offset, run.holders(), &mut freed, is_last);
             }
-            runs[0].block.store.release(freed);
+            runs[0].block.store.release(&freed);
         }
     }
 }
@@ -403,7 +404,7 @@ impl Drop for Imported {
         let is_unheld = |holders: &AtomicU32| holders.load(Ordering::Acquire) == 0;
         let mut freed = Vec::new();
         self.0.release(0, &self.0.holders, &mut freed, is_unheld);
-        self.0.store.release(freed);
+        self.0.store.release(&freed);
     }
 }
 
@@ -419,13 +420,13 @@ impl PageStore {
     }
 
     /// Takes pages back that nobody holds.
-    fn release(&self, pages: Vec<Range<u64>>) {
+    fn release(&self, pages: &[Range<u64>]) {
         if pages.is_empty() || !self.process.is_current() {
             return;
         }
         let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
         freed.count += pages.iter().map(|range| range.end - range.start).sum::<u64>();
-        freed.ranges.extend(pages);
+        freed.ranges.extend_from_slice(pages);
         if freed.count < MAX_FREED {
             return;
         }

@@ -97,7 +97,7 @@ mod tests {
                 .collect()
         };
         let text = format!("00-{TRACE}-{PARENT}-01");
-        assert_eq!(TraceContext::of(&headers(&[text.clone()])).trace_id, TRACE);
+        assert_eq!(TraceContext::of(&headers(std::slice::from_ref(&text))).trace_id, TRACE);
         for values in [vec![], vec![text.clone(), text]] {
             let begun = TraceContext::of(&headers(&values));
             assert!(begun.trace_id != TRACE && begun.trace_id.len() == 32, "{begun:?}");

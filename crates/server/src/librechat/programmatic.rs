@@ -125,15 +125,15 @@ async fn programmatic(
     let body: Value = process::json(body).map_err(bad_body)?;
     let is_first = body["continuation_token"].as_str().is_none_or(str::is_empty);
     let asked = read(body, is_first).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
-    let work = async {
+    let work = Box::pin(async {
         match asked {
-            Asked::Begin(program) => begin(&app, &kept, &owner, program).await,
+            Asked::Begin(program) => Box::pin(begin(&app, &kept, &owner, program)).await,
             Asked::GoOn {
                 continuation_token,
                 tool_results,
             } => go_on(&app, &kept, &owner, &continuation_token, tool_results).await,
         }
-    };
+    });
     let Some(running) = running else {
         return work.await;
     };

@@ -115,8 +115,8 @@ impl Face {
     /// Whether somebody may begin another session.
     async fn has_room(&self, owner: &Owner) -> bool {
         let open = self.sessions.sessions.read().await;
-        let mut owned = self.owned();
-        let theirs = owned.entry(owner.name().to_owned()).or_default();
+        let mut sessions = self.owned();
+        let theirs = sessions.entry(owner.name().to_owned()).or_default();
         theirs.retain(|id| open.contains_key(id.as_str()));
         open.len() < MAX_SESSIONS && theirs.len() < MAX_OWNED
     }

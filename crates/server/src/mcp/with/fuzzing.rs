@@ -73,7 +73,7 @@ pub(crate) fn parse_redirection(location: &str) -> bool {
     };
     Remote::same_server(&from, location).is_some_and(|to| {
         let uri: axum::http::Uri = to.as_str().parse().expect("what is followed is an address");
-        assert_eq!(uri.authority().map(|one| one.as_str()), Some("localhost:8000"));
+        assert_eq!(uri.authority().map(axum::http::uri::Authority::as_str), Some("localhost:8000"));
         true
     })
 }

@@ -17,7 +17,7 @@ use super::printer::Printer;
 
 /// Time before the deadline of an invocation that is left for the end of the run, which may be
 /// interrupted code that gets half a second more, and for the answer.
-const MARGIN: Duration = Duration::from_millis(1_000);
+const MARGIN: Duration = Duration::from_secs(1);
 /// Code always gets this much.
 const LEAST: Duration = Duration::from_millis(1);
 

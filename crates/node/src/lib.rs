@@ -6,6 +6,13 @@
     clippy::print_stdout,
     clippy::unwrap_used
 )]
+#![cfg_attr(
+    test,
+    allow(
+        dead_code,
+        reason = "what Node calls is registered with it outside of tests only"
+    )
+)]
 
 mod callbacks;
 mod failure;

@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime as Clock};
 use tracing_subscriber::layer::{Context, Layer};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 /// Writes every event as a line to what `W` makes.
 pub(super) struct JsonLines<S, W> {
@@ -63,7 +63,7 @@ where
         line.put("level", about.level().as_str().into());
         line.put("target", about.target().into());
         // What an event says of itself counts, then the inner span's word.
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
             if let Some(Fields(fields)) = span.extensions().get::<Fields>() {
                 line.0.extend(fields.clone());
             }

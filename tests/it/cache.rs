@@ -187,8 +187,12 @@ fn code_that_was_changed_is_compiled_again_and_only_once() {
         .into_iter()
         .partition(|path| is_of_a_tier(path));
     assert!(!code.is_empty());
-    smaller.iter().for_each(|path| fs::remove_file(path).unwrap());
-    code.iter().for_each(|path| flip(path));
+    for path in &smaller {
+        fs::remove_file(path).unwrap();
+    }
+    for path in &code {
+        flip(path);
+    }
     let findings = doctor::examine(Some(cache.path().into()));
     let bad: Vec<_> = findings.iter().filter(|f| f.state == State::Bad).collect();
     assert_eq!(bad.len(), 1, "{findings:#?}");

@@ -27,7 +27,10 @@ fn whatever_comes_right_after_a_run_finds_its_state() {
                     assert_eq!(out(&restored, "x").await, format!("{n}\n"));
                     restored.close();
                 }
-                2 => assert_eq!(session.get("x").await.unwrap(), Some((n as i64).into())),
+                2 => assert_eq!(
+                    session.get("x").await.unwrap(),
+                    Some(i64::try_from(n).unwrap().into())
+                ),
                 3 => {
                     let text = session.read("a.txt").await.unwrap();
                     assert!(text.ends_with(format!("{n} ").as_bytes()));

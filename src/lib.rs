@@ -97,7 +97,7 @@ pub use module::{ArtifactError, CodeError, Tier};
 #[cfg(feature = "compile")]
 pub use pack::{BundleInfo, BundleOptions};
 pub use run::{CheckReport, Run};
-pub use runtime::{Runtime, RuntimeBuilder};
+pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
 pub use session::{
     Completeness, Completion, FileAction, HistoryBounds, HistoryEntry, Inspection, LeaseEnd,
     PathEntry, PathKind, RestoreOptions, Session, SessionBounds, SessionError, SessionFiles,

@@ -1,5 +1,7 @@
 //! The runtime: everything that runs share, and the way in.
 
+mod options;
+
 use std::num::NonZero;
 #[cfg(feature = "compile")]
 use std::path::Path;
@@ -7,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use options::RuntimeOptions;
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 

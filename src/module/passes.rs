@@ -11,7 +11,7 @@ mod tiers;
 
 use std::time::Instant;
 
-use wasmparser::BinaryReaderError;
+use wasmparser::{BinaryReaderError, ImportSectionReader, TypeRef};
 
 use check::CheckError;
 pub use integers::IntegersError;
@@ -97,6 +97,17 @@ fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, Pa
         tracing::debug!(pass = pass.name, elapsed = ?started.elapsed(), "changed the module");
     }
     Ok(module)
+}
+
+/// How many functions a module imports: the index of the first that it defines.
+fn imported_functions(section: ImportSectionReader) -> Result<u32, BinaryReaderError> {
+    let mut count = 0;
+    for import in section.into_imports() {
+        if matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 /// Names all passes and their versions. Code and images depend on it.

@@ -2,12 +2,10 @@
 #![expect(unsafe_code, reason = "pointers come from C")]
 
 use std::ffi::{CString, c_char, c_void};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use belljar::progress::Stage;
-use belljar::{HostPaths, Policy, Request, RunRequest, blocking};
-use serde::Deserialize;
+use belljar::{HostPaths, Policy, Request, RunRequest, RuntimeOptions, blocking};
 
 use crate::callbacks::{Callbacks, Heard};
 use crate::failure::{Failure, guarded};
@@ -25,26 +23,6 @@ pub struct Progress {
     pub context: *mut c_void,
     /// A step has begun, or, when `step` is null, ended. On any thread.
     pub step: Option<unsafe extern "C" fn(context: *mut c_void, step: *const c_char)>,
-}
-
-/// What `belljar_runtime_new` may be told.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Options {
-    /// Where artifact, code and images are kept. Default: `BELLJAR_CACHE`, or the platform's place.
-    cache: Option<PathBuf>,
-    /// The Python wheel, instead of downloading it.
-    wheel: Option<PathBuf>,
-    /// A bundle to run from, instead of a cache.
-    bundle: Option<PathBuf>,
-    /// The SHA-256 that the bundle's manifest must have.
-    bundle_hash: Option<String>,
-    /// Where workspaces are made. Default: the system's directory for temporary files.
-    temp_dir: Option<PathBuf>,
-    /// Runs at once. Default: four for each core.
-    concurrency: Option<usize>,
-    /// Runs that may wait. Default 1,024.
-    queue: Option<usize>,
 }
 
 struct Told {
@@ -91,30 +69,9 @@ pub unsafe extern "C" fn belljar_runtime_new(
         let options = match unsafe { optional_text("options", options) }? {
             Some(options) => serde_json::from_str(options)
                 .map_err(|e| Failure::argument("options", format!("cannot be read: {e}")))?,
-            None => Options::default(),
+            None => RuntimeOptions::default(),
         };
-        let mut builder = belljar::Runtime::builder();
-        if let Some(dir) = options.cache {
-            builder = builder.cache(dir);
-        }
-        if let Some(file) = options.wheel {
-            builder = builder.wheel(file);
-        }
-        if let Some(dir) = options.bundle {
-            builder = builder.bundle(dir);
-        }
-        if let Some(hash) = options.bundle_hash {
-            builder = builder.bundle_hash(hash);
-        }
-        if let Some(dir) = options.temp_dir {
-            builder = builder.temp_dir(dir);
-        }
-        if let Some(runs) = options.concurrency {
-            builder = builder.concurrency(runs);
-        }
-        if let Some(runs) = options.queue {
-            builder = builder.queue(runs);
-        }
+        let mut builder = belljar::Runtime::builder().options(options);
         // SAFETY: as promised, it is null or can be read.
         let progress = unsafe { progress.as_ref() };
         if let Some(&Progress {

@@ -1,12 +1,10 @@
 //! The engine, and runs in fresh sandboxes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar::{HostPaths, Policy, Request, RestoreOptions, RunRequest};
+use belljar::{HostPaths, Policy, Request, RestoreOptions, RunRequest, RuntimeOptions};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::callbacks::{Answerer, Listener, Steps, Switch, attach, tools};
@@ -21,45 +19,12 @@ pub struct Runtime(belljar::Runtime);
 #[napi]
 pub struct Run(Arc<belljar::Run>);
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Options {
-    cache: Option<PathBuf>,
-    wheel: Option<PathBuf>,
-    bundle: Option<PathBuf>,
-    bundle_hash: Option<String>,
-    temp_dir: Option<PathBuf>,
-    concurrency: Option<usize>,
-    queue: Option<usize>,
-}
-
 /// Starts the engine.
 #[napi]
 pub async fn start(options: String, steps: Option<Listener>) -> napi::Result<Runtime> {
-    let options: Options = serde_json::from_str(&options)
+    let options: RuntimeOptions = serde_json::from_str(&options)
         .map_err(|e| argument("options", format!("cannot be read: {e}")))?;
-    let mut builder = belljar::Runtime::builder();
-    if let Some(dir) = options.cache {
-        builder = builder.cache(dir);
-    }
-    if let Some(file) = options.wheel {
-        builder = builder.wheel(file);
-    }
-    if let Some(path) = options.bundle {
-        builder = builder.bundle(path);
-    }
-    if let Some(hash) = options.bundle_hash {
-        builder = builder.bundle_hash(hash);
-    }
-    if let Some(dir) = options.temp_dir {
-        builder = builder.temp_dir(dir);
-    }
-    if let Some(runs) = options.concurrency {
-        builder = builder.concurrency(runs);
-    }
-    if let Some(runs) = options.queue {
-        builder = builder.queue(runs);
-    }
+    let mut builder = belljar::Runtime::builder().options(options);
     if let Some(listener) = steps {
         builder = builder.progress(Arc::new(Steps(listener)));
     }

@@ -17,10 +17,10 @@ use wasm_encoder::{
     ImportSection, Instruction as I, NameMap, NameSection, RawSection, TypeSection, ValType,
 };
 use wasmparser::{
-    ElementItems, ExternalKind, FunctionBody, KnownCustom, Name, Operator, Parser, Payload, TypeRef,
+    ElementItems, ExternalKind, FunctionBody, KnownCustom, Name, Operator, Parser, Payload,
 };
 
-use super::PassError;
+use super::{PassError, imported_functions};
 use crate::module::tier::{Library, Tier};
 
 /// Raised with every change of what the pass makes: the code of smaller tiers is named after it.
@@ -95,13 +95,7 @@ impl<'a> Parsed<'a> {
     fn read(&mut self, payload: Payload<'a>) -> Result<(), PassError> {
         match payload {
             Payload::TypeSection(section) => self.types = section.count(),
-            Payload::ImportSection(section) => {
-                for import in section.into_imports() {
-                    if matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
-                        self.imports += 1;
-                    }
-                }
-            }
+            Payload::ImportSection(section) => self.imports = imported_functions(section)?,
             Payload::FunctionSection(section) => {
                 self.functions = section.into_iter().collect::<Result<_, _>>()?;
             }

@@ -63,6 +63,12 @@ def server():
     assert started.stop() == 0
 
 
+@pytest.fixture(params=["legacy", "auto"])
+def mode(request):
+    """How a client of MCP begins: with the older revision, 2025-11-25, or the one that one of the newer finds."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def open_server():
     """A server that needs no key."""

@@ -14,8 +14,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from conftest import COMMAND
 
-# The older revision, 2025-11-25, and the one that a client of the newer finds.
-MODES = ["legacy", "auto"]
 TIME = 60
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from mcp import MCPError
-from mcp_support import MODES, TIME, alone, connected, passed_on, run, text
+from mcp_support import TIME, alone, connected, passed_on, run, text
 
 from conftest import COMMAND
 
@@ -31,11 +31,6 @@ for n in range(4):
 
 @pytest.fixture(params=["stdio", "http"])
 def way(request):
-    return request.param
-
-
-@pytest.fixture(params=MODES)
-def mode(request):
     return request.param
 
 

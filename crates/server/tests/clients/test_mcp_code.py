@@ -8,7 +8,6 @@ import time
 
 import pytest
 from mcp_support import (
-    MODES,
     SERVERS,
     TIME,
     Raw,
@@ -22,11 +21,6 @@ from mcp_support import (
 )
 
 from conftest import COMMAND
-
-
-@pytest.fixture(params=MODES)
-def mode(request):
-    return request.param
 
 
 def test_code_calls_the_tools_of_another_server(tmp_path, mode):

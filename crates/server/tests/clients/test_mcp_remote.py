@@ -11,7 +11,6 @@ import time
 import pytest
 from mcp_servers.hostile_http import Server
 from mcp_support import (
-    MODES,
     SERVERS,
     TIME,
     Raw,
@@ -24,11 +23,6 @@ from mcp_support import (
 )
 
 from conftest import COMMAND
-
-
-@pytest.fixture(params=MODES)
-def mode(request):
-    return request.param
 
 
 def free_port():

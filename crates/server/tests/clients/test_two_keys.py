@@ -14,7 +14,7 @@ from e2b_code_interpreter import Sandbox
 from mcp import Client, MCPError
 
 from conftest import COMMAND, start
-from mcp_support import INITIALIZE, MODES, TIME, alone, headers_of, over_http, run, text
+from mcp_support import INITIALIZE, TIME, alone, headers_of, over_http, run, text
 
 NEVER = "a" * 20
 
@@ -175,11 +175,6 @@ def test_a_request_is_repeated_by_its_sender_only(people):
 
 
 # MCP.
-
-
-@pytest.fixture(params=MODES)
-def mode(request):
-    return request.param
 
 
 def test_sessions_and_files_are_their_makers(people, mode):

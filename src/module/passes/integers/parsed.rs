@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use wasm_encoder::{CodeSection, FunctionSection, RawSection};
-use wasmparser::{
-    DataKind, FunctionBody, KnownCustom, Name, Operator, Parser, Payload, TypeRef, ValType,
-};
+use wasmparser::{DataKind, FunctionBody, KnownCustom, Name, Operator, Parser, Payload, ValType};
 
 use super::IntegersError;
+use crate::module::passes::imported_functions;
 
 /// What is known of a module.
 pub(super) struct Parsed<'a> {
@@ -55,13 +54,7 @@ impl<'a> Parsed<'a> {
                     self.types.push(known.then(|| (ty.params().len(), !ty.results().is_empty())));
                 }
             }
-            Payload::ImportSection(section) => {
-                for import in section.into_imports() {
-                    if matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
-                        self.imports += 1;
-                    }
-                }
-            }
+            Payload::ImportSection(section) => self.imports = imported_functions(section)?,
             Payload::FunctionSection(section) => {
                 self.functions = section.into_iter().collect::<Result<_, _>>()?;
             }

@@ -39,8 +39,8 @@ class Runtime(Handle):
     shows it in a terminal or a notebook, ``False`` nowhere, a function is called with a sentence
     and the seconds that it usually takes, and with None at the end.
 
-    With ``bundle``, the directory of one that ``belljar bundle`` made, nothing is downloaded, compiled
-    or kept; ``bundle_hash`` demands the one with that hash.
+    With ``bundle``, the directory of one that ``belljar bundle`` made, nothing is downloaded,
+    compiled or kept; ``bundle_hash`` demands the one with that hash.
 
     Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``concurrency`` (runs at once, by
     default four for each core), ``queue`` (runs that may wait), ``limits`` and ``ceilings`` (limits

@@ -17,5 +17,6 @@
 mod callbacks;
 mod failure;
 mod files;
+mod promise;
 mod runtime;
 mod session;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use belljar::{HostPaths, Policy, Request, RestoreOptions, RunRequest, RuntimeOptions};
-use napi::bindgen_prelude::Buffer;
+use napi::Env;
+use napi::bindgen_prelude::{Buffer, PromiseRaw};
 use napi_derive::napi;
 use serde_json::json;
 
 use crate::callbacks::{Answerer, Listener, Steps, Switch, attach, tools};
 use crate::failure::{argument, failure, internal};
+use crate::promise::promise;
 use crate::session::{Options as SessionStart, Session};
 
 /// The engine: what all runs and sessions share.
@@ -43,18 +45,22 @@ pub(crate) fn request(asked: &str) -> napi::Result<Request> {
 impl Runtime {
     /// Runs a request in a fresh sandbox.
     #[napi]
-    pub async fn run(
+    pub fn run<'env>(
         &self,
+        env: &'env Env,
         asked: String,
         events: Option<Listener>,
         described: Option<String>,
         answerer: Option<Answerer>,
         switch: Option<&Switch>,
-    ) -> napi::Result<Run> {
+    ) -> napi::Result<PromiseRaw<'env, Run>> {
         let tools = tools(described.as_deref(), answerer)?;
         let request = attach(request(&asked)?, events, switch, tools);
-        let run = self.0.run(request).await.map_err(|e| failure(&e))?;
-        Ok(Run(Arc::new(run)))
+        let engine = self.0.clone();
+        promise(env, async move {
+            let run = engine.run(request).await.map_err(|e| failure(&e))?;
+            Ok(Run(Arc::new(run)))
+        })
     }
 
     /// Starts a session.

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use belljar::value::Value;
 use belljar::{HistoryBounds, HostPaths, RunRequest, SessionOptions, Tool};
+use napi::Env;
+use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use serde::Deserialize;
 
 use crate::callbacks::{Listener, Switch, attach};
 use crate::failure::{argument, failure, internal};
 use crate::files::Files;
+use crate::promise::promise;
 use crate::runtime::{outcome, request};
 
 /// A session.
@@ -69,14 +72,16 @@ impl Session {
 
     /// Runs a request after those that were asked for before it, and gives its outcome.
     #[napi]
-    pub async fn run(
+    pub fn run<'env>(
         &self,
+        env: &'env Env,
         asked: String,
         events: Option<Listener>,
         switch: Option<&Switch>,
-    ) -> napi::Result<String> {
+    ) -> napi::Result<PromiseRaw<'env, String>> {
         let request = attach(request(&asked)?, events, switch, Vec::new());
-        outcome(&self.0.run(request).await.map_err(|e| failure(&e))?)
+        let session = self.0.clone();
+        promise(env, async move { outcome(&session.run(request).await.map_err(|e| failure(&e))?) })
     }
 
     /// Interrupts what it runs. Returns whether it ran anything.

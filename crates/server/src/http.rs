@@ -13,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod idempotency;
 pub mod keyfile;
 pub(crate) mod listen;
+mod pace;
 pub(crate) mod problem;
 pub(crate) mod query;
 pub(crate) mod rate_limit;

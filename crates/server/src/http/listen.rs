@@ -25,6 +25,7 @@ use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 
 use super::forwarded::Peer;
+use super::pace::Paced;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
@@ -166,7 +167,7 @@ impl Serving {
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_timeout));
-        let stream = Box::pin(stream);
+        let stream = Paced::new(Box::pin(stream));
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let agreed = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream));

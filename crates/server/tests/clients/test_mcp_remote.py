@@ -1,5 +1,6 @@
 """Code that calls the tools of other servers, which are reached over HTTP."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import time
 
 import pytest
+from mcp import Client
 from mcp_servers.hostile_http import Server
 from mcp_support import (
     SERVERS,
@@ -21,6 +23,7 @@ from mcp_support import (
     text,
     with_servers,
 )
+from tls_support import FEATURES, Pair, needs_openssl, with_tls
 
 from conftest import COMMAND
 
@@ -32,10 +35,11 @@ def free_port():
 
 
 @contextlib.contextmanager
-def shop(port=None):
-    """The shop, as Python's own server of MCP serves it over HTTP; and its process."""
+def shop(port=None, pair=None):
+    """The shop, as Python's own server of MCP serves it over HTTP, or TLS; and its process."""
     port = port or free_port()
-    command = [sys.executable, str(SERVERS / "shop.py"), "--http", str(port)]
+    way = ["--https", str(port), str(pair.cert), str(pair.key)] if pair else ["--http", str(port)]
+    command = [sys.executable, str(SERVERS / "shop.py"), *way]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + TIME
@@ -44,7 +48,7 @@ def shop(port=None):
                 break
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp", process
+        yield f"http{'s' if pair else ''}://127.0.0.1:{port}/mcp", process
     finally:
         process.kill()
         process.wait()
@@ -103,6 +107,21 @@ def test_code_calls_the_tools_of_a_server_in_python(tmp_path, kind, mode):
         alone(main(url))
 
 
+@needs_openssl
+@with_tls
+def test_a_server_with_a_certificate_that_is_trusted_is_spoken_with_over_tls(tmp_path):
+    async def main(url):
+        code = "import tools; print(tools.shop.price('tea'))"
+        arguments = stdio("--with", servers_file(tmp_path, shop={"url": url}))
+        arguments.env["SSL_CERT_FILE"] = str(pair.cert)
+        async with asyncio.timeout(TIME), Client(arguments) as client:
+            assert text(await run(client, code)) == "3.5\n"
+
+    pair = Pair(tmp_path, "one")
+    with shop(pair=pair) as (url, _):
+        alone(main(url))
+
+
 def test_a_server_that_was_started_again_is_spoken_with_again(tmp_path):
     port = free_port()
     code = """
@@ -140,8 +159,6 @@ print(tools.other.delete_session(session))
     async def main():
         entry = {"url": server.url + "/mcp", "headers": {"Authorization": "Bearer ${OTHER_KEY}"}}
         file = servers_file(tmp_path, other=entry)
-        from mcp import Client
-
         client = Client(stdio("--with", file, env={"OTHER_KEY": server.key}), mode="legacy")
         async with client:
             result = await run(client, code)
@@ -190,10 +207,25 @@ def test_a_server_that_cannot_be_had_is_told(tmp_path, hostile, path, says):
     assert all(headers["x-key"] == "hush" for _, _, headers in hostile.seen)
 
 
+@needs_openssl
+@with_tls
+@pytest.mark.parametrize("vouched", ["nothing", "another"])
+def test_a_certificate_that_nobody_vouches_for_is_told(tmp_path, vouched):
+    trusted = Pair(tmp_path, "other").cert if vouched == "another" else tmp_path / "missing.pem"
+    with shop(pair=Pair(tmp_path, "one")) as (url, _):
+        told = refusal(tmp_path, env={"SSL_CERT_FILE": str(trusted)}, url=url)
+        assert "certificate" in told, told
+
+
+@pytest.mark.skipif("tls" in FEATURES, reason="this command speaks TLS")
+def test_a_command_without_tls_says_how_it_is_had(tmp_path):
+    assert "--features tls" in refusal(tmp_path, url="https://localhost/mcp")
+
+
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"url": "https://localhost/mcp"}, "https:// is not spoken"),
+        ({"url": "ftp://localhost/mcp"}, "ftp:// is not spoken"),
         ({"url": "http://ada:hush@localhost/mcp"}, "headers"),
         ({"url": "http://localhost/sse", "type": "sse"}, "transport of 2024"),
         ({"url": "http://localhost/", "type": "websocket"}, "websocket"),

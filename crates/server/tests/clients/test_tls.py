@@ -1,8 +1,6 @@
 """TLS, with a certificate that is made here and the clients that people have. For a command with the feature `tls`."""
 
 import http.client
-import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -11,29 +9,9 @@ import time
 import conftest
 import httpx
 import pytest
+from tls_support import FEATURES, Pair, needs_openssl, with_tls
 
-FEATURES = os.environ.get("BELLJAR_FEATURES", "").split(",")
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates")
-with_tls = pytest.mark.skipif("tls" not in FEATURES, reason="BELLJAR_FEATURES names no tls")
-
-
-class Pair:
-    """A certificate and its key."""
-
-    def __init__(self, folder, name, kind=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
-        self.cert, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        self.make(name, kind)
-
-    def make(self, name, kind=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
-        command = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", *kind]
-        names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-        files = ["-out", str(self.cert), "-keyout", str(self.key)]
-        subprocess.run([*command, *names, *files], check=True, capture_output=True)
-
-    @property
-    def options(self):
-        return ["--tls-cert", str(self.cert), "--tls-key", str(self.key)]
+pytestmark = needs_openssl
 
 
 @pytest.fixture(scope="module")

@@ -175,6 +175,12 @@ async fn greet_remote(
 ) -> Result<Started, Failed> {
     let allowance = Allowance::first();
     let transport = HttpClient::transport(remote, entry.timeout, allowance.clone());
+    let transport = transport.map_err(|error| {
+        Failed::Otherwise(WithError::Url {
+            server: entry.name.clone(),
+            why: error.to_string(),
+        })
+    })?;
     match tokio::time::timeout(READY_TIME, greeted(transport, mode)).await {
         Ok(Ok(service)) => Ok((service, None, allowance)),
         Ok(Err(error)) => Err(Failed::of(entry, &error, String::new())),

@@ -114,7 +114,7 @@ impl WithError {
                 "it is the file that clients use: {\"mcpServers\": {\"name\": {\"command\": \"...\", \"args\": []}}}",
             ),
             Self::Url { why, .. } if why.contains("https://") => Some(
-                "name a command that bridges to it, such as npx mcp-remote URL, or a proxy on this machine",
+                "build it with --features tls, or name a command that bridges to it, such as npx mcp-remote URL",
             ),
             Self::Kind { kind, .. } if kind == "sse" => Some(
                 "the transport of 2024 has been replaced: most servers have \"type\": \"http\" as well, at /mcp",

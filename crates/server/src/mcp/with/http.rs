@@ -3,6 +3,7 @@
 //! Sessions, resumption and the revisions are rmcp's; here is what carries it, and what bounds a server
 //! that is nobody's to trust: times, sizes, and whom else it may send us to.
 
+mod connector;
 pub(super) mod events;
 
 use std::collections::HashMap;
@@ -16,7 +17,6 @@ use futures_util::stream::BoxStream;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
@@ -32,6 +32,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use url::Url;
 
+use self::connector::Connector;
 use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
 use crate::mcp::text::line_of;
@@ -70,6 +71,13 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) enum HttpError {
     #[error("it cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
+    /// There is nothing to check a certificate against.
+    #[cfg(feature = "tls")]
+    #[error("this system has no certificates to check its own against: SSL_CERT_FILE can name a file of them")]
+    NoRoots,
+    #[cfg(feature = "tls")]
+    #[error("TLS cannot be spoken")]
+    Tls(#[source] rustls::Error),
     #[error("its answer breaks off")]
     Broken(#[source] hyper::Error),
     #[error("it does not answer in time")]
@@ -95,7 +103,7 @@ pub(super) enum HttpError {
 pub(super) struct HttpClient(Arc<Inner>);
 
 struct Inner {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
     url: Url,
     allowance: Allowance,
     /// How long a call may take.
@@ -105,21 +113,18 @@ struct Inner {
 }
 
 impl HttpClient {
-    /// What carries the protocol to a server and back.
+    /// What carries the protocol to a server and back. Fails where it cannot even be tried.
     pub(super) fn transport(
         remote: &Remote,
         call_time: Duration,
         allowance: Allowance,
-    ) -> StreamableHttpClientTransport<Self> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIME));
-        connector.set_nodelay(true);
+    ) -> Result<StreamableHttpClientTransport<Self>, HttpError> {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(8)
             .http1_max_headers(MAX_HEADERS)
             .http1_max_buf_size(MAX_HEAD)
-            .build(connector);
+            .build(connector::to(&remote.url)?);
         let client = Self(Arc::new(Inner {
             client,
             url: remote.url.clone(),
@@ -134,7 +139,7 @@ impl HttpClient {
             .max_concurrent_requests(MAX_CALLS)
             .max_sse_event_size(MAX_MESSAGE);
         config.retry_config = Arc::new(backoff);
-        StreamableHttpClientTransport::with_client(client, config)
+        Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 
     /// Sends a request, and again where its server has another path for it.

@@ -38,8 +38,13 @@ impl Remote {
     /// secrets.
     pub(super) fn new(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut url = Url::parse(url.trim()).map_err(|error| format!("its url: {error}"))?;
-        if url.scheme() != "http" {
-            return Err(format!("{}:// is not spoken", url.scheme()));
+        match url.scheme() {
+            "http" => {}
+            "https" if cfg!(feature = "tls") => {}
+            "https" => {
+                return Err("https:// is spoken by a build with the feature tls".to_owned());
+            }
+            other => return Err(format!("{other}:// is not spoken")),
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("a name and password in a url are not sent: use headers".to_owned());

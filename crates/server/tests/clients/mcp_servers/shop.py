@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 
+import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel
@@ -68,7 +69,12 @@ def die() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2 and sys.argv[1] == "--http":
+    if len(sys.argv) > 4 and sys.argv[1] == "--https":
+        certificate, key = sys.argv[3:5]
+        app = server.streamable_http_app()
+        port = int(sys.argv[2])
+        uvicorn.run(app, host="127.0.0.1", port=port, ssl_certfile=certificate, ssl_keyfile=key)
+    elif len(sys.argv) > 2 and sys.argv[1] == "--http":
         server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
     else:
         server.run("stdio")

@@ -1,0 +1,150 @@
+//! How slowly a client may read: one that takes a few bytes now and then would hold what is being written to
+//! it for days, and never be silent for long.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Over how much time that was spent waiting for a client it is looked at,
+pub const PACE_TIME: Duration = Duration::from_mins(1);
+/// and how many bytes it has to have taken in that: 1 KiB a second.
+pub const PACE_BYTES: usize = 60 << 10;
+
+/// A stream that fails when what is written to it is taken too slowly. Only the time counts in which a write
+/// waits for the client.
+pub(super) struct Paced<S> {
+    stream: S,
+    waits_since: Option<Instant>,
+    waited: Duration,
+    taken: usize,
+}
+
+impl<S> Paced<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            waits_since: None,
+            waited: Duration::ZERO,
+            taken: 0,
+        }
+    }
+
+    /// Takes account of what a write came to.
+    fn measured(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        now: Instant,
+    ) -> Poll<io::Result<usize>> {
+        let Poll::Ready(Ok(count)) = written else {
+            self.waits_since.get_or_insert(now);
+            return written;
+        };
+        self.taken += count;
+        if let Some(since) = self.waits_since.take() {
+            self.waited += now - since;
+        }
+        if self.waited < PACE_TIME {
+            return written;
+        }
+        if self.taken < PACE_BYTES {
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client reads less than a KiB a second",
+            )));
+        }
+        (self.waited, self.taken) = (Duration::ZERO, 0);
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.measured(written, Instant::now())
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.measured(written, Instant::now())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who takes so many bytes after each so many seconds, for an hour; after each of which nothing is there to
+    /// be written for so long.
+    fn reads(bytes: usize, pause: u64, rest: u64) -> io::Result<()> {
+        let mut paced = Paced::new(());
+        let mut now = Instant::now();
+        for _ in 0..3600 / pause {
+            assert!(paced.measured(Poll::Pending, now).is_pending());
+            now += Duration::from_secs(pause);
+            let Poll::Ready(written) = paced.measured(Poll::Ready(Ok(bytes)), now) else {
+                unreachable!("it was written");
+            };
+            assert_eq!(written?, bytes);
+            now += Duration::from_secs(rest);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_reads_a_few_bytes_now_and_then_is_left() {
+        for (bytes, pause, rest) in [(1, 1, 0), (512, 1, 0), (10 << 10, 20, 0), (1, 1, 600)] {
+            let error = reads(bytes, pause, rest).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{bytes} in {pause} s");
+        }
+    }
+
+    #[test]
+    fn who_reads_slowly_or_rests_gets_all_of_it() {
+        for (bytes, pause, rest) in [(2 << 10, 1, 0), (100 << 10, 50, 0), (2 << 10, 1, 600)] {
+            reads(bytes, pause, rest).unwrap();
+        }
+    }
+
+    #[test]
+    fn time_in_which_nothing_has_to_be_written_does_not_count() {
+        let mut paced = Paced::new(());
+        let mut now = Instant::now();
+        for _ in 0..1_000 {
+            now += Duration::from_secs(15);
+            assert!(matches!(paced.measured(Poll::Ready(Ok(2)), now), Poll::Ready(Ok(2))));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! How a server is connected to: by TCP, and by TLS over it for `https://`, behind the feature `tls`.
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use url::Url;
+
+use super::{CONNECT_TIME, HttpError};
+
+#[cfg(feature = "tls")]
+pub(super) type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
+#[cfg(not(feature = "tls"))]
+pub(super) type Connector = HttpConnector;
+
+/// What connects to a server. Its certificate is checked against those that the system trusts, or what
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+pub(super) fn to(url: &Url) -> Result<Connector, HttpError> {
+    let mut tcp = HttpConnector::new();
+    tcp.set_connect_timeout(Some(CONNECT_TIME));
+    tcp.set_nodelay(true);
+    wrapped(tcp, url)
+}
+
+#[cfg(feature = "tls")]
+fn wrapped(mut tcp: HttpConnector, url: &Url) -> Result<Connector, HttpError> {
+    use std::sync::Arc;
+
+    use rustls::crypto::ring;
+    use rustls::{ClientConfig, RootCertStore};
+
+    tcp.enforce_http(false);
+    let mut roots = RootCertStore::empty();
+    // Reading them takes some milliseconds, and what speaks plainly needs none.
+    if url.scheme() == "https" {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            return Err(HttpError::NoRoots);
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(HttpError::Tls)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp))
+}
+
+#[cfg(not(feature = "tls"))]
+#[expect(clippy::unnecessary_wraps, reason = "with TLS it can fail")]
+fn wrapped(tcp: HttpConnector, _: &Url) -> Result<Connector, HttpError> {
+    Ok(tcp)
+}

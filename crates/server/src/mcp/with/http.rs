@@ -73,7 +73,9 @@ pub(super) enum HttpError {
     Unreachable(#[source] hyper_util::client::legacy::Error),
     /// There is nothing to check a certificate against.
     #[cfg(feature = "tls")]
-    #[error("this system has no certificates to check its own against: SSL_CERT_FILE can name a file of them")]
+    #[error(
+        "this system has no certificates to check its own against: SSL_CERT_FILE can name a file of them"
+    )]
     NoRoots,
     #[cfg(feature = "tls")]
     #[error("TLS cannot be spoken")]

@@ -148,6 +148,10 @@ codes! {
     SessionQuestion = "session.question", Guest;
     SessionRead = "session.read", Caller;
     SessionWrite = "session.write", Machine;
+
+    StoreKey = "store.key", Caller;
+    StoreTooLarge = "store.too_large", Machine;
+    StoreFailed = "store.failed", Machine;
 }
 
 #[cfg(test)]

@@ -183,6 +183,7 @@ fn what_is_kept() {
         format!("| sessions | {} |", count(sessions.max as u64)),
         format!("| sessions in memory | {} |", sessions.max_awake),
         format!("| labels of a session | {MAX_LABELS}, of {} together |", bytes(MAX_LABEL_BYTES)),
+        format!("| a key in a store | {MAX_STORE_KEY} bytes, its parts {MAX_STORE_KEY_PART} |"),
         format!("| time idle in memory | {} min |", sessions.suspend_after.as_secs() / 60),
         format!("| bytes of a restored checkpoint, unpacked | {} |", bytes(sessions.restored)),
         format!(

@@ -15,6 +15,7 @@ use crate::instance::InstanceError;
 use crate::memory::MemoryError;
 use crate::module::{ArtifactError, CodeError};
 use crate::session::error::SessionError;
+use crate::store::StoreError;
 use crate::workspace::WorkspaceError;
 
 /// The engine could not do what was asked.
@@ -74,6 +75,9 @@ pub enum Error {
     /// A session or a checkpoint cannot be used.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// What several processes share cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// An artifact of a run was asked for that the run did not leave.
     #[error("the run left no file {path}", path = path.display())]
     NoSuchFile {
@@ -132,6 +136,7 @@ impl Error {
             Self::Instance(e) => e.hint(),
             Self::Workspace(e) => e.hint(),
             Self::Session(e) => e.hint(),
+            Self::Store(e) => e.hint(),
             Self::Busy { .. } => {
                 Some("wait for some to finish, or raise RuntimeBuilder::queue".into())
             }
@@ -161,6 +166,7 @@ impl Coded for Error {
             Self::NotBlocking => Code::NotBlocking,
             Self::System { .. } => Code::System,
             Self::Session(e) => e.code(),
+            Self::Store(e) => e.code(),
             Self::NoSuchFile { .. } => Code::NoSuchFile,
         }
     }

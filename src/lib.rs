@@ -62,6 +62,7 @@ mod run;
 mod runtime;
 mod session;
 mod shared;
+pub mod store;
 mod tools;
 mod turns;
 pub mod value;

@@ -143,6 +143,10 @@ pub(crate) const MAX_BUNDLE_MANIFEST: usize = 4 << 20;
 pub(crate) const MAX_LABELS: usize = 64;
 /// Bytes of their names and values together.
 pub(crate) const MAX_LABEL_BYTES: usize = 16 << 10;
+/// The longest key in a store, in bytes.
+pub(crate) const MAX_STORE_KEY: usize = 512;
+/// The longest part of one, between two `/`.
+pub(crate) const MAX_STORE_KEY_PART: usize = 128;
 /// The longest history of a session, in runs.
 pub(crate) const MAX_HISTORY: usize = 10_000;
 /// The longest manifest of a checkpoint, in bytes.

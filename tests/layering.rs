@@ -19,7 +19,7 @@ const RANKS: &[&[&str]] = &[
     &["api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],
-    &["parallel", "workspace", "tools"],
+    &["parallel", "workspace", "tools", "store"],
     &["module"],
     &["bundle"],
     // An image as a file, and made live.

@@ -1,0 +1,330 @@
+"""The workers of a pool: each is given work, watched, and replaced when it is lost.
+
+All of it happens on one thread with an event loop, so that pools serve any thread and any loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import belljar
+from belljar import _errors
+
+from ._result import LostError, Result
+from ._worker import BelljarWorker
+
+if TYPE_CHECKING:
+    from ._worker import Done
+
+_LOG = logging.getLogger("belljar")
+# Workers lost in a row while they start, before their place is given up.
+_MAX_STARTS = 3
+# For how long a worker may tidy up before it is killed.
+_CLOSING_SECONDS = 5.0
+
+
+def ray_module() -> Any:
+    """Ray, which is imported when it is first needed."""
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        if error.name is not None and error.name.partition(".")[0] != "ray":
+            raise
+        text = "belljar.ray needs Ray, which is not installed: pip install ray"
+        raise ImportError(text, name="ray") from None
+    return ray
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """A worker that is up: its process, the id of its node, and how many runs it has done."""
+
+    pid: int
+    node: str
+    runs: int
+
+
+class Chunk:
+    """Inputs that travel together, with their indexes, and what became of earlier attempts."""
+
+    __slots__ = ("inputs", "is_dropped", "job", "losses", "notify", "retries")
+
+    def __init__(
+        self,
+        job: Any,
+        inputs: list[tuple[int, Any]],
+        retries: int,
+        notify: Callable[[list[Result]], object],
+        is_dropped: Callable[[], bool],
+        losses: tuple[str, ...] = (),
+    ) -> None:
+        self.job = job
+        self.inputs = inputs
+        self.retries = retries
+        self.notify = notify
+        self.is_dropped = is_dropped
+        self.losses = losses
+
+    def parts(self, *loss: str) -> list[Chunk]:
+        """The inputs, each by itself: one of them may be what kills workers."""
+        losses = (*self.losses, *loss)
+        return [
+            Chunk(self.job, [held], self.retries, self.notify, self.is_dropped, losses)
+            for held in self.inputs
+        ]
+
+    def finish(self, done: list[Done], worker: str) -> None:
+        """Passes on what a worker answered."""
+        self.notify(
+            [
+                Result(
+                    index=index,
+                    attempts=len(self.losses) + 1,
+                    losses=self.losses,
+                    worker=worker,
+                    failure=held.failure,
+                    _outcome=held.outcome,
+                    _contents=held.contents,
+                )
+                for (index, _), held in zip(self.inputs, done, strict=True)
+            ]
+        )
+
+    def fail(self, error: Exception) -> None:
+        """Passes on that there is no answer."""
+        self.notify(
+            [
+                Result(
+                    index=index,
+                    attempts=len(self.losses),
+                    losses=self.losses,
+                    worker=None,
+                    failure=error,
+                    _outcome=None,
+                    _contents={},
+                )
+                for index, _ in self.inputs
+            ]
+        )
+
+
+@dataclass
+class _Hand:
+    """A worker that is up."""
+
+    actor: Any
+    pid: int
+    node: str
+    runs: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.pid}@{self.node}"
+
+
+class Crew:
+    """A number of workers, and what they have to do."""
+
+    def __init__(
+        self,
+        size: int,
+        actor_options: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        image: str | None,
+    ) -> None:
+        self._ray = ray_module()
+        self.size = size
+        # No restarts by Ray: who replaces a worker must know what it had to do. Two calls at once,
+        # so that one can be told to end in the middle of a run.
+        options = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2, **actor_options}
+        kind = self._ray.remote(BelljarWorker)
+        self._make: Callable[[], Any] = lambda: kind.options(**options).remote(settings, image)
+        self._actors: set[Any] = set()
+        self._hands: list[_Hand] = []
+        self._open_places = size
+        # Why the last place that was given up was.
+        self._reason: Exception | None = None
+        # By the loss that they follow, so that what was lost is done before anything else.
+        self._work: asyncio.PriorityQueue[tuple[int, int, Chunk]] = asyncio.PriorityQueue()
+        self._order = count()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self._main, name="belljar-ray", daemon=True)
+        self._thread.start()
+
+    def submit(self, chunk: Chunk) -> None:
+        """Has a chunk done; what becomes of it is told to the chunk, on the crew's thread."""
+        with self._lock:
+            if not self._is_closed:
+                self._loop.call_soon_threadsafe(self._add, chunk)
+                return
+        chunk.fail(_closed())
+
+    def workers(self) -> tuple[WorkerInfo, ...]:
+        """Those that are up."""
+        return tuple(WorkerInfo(hand.pid, hand.node, hand.runs) for hand in list(self._hands))
+
+    def close(self) -> None:
+        """Ends the workers, and fails what waits."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._loop.call_soon_threadsafe(self._end.set)
+        # A pool that nobody holds any more may be found by the collector on any thread.
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        places = [asyncio.ensure_future(self._place()) for _ in range(self.size)]
+        await self._end.wait()
+        for place in places:
+            place.cancel()
+        await asyncio.gather(*places, return_exceptions=True)
+        with self._lock:
+            self._is_closed = True
+        # What was submitted before that is added by now.
+        await asyncio.sleep(0)
+        self._fail_waiting(_closed())
+        await self._dismiss()
+
+    def _add(self, chunk: Chunk) -> None:
+        if self._open_places == 0 and self._reason is not None:
+            chunk.fail(self._reason)
+        else:
+            self._work.put_nowait((-len(chunk.losses), next(self._order), chunk))
+
+    async def _place(self) -> None:
+        """Sees to it that there is a worker, one after the other."""
+        try:
+            while True:
+                await self._use(await self._start())
+        except Exception as error:
+            _LOG.warning("a place of a worker in Ray is given up: %s", error)
+            self._reason = error
+            self._open_places -= 1
+            if self._open_places == 0:
+                self._fail_waiting(error)
+
+    async def _start(self) -> _Hand:
+        for _ in range(_MAX_STARTS):
+            actor = self._make()
+            self._actors.add(actor)
+            try:
+                found = await actor.start.remote()
+            except self._ray.exceptions.RayError as error:
+                lost = _first_line(error)
+                _LOG.warning("a worker in Ray was lost while it started: %s", lost)
+                self._discard(actor)
+                continue
+            if isinstance(found, Exception):
+                self._discard(actor)
+                raise found
+            hand = _Hand(actor, *found)
+            self._hands.append(hand)
+            return hand
+        raise LostError(
+            f"starting a worker failed {_MAX_STARTS} times: {lost}",
+            "ray.lost",
+            "machine",
+            "Its log is in Ray's own directory; belljar is installed on every node?",
+        )
+
+    async def _use(self, hand: _Hand) -> None:
+        """Gives a worker what there is to do, until it is lost."""
+        # Nothing here holds a chunk while it waits for the next one: its map would never end.
+        while await self._do(hand, (await self._work.get())[2]):
+            pass
+
+    async def _do(self, hand: _Hand, chunk: Chunk) -> bool:
+        """Has a worker do something; whether the worker is still there."""
+        if chunk.is_dropped():
+            return True
+        errors = self._ray.exceptions
+        try:
+            done = await hand.actor.run.remote(chunk.job, [held for _, held in chunk.inputs])
+        except asyncio.CancelledError:
+            chunk.fail(_closed())
+            raise
+        except Exception as error:
+            if not isinstance(error, errors.RayError) or isinstance(error, errors.RayTaskError):
+                # It does not travel, there or back.
+                self._refused(chunk, error)
+                return True
+            self._hands.remove(hand)
+            self._discard(hand.actor)
+            self._lost(chunk, f"worker {hand} was lost: {_first_line(error)}")
+            return False
+        hand.runs += len(done)
+        chunk.finish(done, str(hand))
+        return True
+
+    def _refused(self, chunk: Chunk, error: Exception) -> None:
+        if len(chunk.inputs) == 1:
+            chunk.fail(error)
+            return
+        for part in chunk.parts():
+            self._add(part)
+
+    def _lost(self, chunk: Chunk, loss: str) -> None:
+        left = chunk.retries - len(chunk.losses)
+        again = "done again" if left > 0 else "given up"
+        _LOG.warning("%s; what it had to do (%d) is %s", loss, len(chunk.inputs), again)
+        for part in chunk.parts(loss):
+            if left > 0:
+                self._add(part)
+                continue
+            times = f"{len(part.losses)} workers were" if len(part.losses) > 1 else "a worker was"
+            text = f"{times} lost in the middle of input {part.inputs[0][0]}: {loss}"
+            part.fail(LostError(text, "ray.lost", "machine"))
+
+    def _fail_waiting(self, error: Exception) -> None:
+        while not self._work.empty():
+            self._work.get_nowait()[2].fail(error)
+
+    def _discard(self, actor: Any) -> None:
+        self._actors.discard(actor)
+        with contextlib.suppress(Exception):
+            self._ray.kill(actor)
+
+    async def _dismiss(self) -> None:
+        # Asked for an actor, Ray that was shut down would start anew.
+        if not self._ray.is_initialized():
+            return
+        with contextlib.suppress(Exception):
+            tidied = [asyncio.ensure_future(_ended(hand.actor)) for hand in self._hands]
+            if tidied:
+                await asyncio.wait(tidied, timeout=_CLOSING_SECONDS)
+            for future in tidied:
+                future.cancel()
+        self._hands.clear()
+        for actor in list(self._actors):
+            self._discard(actor)
+
+
+async def _ended(actor: Any) -> None:
+    with contextlib.suppress(Exception):
+        await actor.close.remote()
+
+
+def _closed() -> belljar.BelljarError:
+    return _errors.make("the pool is closed", "closed")
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,0 +1,102 @@
+"""The half that runs in the processes of a cluster, and what travels between the two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import belljar
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all inputs of a map have in common.
+
+    An input is the value of ``variable``, or where that is None all variables by name.
+    """
+
+    code: str
+    options: Mapping[str, Any]
+    variable: str | None
+    collect_bytes: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of one input, as the worker saw it: an outcome or a failure."""
+
+    outcome: belljar.Outcome | None
+    failure: Exception | None
+    contents: Mapping[str, bytes]
+
+
+class BelljarWorker:
+    """An actor: a runtime, which runs one thing at a time."""
+
+    def __init__(self, settings: Mapping[str, Any], image: str | None) -> None:
+        self._settings = settings
+        self._image = image
+        self._runtime: belljar.Runtime | None = None
+
+    def start(self) -> tuple[int, str] | Exception:
+        """Makes the runtime and warms the image. The process, or why it cannot be."""
+        try:
+            runtime = belljar.Runtime(**{"progress": False, **self._settings})
+            image = self._image or "core"
+            runtime.images.prepare(image)
+            runtime.run("", image=image)
+        except Exception as error:
+            return portable(error)
+        self._runtime = runtime
+        return os.getpid(), _node()
+
+    def run(self, job: Job, inputs: list[Any]) -> list[Done]:
+        """Runs the code on each input in turn."""
+        return [self._run(job, held) for held in inputs]
+
+    def _run(self, job: Job, held: Any) -> Done:
+        assert self._runtime is not None
+        options = dict(job.options)
+        own = held if job.variable is None else {job.variable: held}
+        options["variables"] = {**(options.get("variables") or {}), **own}
+        if self._image is not None:
+            options.setdefault("image", self._image)
+        try:
+            with self._runtime.run(job.code, **options) as run:
+                return Done(run.outcome, None, _collected(run, job.collect_bytes))
+        except Exception as error:
+            return Done(None, portable(error), {})
+
+    def close(self) -> None:
+        """Ends the runtime, and removes its files."""
+        if self._runtime is not None:
+            self._runtime.close()
+
+
+def portable(error: Exception) -> Exception:
+    """An exception that another process can unpickle."""
+    if isinstance(error, belljar.BelljarError):
+        return error
+    return type(error)(str(error)) if type(error) in (TypeError, ValueError) else _told(error)
+
+
+def _told(error: Exception) -> Exception:
+    return belljar.BelljarError(f"the worker failed: {type(error).__name__}: {error}", "ray.worker")
+
+
+def _collected(run: belljar.Run, limit: int) -> dict[str, bytes]:
+    """The files of a run, the first ones that fit."""
+    contents: dict[str, bytes] = {}
+    for file in run.files:
+        if file.symlink is None and file.size <= limit:
+            contents[file.path] = run[file.path]
+            limit -= len(contents[file.path])
+    return contents
+
+
+def _node() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())

@@ -31,6 +31,48 @@ pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     crate::session::parse_checkpoint(bytes, check_sum)
 }
 
+/// The checkpoint that a text stands for. Its last line is the manifest, each line before it a document
+/// that comes into a chunk of its own. `@0` stands for the name of a chunk of 16 pages, `@1` for that of
+/// the first document, and so on; in the manifest `"@chunks"` for the list of all chunks, and
+/// `"@carried"` for how many they are.
+#[must_use]
+pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let manifest = lines.pop().unwrap_or_default();
+    let mut chunks = vec![vec![7; 16 * 4096]];
+    let mut names = vec![blake3::hash(&chunks[0]).to_hex().to_string()];
+    let named = |line: &str, names: &[String]| {
+        // From the last, so that `@1` is not taken for the start of `@10`.
+        let each = names.iter().enumerate().rev();
+        each.fold(line.to_owned(), |line, (n, name)| line.replace(&format!("@{n}"), name))
+    };
+    for line in lines.into_iter().take(32) {
+        let document = named(line, &names).into_bytes();
+        names.push(blake3::hash(&document).to_hex().to_string());
+        chunks.push(document);
+    }
+    let listed: Vec<_> =
+        names.iter().zip(&chunks).map(|(name, chunk)| (name, chunk.len())).collect();
+    let manifest = named(manifest, &names)
+        .replace("\"@chunks\"", &serde_json::to_string(&listed).unwrap_or_default())
+        .replace("\"@carried\"", &listed.len().to_string());
+    let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap_or_default();
+    let compressed = frame(manifest.as_bytes());
+    let mut file = b"belljar\x1c\x02\0\0\0".to_vec();
+    for length in [manifest.len(), compressed.len()] {
+        file.extend((length as u32).to_le_bytes());
+    }
+    let sum = blake3::Hasher::new().update(&file).update(&compressed).finalize();
+    file.extend(sum.as_bytes());
+    file.extend(compressed);
+    for chunk in chunks.iter().map(|chunk| frame(chunk)) {
+        file.extend((chunk.len() as u32).to_le_bytes());
+        file.extend(chunk);
+    }
+    file
+}
+
 /// Makes a module without data count its work.
 ///
 /// # Errors

@@ -100,8 +100,9 @@ pub use pack::{BundleInfo, BundleOptions};
 pub use run::{CheckReport, Run};
 pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
 pub use session::{
-    Completeness, Completion, FileAction, HistoryBounds, HistoryEntry, Inspection, LeaseEnd,
-    PathEntry, PathKind, RestoreOptions, Session, SessionBounds, SessionError, SessionFiles,
-    SessionInfo, SessionLimits, SessionOptions, SessionStatus, Sessions,
+    CHUNK_GRACE, ChunkProblem, Collected, Completeness, Completion, FileAction, HistoryBounds,
+    HistoryEntry, Inspection, LeaseEnd, PathEntry, PathKind, RestoreOptions, Saved, Session,
+    SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
+    SessionStatus, Sessions, collect_chunks,
 };
 pub use workspace::{PathProblem, WorkspaceError};

@@ -39,9 +39,11 @@ use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::run::next_run;
 use crate::shared::on_blocking_thread;
+use crate::store::{Condition, Store};
 
 pub(crate) use checkpoint::parse_checkpoint;
-pub use error::{FileAction, SessionError};
+pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
+pub use error::{ChunkProblem, FileAction, SessionError};
 pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
@@ -242,6 +244,30 @@ impl Session {
         let mut core = self.lock().await?;
         let frozen = core.freeze(&self.inner.context).await?;
         checkpoint::stream(frozen, writer).await
+    }
+
+    /// Writes the session into `store`: under `key` what it consists of, and beside it, under their
+    /// names, the parts that are not there yet. What it shares with others in the store is there once: its
+    /// forks, and the session as it was when it was last written or read there. What is written is
+    /// therefore what has changed. [`RestoreOptions::stored`] reads it, and
+    /// [`collect_chunks`](crate::collect_chunks) removes parts that nothing needs any more.
+    ///
+    /// Returns `None` where `condition` does not hold for what is under `key`.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails, or the session cannot be read.
+    pub async fn save(
+        &self,
+        store: &Arc<dyn Store>,
+        key: &str,
+        condition: Condition,
+    ) -> Result<Option<Saved>, Error> {
+        let context = &self.inner.context;
+        let mut core = self.lock().await?;
+        let (frozen, written) = (core.freeze(context).await?, Arc::clone(&core.written));
+        drop(core);
+        checkpoint::save_apart(frozen, &written, store, key, condition).await
     }
 
     /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs, and

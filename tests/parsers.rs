@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use belljar::fuzzing::{call_tools, check_image_head, parse_checkpoint, parse_frame, parse_value};
+use belljar::fuzzing::{
+    call_tools, check_image_head, checkpoint_of, parse_checkpoint, parse_frame, parse_value,
+};
 use belljar::{HostPaths, RunRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -169,15 +171,19 @@ fn around(manifest: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The corpus of checkpoints begins with a byte that says what follows: a file, or a manifest.
+/// The corpus of checkpoints begins with a byte that says what follows: a file, a manifest of the first
+/// version, or a text that stands for one with chunks.
 #[test]
 fn checkpoints_of_sessions() {
     withstands("checkpoint", |bytes| match bytes.split_first() {
         Some((how @ 0..2, file)) => {
             parse_checkpoint(file, *how == 1);
         }
-        Some((_, manifest)) => {
+        Some((2, manifest)) => {
             parse_checkpoint(&around(manifest), false);
+        }
+        Some((_, text)) => {
+            parse_checkpoint(&checkpoint_of(text), true);
         }
         None => {}
     });
@@ -189,6 +195,10 @@ fn checkpoints_of_the_corpus_are_whole() {
     for name in ["fresh", "open_files", "history", "repeatable", "limited"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint").join(name);
         assert!(parse_checkpoint(&around(&fs::read(path).unwrap()[1..]), false), "{name}");
+    }
+    for name in ["chunked", "chunked_files", "chunked_history"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint").join(name);
+        assert!(parse_checkpoint(&checkpoint_of(&fs::read(path).unwrap()[1..]), true), "{name}");
     }
 }
 

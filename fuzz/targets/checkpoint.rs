@@ -1,9 +1,10 @@
-//! Checkpoints of sessions. The first byte of an input says how to read the rest: as a whole file,
-//! or as a manifest in JSON, for which a file is made with a body of the length that it asks for.
-//! The second way gets past the compression, which hardly any mutation of a file would.
+//! Checkpoints of sessions. The first byte of an input says how to read the rest: as a whole file;
+//! as a manifest of the first version in JSON, for which a file is made with a body of the length that it
+//! asks for; or as the text of one with chunks, whose names and sums are made to fit. The latter two get
+//! past the compression and the sums, which hardly any mutation of a file would.
 #![no_main]
 
-use belljar::fuzzing::parse_checkpoint;
+use belljar::fuzzing::{checkpoint_of, parse_checkpoint};
 use serde_json::Value;
 
 const PAGE: u64 = 4096;
@@ -18,7 +19,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     match how % 4 {
         0 => parse_checkpoint(rest, false),
         1 => parse_checkpoint(rest, true),
-        _ => parse_checkpoint(&around(rest), false),
+        2 => parse_checkpoint(&around(rest), false),
+        _ => parse_checkpoint(&checkpoint_of(rest), true),
     };
 });
 

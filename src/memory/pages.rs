@@ -140,25 +140,48 @@ impl PageStore {
         count: u32,
         mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
     ) -> Result<Imported, E> {
-        const STEP: u64 = 256;
-        self.check_process()?;
-        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        let imported = Imported(Arc::new(Block {
-            store: Arc::clone(self),
-            start,
-            holders: (0..count).map(|_| AtomicU32::new(0)).collect(),
-        }));
-        let mut buffer = vec![0; (STEP as usize).min(count as usize) * PAGE];
+        const STEP: u32 = 256;
+        let imported = self.reserve(count)?;
+        let mut buffer = vec![0; STEP.min(count) as usize * PAGE];
         let mut done = 0;
-        while done < u64::from(count) {
-            let pages = STEP.min(u64::from(count) - done);
+        while done < count {
+            let pages = STEP.min(count - done);
             let piece = &mut buffer[..pages as usize * PAGE];
             fill(piece)?;
-            sys::write_all_at(&self.file, (start + done) * PAGE as u64, &[piece])
-                .map_err(MemoryError::new("set aside pages"))?;
+            imported.write(done, piece)?;
             done += pages;
         }
         Ok(imported)
+    }
+
+    /// A place for `count` pages that come in, which are yet to be written there.
+    pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
+        self.check_process()?;
+        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
+        Ok(Imported(Arc::new(Block {
+            store: Arc::clone(self),
+            start,
+            holders: (0..count).map(|_| AtomicU32::new(0)).collect(),
+        })))
+    }
+}
+
+impl Imported {
+    /// Where the page with this number among these is kept, in pages.
+    pub(crate) fn kept_at(&self, number: u32) -> u64 {
+        self.0.start + u64::from(number)
+    }
+
+    /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
+    pub(crate) fn write(&self, first: u32, pages: &[u8]) -> Result<(), MemoryError> {
+        let Block {
+            store,
+            start,
+            holders,
+        } = &*self.0;
+        debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
+        sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])
+            .map_err(MemoryError::new("set aside pages"))
     }
 }
 

@@ -1,18 +1,32 @@
 //! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
 
+mod chunks;
+mod first;
 mod format;
+mod frozen;
+mod garbage;
 #[cfg(test)]
 mod goldens;
+mod layout;
+mod pieces;
+mod problem;
 mod read;
+mod rules;
+mod second;
+mod stored;
 mod write;
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Seek, Write};
+use std::io::{BufWriter, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::read::Opened;
-pub(super) use self::write::Frozen;
+pub(super) use self::frozen::Frozen;
+pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
+use self::layout::Known;
+use self::read::{Input, Opened};
+pub use self::stored::Saved;
+pub(super) use self::stored::{Written, open as fetch, save as save_apart};
 use super::SessionError;
 use super::context::Context;
 use super::error::FileAction;
@@ -101,12 +115,12 @@ pub(super) async fn stream(
     .await
 }
 
-/// Opens a checkpoint and checks that it is whole.
+/// Opens a checkpoint and reads its manifest.
 pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     let path = path.to_owned();
     blocking(move || {
         let file = File::open(&path).map_err(io(FileAction::Open, &path))?;
-        Checkpoint::check(file, path)
+        Checkpoint::read_manifest(Box::new(file), path)
     })
     .await
 }
@@ -116,7 +130,7 @@ pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
 const OVERHEAD: u64 = 128 << 20;
 
 /// Reads a checkpoint of at most `max` bytes of memory and files into a file in `dir`, which nobody
-/// else finds, and checks that it is whole.
+/// else finds, and reads its manifest.
 pub(super) async fn receive(
     reader: Box<dyn std::io::Read + Send>,
     dir: PathBuf,
@@ -132,14 +146,14 @@ pub(super) async fn receive(
             return Err(SessionError::Format { path, reason }.into());
         }
         file.rewind().map_err(io(FileAction::Read, &path))?;
-        Checkpoint::check(file, path)
+        Checkpoint::read_manifest(Box::new(file), path)
     })
     .await
 }
 
-/// A whole checkpoint.
+/// A checkpoint whose manifest was read.
 pub(super) struct Checkpoint {
-    opened: Opened<BufReader<File>>,
+    opened: Opened,
     path: PathBuf,
 }
 
@@ -147,15 +161,17 @@ pub(super) struct Checkpoint {
 pub(super) struct Read {
     pub fixed: FixedSettings,
     pub past: Past,
+    /// What of it is in chunks of the checkpoint.
+    pub known: Known,
     pub execution: u64,
     pub fuel: u64,
     pub pending: Option<Pending>,
 }
 
 impl Checkpoint {
-    /// Checks that a file is whole; `path` is its name in errors. It blocks.
-    fn check(file: File, path: PathBuf) -> Result<Self, Error> {
-        let opened = Opened::open(BufReader::with_capacity(1 << 20, file), &path)?;
+    /// Reads the manifest of a file; `path` is its name in errors. It blocks.
+    fn read_manifest(file: Box<dyn Input>, path: PathBuf) -> Result<Self, Error> {
+        let opened = Opened::open(file, &path)?;
         Ok(Self { opened, path })
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use self::keeping::{Failed, Unkept};
 use super::SessionError;
-use super::checkpoint::{Frozen, Suspended};
+use super::checkpoint::{Frozen, Suspended, Written};
 use super::context::Context;
 use super::history::{History, HistoryEntry};
 use super::options::InitialRun;
@@ -52,6 +52,8 @@ pub(super) struct Core {
     lost_workspace: Option<Workspace>,
     /// The run that waits for answers; the state is the one before it.
     pub pending: Option<Pending>,
+    /// What of it is in a store.
+    pub written: Arc<Written>,
 }
 
 /// Where the states are.
@@ -104,6 +106,7 @@ impl Core {
             lost: None,
             lost_workspace: None,
             pending: None,
+            written: Arc::default(),
         }
     }
 

@@ -94,6 +94,16 @@ pub enum SessionError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A chunk of the checkpoint is not there, or is another one.
+    #[error("{path} is not a usable checkpoint: its chunk {chunk} {problem}", path = path.display())]
+    Chunk {
+        /// The file.
+        path: PathBuf,
+        /// The chunk's name: BLAKE3 of what is in it.
+        chunk: String,
+        /// What is wrong with it.
+        problem: ChunkProblem,
+    },
     /// The checkpoint is one of an image that is not here.
     #[error(
         "{path} was made from another {image} image than the one that is here",
@@ -196,6 +206,25 @@ pub enum SessionError {
     },
 }
 
+/// What is wrong with a chunk of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChunkProblem {
+    /// It is not where it is looked for.
+    Missing,
+    /// What is there does not have this name.
+    Altered,
+}
+
+impl fmt::Display for ChunkProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "is missing",
+            Self::Altered => "was cut short or altered",
+        })
+    }
+}
+
 /// What is done with a checkpoint's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -236,7 +265,7 @@ impl Coded for SessionError {
             Self::BadAnswer { .. } => Code::SessionBadAnswer,
             Self::NotCheckpoint { .. } => Code::SessionNotCheckpoint,
             Self::OtherVersion { .. } => Code::SessionOtherVersion,
-            Self::Format { .. } => Code::SessionFormat,
+            Self::Format { .. } | Self::Chunk { .. } => Code::SessionFormat,
             Self::Image { .. } => Code::SessionImage,
             Self::Mounts { .. } => Code::SessionMounts,
             Self::Path {
@@ -273,7 +302,9 @@ impl Hint for SessionError {
             Self::OtherVersion { .. } => {
                 "use the belljar that wrote it, or begin a new session in another file"
             }
-            Self::Format { .. } => "take another copy of it; the file itself is unchanged",
+            Self::Format { .. } | Self::Chunk { .. } => {
+                "take another copy of it; the file itself is unchanged"
+            }
             Self::Image { .. } => {
                 "restore it with the version of belljar that made it, or build that image again"
             }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::afterwards::Afterwards;
+use super::checkpoint::Written;
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
@@ -212,7 +213,15 @@ impl Sessions {
         };
         let engine = &self.shared.engine;
         let storage = self.shared.storage()?;
+        let begun = Instant::now();
+        let stored = match &from {
+            Origin::Stored(store, key) => Some((Arc::clone(store), key.clone())),
+            Origin::File(_) | Origin::Reader(_) => None,
+        };
         let opened = match from {
+            Origin::Stored(store, key) => {
+                checkpoint::fetch(store, &key, self.shared.bounds.restored).await?
+            }
             Origin::File(path) => checkpoint::open(&path).await?,
             Origin::Reader(reader) => {
                 let (dir, max) = (self.shared.dir.clone(), self.shared.bounds.restored);
@@ -229,6 +238,9 @@ impl Sessions {
         context.status = SharedStatus::new(BTreeMap::new(), lease);
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
         core.pending = read.pending;
+        if let Some((store, key)) = stored {
+            core.written = Arc::new(Written::read(&store, &key, begun, read.known));
+        }
         if let Some(pending) = &mut core.pending {
             let given = &context.fixed.tools.tools;
             let is_given = |name: &str| given.iter().any(|tool| tool.name() == name);
@@ -247,6 +259,7 @@ impl Sessions {
         context.status = SharedStatus::new(parent.labels(), parent.lease());
         let mut forked = Core::of(past, core.execution, entropy, core.fuel);
         forked.pending.clone_from(&core.pending);
+        forked.written = Arc::new(Written::clone(&core.written));
         let core = forked;
         self.register(context, core, pending).await
     }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::lease::LeaseEnd;
 use crate::api::request::Mount;
 use crate::api::tool::Tool;
+use crate::store::Store;
 
 /// A checkpoint, and what the session that is restored from it gets that is not in it.
 ///
@@ -37,6 +39,7 @@ pub struct RestoreOptions {
 pub(super) enum Origin {
     File(PathBuf),
     Reader(Box<dyn Read + Send>),
+    Stored(Arc<dyn Store>, String),
 }
 
 impl fmt::Debug for Origin {
@@ -44,6 +47,7 @@ impl fmt::Debug for Origin {
         match self {
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
             Self::Reader(_) => f.write_str("Reader"),
+            Self::Stored(_, key) => f.debug_tuple("Stored").field(key).finish(),
         }
     }
 }
@@ -58,6 +62,11 @@ impl RestoreOptions {
     /// that may block, and no more of it than a session that is restored may have.
     pub fn reader(reader: impl Read + Send + 'static) -> Self {
         Self::of(Origin::Reader(Box::new(reader)))
+    }
+
+    /// The session that [`Session::save`](crate::Session::save) has written to `store` under `key`.
+    pub fn stored(store: Arc<dyn Store>, key: impl Into<String>) -> Self {
+        Self::of(Origin::Stored(store, key.into()))
     }
 
     fn of(from: Origin) -> Self {

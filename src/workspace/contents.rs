@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
@@ -59,6 +59,17 @@ pub(crate) struct Spool {
     /// Like that of a run, so that it is found when this process dies.
     folder: Folder,
     next: AtomicU64,
+}
+
+/// A file that is to be kept, whose bytes come in any order.
+pub(crate) struct Prepared {
+    size: u64,
+    bytes: PreparedBytes,
+}
+
+enum PreparedBytes {
+    Memory(Mutex<Vec<u8>>),
+    Disk(SpoolFile),
 }
 
 /// A file of a spool; removed when nobody needs it any more.
@@ -116,6 +127,18 @@ impl Spool {
             size,
             bytes,
         })
+    }
+
+    /// A place for a file of so many bytes, which are yet to be written.
+    pub(crate) fn prepare(&self, size: u64) -> io::Result<Prepared> {
+        let bytes = if size <= MAX_IN_MEMORY {
+            PreparedBytes::Memory(vec![0; size as usize].into())
+        } else {
+            let file = SpoolFile(self.path(), Process::current());
+            File::create_new(&file.0)?.set_len(size)?;
+            PreparedBytes::Disk(file)
+        };
+        Ok(Prepared { size, bytes })
     }
 
     /// Keeps all that `from` gives; `None` when that is more than `max` bytes. A failure of `from` is
@@ -183,6 +206,40 @@ impl Spool {
             size,
             bytes: Bytes::Disk(Arc::new(file)),
         })
+    }
+}
+
+impl Prepared {
+    /// Writes some of its bytes, those from `at` on.
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match &self.bytes {
+            PreparedBytes::Memory(all) => {
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                all[at as usize..][..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            // Not held open: there may be more of them than a process may have open.
+            PreparedBytes::Disk(file) => {
+                let mut file = File::options().write(true).open(&file.0)?;
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(bytes)
+            }
+        }
+    }
+
+    /// The file, once all of it is written.
+    pub(crate) fn finish(self, modified: SystemTime) -> StoredFile {
+        let bytes = match self.bytes {
+            PreparedBytes::Memory(all) => {
+                Bytes::Memory(all.into_inner().unwrap_or_else(PoisonError::into_inner).into())
+            }
+            PreparedBytes::Disk(file) => Bytes::Disk(Arc::new(file)),
+        };
+        StoredFile {
+            modified,
+            size: self.size,
+            bytes,
+        }
     }
 }
 

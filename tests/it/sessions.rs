@@ -12,6 +12,7 @@ mod questions;
 mod recovery;
 mod registry;
 mod state;
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,41 +1,103 @@
 //! The layout of a checkpoint.
 //!
+//! Everything but the manifest is in chunks, each named by the BLAKE3 of its bytes: pages of memory,
+//! files, and the documents that say what a state consists of. A chunk is kept as one zstd frame. The
+//! manifest lists all chunks, and how many of them the file carries: all of them where it is a
+//! checkpoint by itself, none where they are in a store, by their names.
+//!
 //! Numbers are little-endian. The file is: the magic; the version; the length of the manifest and
-//! the length of its compressed form, u32 each; that form; the body; BLAKE3 of everything before
-//! it. The body is what the manifest names, one after the other: pages of memory, then files, cut
-//! into chunks of 1 MiB (the last may be shorter); every chunk is compressed for itself and
-//! preceded by its compressed length, u32. Everything compressed is a zstd frame.
+//! the length of its compressed form, u32 each; BLAKE3 of all that and of that form; that form; the
+//! chunks that it carries, each preceded by its compressed length, u32.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::api::policy::Bounds;
 use crate::api::request::{Deterministic, Policy};
+use crate::hex;
 use crate::instance::Descriptor;
-use crate::limits::{MAX_CHECKPOINT_FILES, MAX_HISTORY};
+use crate::limits::MAX_HISTORY;
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
 use crate::session::pending::PendingEntry;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Raised with every change that an older program would misread.
-pub(super) const VERSION: u32 = 1;
-/// Bytes of a chunk before it is compressed.
-pub(super) const CHUNK: usize = 1 << 20;
-/// Bytes of the checksum.
+pub(super) const VERSION: u32 = 2;
+/// Bytes before the sum of the manifest.
+pub(super) const HEAD: usize = 20;
+/// Bytes of a sum.
 pub(super) const SUM: usize = 32;
+/// Bytes of files in a chunk.
+pub(super) const FILE_CHUNK: u64 = 1 << 20;
+/// The most bytes of a chunk that is no document.
+pub(super) const MAX_CHUNK: u32 = 2 << 20;
 /// The most states, and entries of the history.
 const MAX_STATES: usize = MAX_HISTORY + 2;
 /// The most runs that a session may have had.
 const MAX_RUNS: u64 = 1 << 53;
 
-/// Everything about a session but the bytes of its pages and files.
+/// What a chunk is called: BLAKE3 of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Name(pub [u8; SUM]);
+
+impl Name {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        hex::decode(&text).map(Self).ok_or_else(|| D::Error::custom("it is no name of a chunk"))
+    }
+}
+
+/// A session, but for what is in chunks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     /// Which belljar wrote it, for people.
     pub written_by: String,
+    pub session: Settings,
+    /// All chunks that it consists of, each once, with their bytes.
+    pub chunks: Vec<(Name, u32)>,
+    /// How many of them follow it, in that order. The others are elsewhere, by their names.
+    pub carried: usize,
+    /// The chunks that hold the states, as [`StateDocument`]s.
+    pub states: Vec<Name>,
+    /// Which of the states is the first, and which the latest.
+    pub origin: usize,
+    pub current: usize,
+    pub history: Vec<(HistoryEntry, usize)>,
+}
+
+/// What a session is, whatever states it has been in.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
     pub image: ImageReference,
     /// Where the session sees directories of the host. Which ones, whoever restores it says.
     pub mounts: Vec<String>,
@@ -50,27 +112,15 @@ pub(super) struct Manifest {
     /// Runs and fuel so far.
     pub execution: u64,
     pub fuel: u64,
-    /// How many pages the body begins with.
-    pub pages: u32,
-    /// The sizes of the files that follow them.
-    pub files: Vec<u64>,
-    pub states: Vec<StateEntry>,
-    /// Which of the states is the first, and which the latest.
-    pub origin: usize,
-    pub current: usize,
-    pub history: Vec<(HistoryEntry, usize)>,
     /// The run that waits for answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<PendingEntry>,
 }
 
-impl Manifest {
-    /// Whether its lists are as long as they may be, and its runs as many.
-    pub(super) fn is_in_bounds(&self) -> bool {
-        self.states.len() <= MAX_STATES
-            && self.history.len() <= MAX_STATES
-            && self.files.len() <= MAX_CHECKPOINT_FILES
-            && self.execution < MAX_RUNS
+impl Settings {
+    /// Whether the lists of a checkpoint are as long as they may be, and its runs as many.
+    pub(super) fn is_in_bounds(&self, states: usize, history: usize) -> bool {
+        states <= MAX_STATES && history <= MAX_STATES && self.execution < MAX_RUNS
     }
 }
 
@@ -83,23 +133,42 @@ pub(super) struct ImageReference {
     pub memory: String,
 }
 
-/// One state.
+/// One state. What it says of chunks are their numbers in `chunks`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StateEntry {
+pub(super) struct StateDocument {
     /// Bytes of memory.
     pub memory: u64,
     pub stack_pointer: i32,
     pub lived: Duration,
     pub random_blocks: u64,
     pub placed: (u64, u64),
-    /// Stretches of memory: the first page's number, how many, and the number of the first one in
-    /// the body.
-    pub stretches: Vec<(u32, u32, u32)>,
-    /// Open files, each with the number of the file that holds what is in it when it has no name.
+    pub chunks: Vec<Name>,
+    /// Stretches of memory: the first page's number, how many, and in which chunk they are from
+    /// which of its pages on.
+    pub stretches: Vec<(u32, u32, u32, u32)>,
+    /// Of how many pieces each open file consists that has no name.
+    pub nameless: Vec<u32>,
+    pub pieces: Vec<PieceEntry>,
+    /// Open files, each with the number of its content when it has no name.
     pub descriptors: Vec<(Descriptor, Option<usize>)>,
-    pub contents: Vec<(String, NodeEntry)>,
+    /// The chunk that holds what is in its directories, as a [`ContentsDocument`].
+    pub contents: Name,
 }
+
+/// What is in the directories of a state.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContentsDocument {
+    pub chunks: Vec<Name>,
+    /// Of how many pieces each file consists.
+    pub files: Vec<u32>,
+    pub pieces: Vec<PieceEntry>,
+    pub nodes: Vec<(String, NodeEntry)>,
+}
+
+/// A piece of a file: the number of the chunk, the first byte there and how many.
+pub(super) type PieceEntry = (u32, u32, u32);
 
 /// One path in the guest's directories.
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::format::{MAGIC, SUM, VERSION};
+use super::format::{HEAD, MAGIC, SUM, VERSION};
+use super::frozen::Frozen;
 use super::read::Opened;
-use super::write::Frozen;
 use crate::api::policy::Bounds;
 use crate::api::request::{Mount, Policy};
 use crate::image::{Image, Manifest};
@@ -73,7 +73,7 @@ fn thawed(file: &[u8]) -> Frozen {
         guest: "/data".into(),
     };
     let name = Path::new("(golden)");
-    let opened = Opened::open(Cursor::new(file), name).unwrap();
+    let opened = Opened::open(Box::new(Cursor::new(file.to_vec())), name).unwrap();
     let bounds = (&Bounds::CEILINGS, u64::MAX);
     let read = opened.read(&image, vec![mount], &storage, bounds, name).unwrap();
     Frozen {
@@ -129,12 +129,15 @@ struct TakenApart {
 
 impl TakenApart {
     fn of(file: &[u8]) -> Self {
-        let (file, sum) = file.split_at(file.len() - SUM);
-        assert_eq!(blake3::hash(file).as_bytes(), sum);
-        let mut rest = file.strip_prefix(MAGIC).unwrap();
-        let version = word(&mut rest);
-        let length = word(&mut rest) as usize;
-        let manifest = zstd::bulk::decompress(piece(&mut rest), length).unwrap();
+        let (mut head, mut rest) = file.split_at(HEAD);
+        let sum = rest.split_off(..SUM).unwrap();
+        head = head.strip_prefix(MAGIC).unwrap();
+        let version = word(&mut head);
+        let (length, compressed) = (word(&mut head) as usize, word(&mut head) as usize);
+        let frame = rest.split_off(..compressed).unwrap();
+        let summed = [&file[..HEAD], frame].concat();
+        assert_eq!(blake3::hash(&summed).as_bytes(), sum);
+        let manifest = zstd::bulk::decompress(frame, length).unwrap();
         assert_eq!(manifest.len(), length);
         let mut manifest: Value = serde_json::from_slice(&manifest).unwrap();
         manifest.as_object_mut().unwrap().shift_remove("written_by").unwrap();
@@ -142,6 +145,9 @@ impl TakenApart {
         while !rest.is_empty() {
             chunks.push(zstd::bulk::decompress(piece(&mut rest), 1 << 20).unwrap());
         }
+        let names = chunks.iter().map(|chunk| blake3::hash(chunk).to_hex().to_string());
+        let listed = manifest["chunks"].as_array().unwrap().iter();
+        assert!(names.eq(listed.map(|chunk| chunk[0].as_str().unwrap())));
         Self {
             version,
             manifest: manifest.to_string(),

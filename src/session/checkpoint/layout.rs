@@ -1,0 +1,526 @@
+//! Lays a session out: which chunks it consists of, and the manifest that names them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::format::{
+    ContentsDocument, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
+};
+use super::frozen::Frozen;
+use super::pieces::{Bytes, Content, InChunk, Piece, Pieces, Placed};
+use crate::limits::{MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_MANIFEST};
+use crate::memory::HOST_PAGE;
+use crate::session::past::Past;
+use crate::session::pending::PendingEntry;
+use crate::session::state::State;
+use crate::workspace::{Contents, Node, StoredFile};
+
+/// A chunk is written anew when a state uses less than one part in so many of its pages: else each
+/// would go on for as long as one page of it does.
+pub(super) const LEAST_USED: u32 = 4;
+
+/// A session laid out.
+pub(super) struct Layout<'a> {
+    pub manifest: Manifest,
+    /// What is in the chunks of the manifest, in its order.
+    pub chunks: Vec<Content<'a>>,
+    pub known: Known,
+}
+
+/// What of a session is in chunks that were written before, so that only what is new is laid out.
+#[derive(Clone, Default)]
+pub(in crate::session) struct Known {
+    chunks: Vec<(Name, u32)>,
+    places: BTreeMap<u64, Placed>,
+    files: HashMap<usize, (Held, Vec<Piece>)>,
+    states: Vec<(Weak<State>, Document)>,
+    contents: Vec<(Weak<Contents>, Document)>,
+}
+
+impl Known {
+    /// Nothing but that these chunks are there.
+    pub(super) fn of(chunks: Vec<(Name, u32)>) -> Self {
+        Self {
+            chunks,
+            ..Self::default()
+        }
+    }
+
+    /// That pages which are kept at `at` are in a chunk, from its page `first` on.
+    pub(super) fn add_pages(&mut self, at: u64, count: u32, chunk: usize, first: u32) {
+        let chunk = chunk as u32;
+        self.places.insert(
+            at,
+            Placed {
+                count,
+                chunk,
+                first,
+            },
+        );
+    }
+
+    pub(super) fn add_file(&mut self, file: &StoredFile, pieces: &[(usize, u32, u32)]) {
+        let held = Held::Stored(file.clone());
+        self.files.insert(file.address(), (held, numbered(pieces)));
+    }
+
+    pub(super) fn add_nameless(&mut self, file: &Arc<[u8]>, pieces: &[(usize, u32, u32)]) {
+        let held = Held::Nameless(Arc::clone(file));
+        self.files.insert(Arc::as_ptr(file).addr(), (held, numbered(pieces)));
+    }
+
+    /// That a state is in the document `chunk`, with all chunks that it names.
+    pub(super) fn add_state(&mut self, state: &Arc<State>, chunk: usize, parts: &[usize]) {
+        self.states.push((Arc::downgrade(state), Document::of(chunk, parts)));
+    }
+
+    pub(super) fn add_contents(&mut self, contents: &Arc<Contents>, chunk: usize, parts: &[usize]) {
+        self.contents.push((Arc::downgrade(contents), Document::of(chunk, parts)));
+    }
+}
+
+fn numbered(pieces: &[(usize, u32, u32)]) -> Vec<Piece> {
+    pieces.iter().map(|(chunk, at, length)| (*chunk as u32, *at, *length)).collect()
+}
+
+impl Document {
+    fn of(chunk: usize, parts: &[usize]) -> Self {
+        let parts = parts.iter().map(|part| *part as u32).collect();
+        Self {
+            chunk: chunk as u32,
+            parts,
+        }
+    }
+}
+
+/// The chunk of a document, and all chunks that it names.
+#[derive(Clone)]
+struct Document {
+    chunk: u32,
+    parts: Vec<u32>,
+}
+
+/// Keeps a file, so that no other gets its address.
+#[derive(Clone)]
+enum Held {
+    #[expect(dead_code, reason = "held for its address")]
+    Stored(StoredFile),
+    #[expect(dead_code, reason = "held for its address")]
+    Nameless(Arc<[u8]>),
+}
+
+/// The numbers of chunks in one document.
+#[derive(Default)]
+struct Local {
+    numbers: HashMap<u32, u32>,
+    chunks: Vec<u32>,
+}
+
+impl Local {
+    fn number(&mut self, chunk: u32) -> u32 {
+        *self.numbers.entry(chunk).or_insert_with(|| {
+            self.chunks.push(chunk);
+            (self.chunks.len() - 1) as u32
+        })
+    }
+
+    fn pieces(&mut self, pieces: &[Piece]) -> Vec<Piece> {
+        pieces.iter().map(|(chunk, at, length)| (self.number(*chunk), *at, *length)).collect()
+    }
+
+    fn names(&self, names: &[Name]) -> Vec<Name> {
+        self.chunks.iter().map(|chunk| names[*chunk as usize]).collect()
+    }
+}
+
+/// The contents of a state's directories whose files are in chunks.
+struct ContentsDraft<'a> {
+    contents: &'a Arc<Contents>,
+    /// The number of each file, by its address.
+    numbers: HashMap<usize, usize>,
+    files: Vec<Vec<Piece>>,
+}
+
+/// A state whose pages and files are in chunks.
+struct StateDraft<'a> {
+    state: &'a Arc<State>,
+    stretches: Vec<InChunk>,
+    nameless: Vec<Vec<Piece>>,
+    /// Which of these each open file has.
+    open: Vec<Option<usize>>,
+}
+
+/// The layout in the making.
+struct Draft<'a> {
+    pieces: Pieces<'a>,
+    held: HashMap<usize, Held>,
+    contents: Vec<(Weak<Contents>, Document)>,
+    contents_drafts: Vec<ContentsDraft<'a>>,
+    states: Vec<(Weak<State>, Document)>,
+    state_drafts: Vec<StateDraft<'a>>,
+}
+
+impl<'a> Layout<'a> {
+    /// Lays a session out of which some is known already.
+    pub(super) fn of(frozen: &'a Frozen, known: Known) -> io::Result<Self> {
+        let Past {
+            origin,
+            state,
+            history,
+        } = &frozen.past;
+        let mut states: Vec<&Arc<State>> = Vec::new();
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let mut number = |state: &'a Arc<State>| {
+            *numbers.entry(Arc::as_ptr(state).addr()).or_insert_with(|| {
+                states.push(state);
+                states.len() - 1
+            })
+        };
+        let (current, origin) = (number(state), number(origin));
+        let history: Vec<_> =
+            history.entries().map(|e| (e.record.clone(), number(&e.state))).collect();
+
+        let mut draft = Draft::new(known);
+        draft.drop_thin(state);
+        for state in &states {
+            draft.state(state);
+        }
+        let mut names = name(&draft.pieces.chunks)?;
+        draft.document_contents(&mut names)?;
+        draft.document_states(&mut names)?;
+        let documents: Vec<&Document> = states
+            .iter()
+            .map(|state| find(&draft.states, state).ok_or_else(lost))
+            .collect::<io::Result<_>>()?;
+
+        let used: BTreeSet<u32> =
+            documents.iter().flat_map(|d| d.parts.iter().copied().chain([d.chunk])).collect();
+        let mut listed: HashMap<Name, u32> = HashMap::new();
+        let mut places: HashMap<u32, u32> = HashMap::new();
+        let (mut chunks, mut order) = (Vec::new(), Vec::new());
+        for chunk in used {
+            let named = names[chunk as usize];
+            let place = *listed.entry(named).or_insert_with(|| {
+                chunks.push((named, draft.pieces.chunks[chunk as usize].1));
+                order.push(chunk);
+                (chunks.len() - 1) as u32
+            });
+            places.insert(chunk, place);
+        }
+        let manifest = Manifest {
+            written_by: format!("belljar {}", env!("CARGO_PKG_VERSION")),
+            session: settings(frozen),
+            carried: chunks.len(),
+            states: documents.iter().map(|document| names[document.chunk as usize]).collect(),
+            chunks,
+            origin,
+            current,
+            history,
+        };
+        let files = draft.contents_drafts.iter().map(|draft| draft.files.len());
+        let documents = draft.states.iter().map(|(_, d)| d.chunk);
+        let documents = documents.chain(draft.contents.iter().map(|(_, d)| d.chunk));
+        let written: u64 = documents
+            .filter(|chunk| places.contains_key(chunk))
+            .map(|chunk| u64::from(draft.pieces.chunks[chunk as usize].1))
+            .sum();
+        // What could not be read again is not written.
+        if !manifest.session.is_in_bounds(manifest.states.len(), manifest.history.len())
+            || files.sum::<usize>() > MAX_CHECKPOINT_FILES
+            || written > u64::from(MAX_CHECKPOINT_MANIFEST)
+        {
+            return Err(too_large());
+        }
+        let known = draft.known(&states, &manifest.chunks, &places);
+        let mut contents: Vec<Option<Content<'a>>> =
+            draft.pieces.chunks.into_iter().map(|(content, _)| Some(content)).collect();
+        let taken = order.iter().map(|chunk| contents[*chunk as usize].take().ok_or_else(lost));
+        Ok(Self {
+            manifest,
+            chunks: taken.collect::<io::Result<_>>()?,
+            known,
+        })
+    }
+}
+
+impl<'a> Draft<'a> {
+    fn new(known: Known) -> Self {
+        let chunks = known.chunks.iter().map(|(name, length)| (Content::Known(*name), *length));
+        let mut held = HashMap::new();
+        let mut files = HashMap::new();
+        for (address, (file, pieces)) in known.files {
+            held.insert(address, file);
+            files.insert(address, pieces);
+        }
+        Self {
+            pieces: Pieces::of(chunks.collect(), known.places, files),
+            held,
+            contents: known.contents,
+            contents_drafts: Vec::new(),
+            states: known.states,
+            state_drafts: Vec::new(),
+        }
+    }
+
+    /// Forgets known chunks of which a state that is new uses little.
+    fn drop_thin(&mut self, state: &Arc<State>) {
+        if self.pieces.places.is_empty() || find(&self.states, state).is_some() {
+            return;
+        }
+        let mut used: HashMap<u32, u32> = HashMap::new();
+        for stretch in state.kept.pages.stretches() {
+            let (start, end) = (stretch.kept_at(), stretch.kept_at() + stretch.count as u64);
+            let first =
+                self.pieces.places.range(..=start).next_back().map_or(start, |(first, _)| *first);
+            for (at, there) in self.pieces.places.range(first..end) {
+                let stop = (at + u64::from(there.count)).min(end);
+                *used.entry(there.chunk).or_default() += stop.saturating_sub(start.max(*at)) as u32;
+            }
+        }
+        let chunks = &self.pieces.chunks;
+        let is_thin = |chunk: u32| {
+            let pages = chunks[chunk as usize].1 / HOST_PAGE as u32;
+            used.get(&chunk).copied().unwrap_or(0).saturating_mul(LEAST_USED) < pages
+        };
+        let thin: BTreeSet<u32> = self
+            .pieces
+            .places
+            .values()
+            .map(|there| there.chunk)
+            .filter(|chunk| is_thin(*chunk))
+            .collect();
+        self.pieces.places.retain(|_, there| !thin.contains(&there.chunk));
+    }
+
+    fn state(&mut self, state: &'a Arc<State>) {
+        if find(&self.states, state).is_some() {
+            return;
+        }
+        let stretches = self.pieces.pages(&state.kept.pages);
+        let (mut nameless, mut numbers) = (Vec::new(), HashMap::new());
+        let mut open = Vec::new();
+        for descriptor in &state.kept.descriptors {
+            open.push(descriptor.nameless.as_ref().map(|bytes| {
+                let address = Arc::as_ptr(bytes).addr();
+                self.held.entry(address).or_insert_with(|| Held::Nameless(Arc::clone(bytes)));
+                *numbers.entry(address).or_insert_with(|| {
+                    nameless.push(self.pieces.file(address, Bytes::Nameless(bytes)));
+                    nameless.len() - 1
+                })
+            }));
+        }
+        self.contents(&state.contents);
+        self.state_drafts.push(StateDraft {
+            state,
+            stretches,
+            nameless,
+            open,
+        });
+    }
+
+    fn contents(&mut self, contents: &'a Arc<Contents>) {
+        let drafted = self.contents_drafts.iter().any(|d| Arc::ptr_eq(d.contents, contents));
+        if drafted || find(&self.contents, contents).is_some() {
+            return;
+        }
+        let (mut numbers, mut files) = (HashMap::new(), Vec::new());
+        for node in contents.0.values() {
+            let Node::File(stored) = node else {
+                continue;
+            };
+            let address = stored.address();
+            numbers.entry(address).or_insert_with(|| {
+                self.held.entry(address).or_insert_with(|| Held::Stored(stored.clone()));
+                files.push(self.pieces.file(address, Bytes::Stored(stored)));
+                files.len() - 1
+            });
+        }
+        self.pieces.close_pack();
+        self.contents_drafts.push(ContentsDraft {
+            contents,
+            numbers,
+            files,
+        });
+    }
+
+    fn document_contents(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
+        for draft in &self.contents_drafts {
+            let mut local = Local::default();
+            let pieces: Vec<Piece> =
+                draft.files.iter().flat_map(|file| local.pieces(file)).collect();
+            let nodes = draft.contents.0.iter().map(|(path, node)| {
+                let node = match node {
+                    Node::Directory => NodeEntry::Directory,
+                    Node::Link(target) => NodeEntry::Link(target.clone()),
+                    Node::File(stored) => NodeEntry::File {
+                        file: draft.numbers[&stored.address()],
+                        modified: stored
+                            .modified
+                            .duration_since(SystemTime::UNIX_EPOCH)
+                            .unwrap_or(Duration::ZERO),
+                    },
+                };
+                (path.clone(), node)
+            });
+            let document = ContentsDocument {
+                chunks: local.names(names),
+                files: draft.files.iter().map(|file| file.len() as u32).collect(),
+                pieces,
+                nodes: nodes.collect(),
+            };
+            let chunk = add(&mut self.pieces, names, &document)?;
+            let document = Document {
+                chunk,
+                parts: local.chunks,
+            };
+            self.contents.push((Arc::downgrade(draft.contents), document));
+        }
+        Ok(())
+    }
+
+    fn document_states(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
+        for draft in &self.state_drafts {
+            let kept = &draft.state.kept;
+            let contents = find(&self.contents, &draft.state.contents).ok_or_else(lost)?;
+            let mut local = Local::default();
+            let stretches = draft
+                .stretches
+                .iter()
+                .map(|(page, count, chunk, first)| (*page, *count, local.number(*chunk), *first));
+            let stretches = stretches.collect();
+            let pieces = draft.nameless.iter().flat_map(|file| local.pieces(file)).collect();
+            let document = StateDocument {
+                memory: kept.memory as u64,
+                stack_pointer: kept.stack_pointer,
+                lived: kept.lived,
+                random_blocks: kept.random_blocks,
+                placed: draft.state.placed,
+                chunks: local.names(names),
+                stretches,
+                nameless: draft.nameless.iter().map(|file| file.len() as u32).collect(),
+                pieces,
+                descriptors: kept.descriptors.iter().cloned().zip(draft.open.clone()).collect(),
+                contents: names[contents.chunk as usize],
+            };
+            let mut parts = local.chunks;
+            parts.extend(contents.parts.iter().copied().chain([contents.chunk]));
+            let chunk = add(&mut self.pieces, names, &document)?;
+            self.states.push((Arc::downgrade(draft.state), Document { chunk, parts }));
+        }
+        Ok(())
+    }
+
+    /// What is known once all chunks that are `listed` are written; `numbers` says which of them
+    /// each number is.
+    fn known(
+        &mut self,
+        states: &[&Arc<State>],
+        listed: &[(Name, u32)],
+        numbers: &HashMap<u32, u32>,
+    ) -> Known {
+        let renumbered = |document: &Document| {
+            let number = |chunk: &u32| numbers.get(chunk).copied();
+            Some(Document {
+                chunk: number(&document.chunk)?,
+                parts: document.parts.iter().map(number).collect::<Option<_>>()?,
+            })
+        };
+        let is_here = |state: &Weak<State>| {
+            states.iter().any(|s| std::ptr::eq(state.as_ptr(), Arc::as_ptr(s)))
+        };
+        let mut known = Known {
+            chunks: listed.to_vec(),
+            ..Known::default()
+        };
+        for (state, document) in self.states.iter().filter(|(state, _)| is_here(state)) {
+            known.states.extend(renumbered(document).map(|d| (state.clone(), d)));
+        }
+        for (contents, document) in &self.contents {
+            known.contents.extend(renumbered(document).map(|d| (contents.clone(), d)));
+        }
+        for (at, there) in &self.pieces.places {
+            if let Some(chunk) = numbers.get(&there.chunk) {
+                known.places.insert(
+                    *at,
+                    Placed {
+                        chunk: *chunk,
+                        ..*there
+                    },
+                );
+            }
+        }
+        for (address, pieces) in &self.pieces.files {
+            let pieces =
+                pieces.iter().map(|(chunk, at, length)| Some((*numbers.get(chunk)?, *at, *length)));
+            if let (Some(pieces), Some(held)) = (pieces.collect(), self.held.remove(address)) {
+                known.files.insert(*address, (held, pieces));
+            }
+        }
+        known
+    }
+}
+
+/// The document of what is kept at an address that nothing else has meanwhile.
+fn find<'d, T>(documents: &'d [(Weak<T>, Document)], wanted: &Arc<T>) -> Option<&'d Document> {
+    let found = documents.iter().find(|(one, _)| std::ptr::eq(one.as_ptr(), Arc::as_ptr(wanted)));
+    found.map(|(_, document)| document)
+}
+
+/// The names of chunks that are no documents.
+fn name(chunks: &[(Content<'_>, u32)]) -> io::Result<Vec<Name>> {
+    chunks
+        .par_iter()
+        .map_init(Vec::new, |buffer, (content, _)| match content {
+            Content::Known(name) => Ok(*name),
+            _ => content.read(buffer).map(|()| Name::of(buffer)),
+        })
+        .collect()
+}
+
+/// Adds a document and its name.
+fn add(
+    pieces: &mut Pieces<'_>,
+    names: &mut Vec<Name>,
+    document: &impl Serialize,
+) -> io::Result<u32> {
+    let bytes = serde_json::to_vec(document)?;
+    let length = u32::try_from(bytes.len()).map_err(|_| too_large())?;
+    names.push(Name::of(&bytes));
+    Ok(pieces.add(Content::Document(bytes), length))
+}
+
+fn settings(frozen: &Frozen) -> Settings {
+    let fixed = &frozen.fixed;
+    Settings {
+        image: ImageReference {
+            name: frozen.image.manifest.name.clone(),
+            memory: frozen.image.identity.clone(),
+        },
+        mounts: fixed.mounts.iter().map(|mount| mount.guest.clone()).collect(),
+        places: fixed.places.clone(),
+        bounds: fixed.bounds,
+        policy: fixed.policy.clone(),
+        deterministic: fixed.deterministic.clone(),
+        limits: fixed.limits,
+        history_bounds: fixed.history,
+        execution: frozen.execution,
+        fuel: frozen.fuel,
+        waiting: frozen.pending.as_ref().map(PendingEntry::of),
+    }
+}
+
+pub(super) fn too_large() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        "it has too many files or too long a history for one checkpoint",
+    )
+}
+
+fn lost() -> io::Error {
+    io::Error::other("a part of it was not laid out")
+}

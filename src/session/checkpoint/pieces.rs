@@ -1,0 +1,256 @@
+//! Cuts pages and files into chunks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use super::format::{FILE_CHUNK, Name};
+use crate::memory::{HOST_PAGE, Pages, Stretch};
+use crate::workspace::StoredFile;
+
+/// Pages of a guest's memory, by address, that come into one chunk, where all of them are to be
+/// written: the same pages at the same addresses make the same chunk, whatever is around them.
+const WINDOW: usize = 256;
+/// A chunk with fewer pages goes on into the next window.
+const LEAST_PAGES: u32 = 128;
+/// Files from this size on have chunks of their own.
+const LEAST_ALONE: u64 = FILE_CHUNK / 4;
+
+/// Where the bytes of a chunk come from.
+pub(super) enum Content<'a> {
+    Pages(Vec<Stretch<'a>>),
+    /// Parts of files: the first byte, and how many.
+    Files(Vec<(Bytes<'a>, u64, u32)>),
+    Document(Vec<u8>),
+    /// It was written before.
+    Known(Name),
+}
+
+/// A file that is kept, or what is in one that has no name any more.
+#[derive(Clone, Copy)]
+pub(super) enum Bytes<'a> {
+    Stored(&'a StoredFile),
+    Nameless(&'a [u8]),
+}
+
+/// Some pages of a page store that follow each other there, and in which chunk they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub count: u32,
+    pub chunk: u32,
+    /// Which page of the chunk the first one is.
+    pub first: u32,
+}
+
+/// A stretch of memory: the first page's number, how many, the chunk and its first page.
+pub(super) type InChunk = (u32, u32, u32, u32);
+/// A part of a file: the chunk, the first byte there and how many.
+pub(super) type Piece = (u32, u32, u32);
+
+/// Chunks in the making; they are named by numbers, counted from 0.
+pub(super) struct Pieces<'a> {
+    pub chunks: Vec<(Content<'a>, u32)>,
+    /// By where pages are kept: a page store has nothing twice in one place, as long as it lives.
+    pub places: BTreeMap<u64, Placed>,
+    /// By address.
+    pub files: HashMap<usize, Vec<Piece>>,
+    /// The chunk of pages that more can be added to, and the window of its last one.
+    open: Option<(u32, usize)>,
+    /// The chunk of small files that more can be added to.
+    pack: Option<u32>,
+}
+
+impl Content<'_> {
+    /// Puts its bytes into `to`.
+    pub(super) fn read(&self, to: &mut Vec<u8>) -> io::Result<()> {
+        to.clear();
+        match self {
+            Self::Pages(stretches) => {
+                for stretch in stretches {
+                    let start = to.len();
+                    to.resize(start + stretch.count * HOST_PAGE, 0);
+                    stretch.read(&mut to[start..]).map_err(io::Error::other)?;
+                }
+            }
+            Self::Files(parts) => {
+                for (file, start, length) in parts {
+                    file.read(*start, *length, to)?;
+                }
+            }
+            Self::Document(bytes) => to.extend_from_slice(bytes),
+            Self::Known(name) => {
+                return Err(io::Error::other(format!("the chunk {name} was not kept")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Bytes<'_> {
+    fn size(self) -> u64 {
+        match self {
+            Self::Stored(file) => file.size,
+            Self::Nameless(bytes) => bytes.len() as u64,
+        }
+    }
+
+    fn read(self, start: u64, length: u32, to: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Stored(file) => {
+                let bytes = file.read_range(start, u64::from(length))?;
+                if bytes.len() != length as usize {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                to.extend_from_slice(&bytes);
+            }
+            Self::Nameless(bytes) => {
+                to.extend_from_slice(&bytes[start as usize..][..length as usize]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Pieces<'a> {
+    /// With chunks that were written before.
+    pub(super) fn of(
+        chunks: Vec<(Content<'a>, u32)>,
+        places: BTreeMap<u64, Placed>,
+        files: HashMap<usize, Vec<Piece>>,
+    ) -> Self {
+        Self {
+            chunks,
+            places,
+            files,
+            open: None,
+            pack: None,
+        }
+    }
+
+    /// Adds a chunk that nothing is added to afterwards.
+    pub(super) fn add(&mut self, content: Content<'a>, length: u32) -> u32 {
+        self.chunks.push((content, length));
+        (self.chunks.len() - 1) as u32
+    }
+
+    /// Where the pages of a state are, after those that are in no chunk yet came into one.
+    pub(super) fn pages(&mut self, pages: &'a Pages) -> Vec<InChunk> {
+        let mut found: Vec<InChunk> = Vec::new();
+        for stretch in pages.stretches() {
+            let mut index = 0;
+            while index < stretch.count {
+                let at = stretch.kept_at() + index as u64;
+                let (count, chunk, first) = match self.placed(at) {
+                    Ok(there) => {
+                        (there.count.min((stretch.count - index) as u32), there.chunk, there.first)
+                    }
+                    Err(next) => {
+                        let left = stretch.count - index;
+                        let free = usize::try_from(next - at).unwrap_or(left).min(left);
+                        let end = (stretch.page + index) / WINDOW * WINDOW + WINDOW;
+                        let free = free.min(end - (stretch.page + index));
+                        let (chunk, first) = self.new_pages(stretch.part(index, free));
+                        (free as u32, chunk, first)
+                    }
+                };
+                let page = (stretch.page + index) as u32;
+                index += count as usize;
+                match found.last_mut() {
+                    Some((start, length, same, from))
+                        if *start + *length == page
+                            && *same == chunk
+                            && *from + *length == first =>
+                    {
+                        *length += count;
+                    }
+                    _ => found.push((page, count, chunk, first)),
+                }
+            }
+        }
+        self.open = None;
+        found
+    }
+
+    /// Where the page that is kept at `at` is in a chunk, and how many behind it; or else where the
+    /// next one is kept that is in one.
+    fn placed(&self, at: u64) -> Result<Placed, u64> {
+        if let Some((start, there)) = self.places.range(..=at).next_back()
+            && at < start + u64::from(there.count)
+        {
+            let skipped = (at - start) as u32;
+            return Ok(Placed {
+                count: there.count - skipped,
+                chunk: there.chunk,
+                first: there.first + skipped,
+            });
+        }
+        Err(self.places.range(at..).next().map_or(u64::MAX, |(next, _)| *next))
+    }
+
+    /// Adds pages of one window that are in no chunk.
+    fn new_pages(&mut self, stretch: Stretch<'a>) -> (u32, u32) {
+        let window = stretch.page / WINDOW;
+        let full = |chunks: &[(Content<'_>, u32)], chunk: u32| {
+            chunks[chunk as usize].1 >= LEAST_PAGES * HOST_PAGE as u32
+        };
+        let chunk = match self.open {
+            Some((chunk, last)) if last == window || !full(&self.chunks, chunk) => chunk,
+            _ => self.add(Content::Pages(Vec::new()), 0),
+        };
+        self.open = Some((chunk, window));
+        let (content, length) = &mut self.chunks[chunk as usize];
+        let first = *length / HOST_PAGE as u32;
+        *length += (stretch.count * HOST_PAGE) as u32;
+        let (at, count) = (stretch.kept_at(), stretch.count as u32);
+        if let Content::Pages(stretches) = content {
+            match stretches.last_mut() {
+                Some(last) if last.continues(&stretch, 0) => last.count += stretch.count,
+                _ => stretches.push(stretch),
+            }
+        }
+        self.places.insert(
+            at,
+            Placed {
+                count,
+                chunk,
+                first,
+            },
+        );
+        (chunk, first)
+    }
+
+    /// Where the bytes of a file are that is kept at `address`.
+    pub(super) fn file(&mut self, address: usize, file: Bytes<'a>) -> Vec<Piece> {
+        if let Some(known) = self.files.get(&address) {
+            return known.clone();
+        }
+        let size = file.size();
+        let mut pieces = Vec::new();
+        if size >= LEAST_ALONE {
+            for start in (0..size).step_by(FILE_CHUNK as usize) {
+                let length = (size - start).min(FILE_CHUNK) as u32;
+                let chunk = self.add(Content::Files(vec![(file, start, length)]), length);
+                pieces.push((chunk, 0, length));
+            }
+        } else if size > 0 {
+            let fits = |chunk: &u32| u64::from(self.chunks[*chunk as usize].1) + size <= FILE_CHUNK;
+            let chunk = match self.pack.filter(fits) {
+                Some(chunk) => chunk,
+                None => self.add(Content::Files(Vec::new()), 0),
+            };
+            self.pack = Some(chunk);
+            let (content, length) = &mut self.chunks[chunk as usize];
+            pieces.push((chunk, *length, size as u32));
+            *length += size as u32;
+            if let Content::Files(parts) = content {
+                parts.push((file, 0, size as u32));
+            }
+        }
+        self.files.insert(address, pieces.clone());
+        pieces
+    }
+
+    /// Has no more files come into the chunk that the last ones are in.
+    pub(super) fn close_pack(&mut self) {
+        self.pack = None;
+    }
+}

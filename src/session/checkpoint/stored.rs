@@ -1,0 +1,341 @@
+//! A session in a store: its manifest under a key of its own, and its chunks by their names, which all
+//! sessions of the store share.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use rayon::prelude::*;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use super::chunks::Chunks;
+use super::format::{MAGIC, Manifest, Name, VERSION};
+use super::frozen::Frozen;
+use super::garbage::{self, CHUNK_GRACE, CHUNKS};
+use super::layout::{Known, LEAST_USED, Layout};
+use super::pieces::Content;
+use super::problem::Problem;
+use super::read::Opened;
+use super::second::manifest;
+use super::write::{compress, head};
+use super::{Checkpoint, OVERHEAD, blocking, io as failed};
+use crate::error::Error;
+use crate::limits::MAX_CHECKPOINT_MANIFEST;
+use crate::session::SessionError;
+use crate::session::error::{ChunkProblem, FileAction};
+use crate::store::{Condition, Put, Store, StoreError, Version};
+
+/// Chunks that are on their way at the same time.
+const AT_ONCE: usize = 16;
+/// Bytes of chunks that are fetched before they are asked for.
+const MAX_AHEAD: u64 = 256 << 20;
+/// The most bytes of a manifest with what comes before it.
+const MAX_HEAD: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
+
+/// What was written of a session to a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The version of what is under its key.
+    pub version: Version,
+    /// How many chunks were written, because nobody had written them before.
+    pub chunks: usize,
+    /// Bytes of these and of the manifest.
+    pub bytes: u64,
+}
+
+/// What of a session is in a store.
+#[derive(Default)]
+pub(in crate::session) struct Written(Mutex<Option<Arc<Last>>>);
+
+/// How a session was last written or read.
+struct Last {
+    store: Arc<dyn Store>,
+    key: String,
+    /// When its manifest was surely there.
+    seen: Instant,
+    known: Known,
+}
+
+impl Clone for Written {
+    fn clone(&self) -> Self {
+        Self(self.last().into())
+    }
+}
+
+impl Written {
+    /// That it was read from there.
+    pub(in crate::session) fn read(
+        store: &Arc<dyn Store>,
+        key: &str,
+        seen: Instant,
+        known: Known,
+    ) -> Self {
+        let written = Self::default();
+        written.note(store, key, seen, known);
+        written
+    }
+
+    fn last(&self) -> Option<Arc<Last>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Known) {
+        let last = Last {
+            store: Arc::clone(store),
+            key: key.to_owned(),
+            seen,
+            known,
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(last));
+    }
+
+    /// What is in `store` for certain, and since when that is known.
+    async fn trusted(&self, store: &Arc<dyn Store>) -> Result<(Known, Instant), StoreError> {
+        let now = Instant::now();
+        let Some(last) = self.last().filter(|last| Arc::ptr_eq(&last.store, store)) else {
+            return Ok((Known::default(), now));
+        };
+        if last.seen.elapsed() < CHUNK_GRACE / 4 {
+            return Ok((last.known.clone(), last.seen));
+        }
+        // What a manifest names that is there is not removed.
+        let there = store.get(&last.key, MAX_HEAD).await?;
+        Ok((there.map(|_| last.known.clone()).unwrap_or_default(), now))
+    }
+}
+
+/// Writes a session; `None` where the condition does not hold for what is under `key`.
+pub(in crate::session) async fn save(
+    frozen: Frozen,
+    written: &Written,
+    store: &Arc<dyn Store>,
+    key: &str,
+    condition: Condition,
+) -> Result<Option<Saved>, Error> {
+    let (known, seen) = written.trusted(store).await?;
+    let condemned = garbage::condemned(&**store).await?;
+    let (to, handle) = (Arc::clone(store), Handle::current());
+    let path = PathBuf::from(key);
+    let laid = blocking(move || {
+        let failed = failed(FileAction::Write, &path);
+        let writer = Writer {
+            to,
+            handle,
+            condemned,
+        };
+        writer.chunks(&frozen, known).map_err(|problem| match problem {
+            Unwritten::Io(error) => failed(error).into(),
+            Unwritten::Store(error) => Error::from(error),
+        })
+    });
+    let (head, known, chunks, bytes) = laid.await?;
+    let length = head.len() as u64;
+    let Put::Written(version) = store.put(key, head.into(), condition).await? else {
+        return Ok(None);
+    };
+    if seen.elapsed() > CHUNK_GRACE / 2 {
+        // Chunks of it may have been removed before it named them.
+        store.delete(key).await?;
+        let late = io::Error::new(io::ErrorKind::TimedOut, "it took too long to write it");
+        return Err(failed(FileAction::Write, key.as_ref())(late).into());
+    }
+    written.note(store, key, seen, known);
+    Ok(Some(Saved {
+        version,
+        chunks,
+        bytes: bytes + length,
+    }))
+}
+
+struct Writer {
+    to: Arc<dyn Store>,
+    handle: Handle,
+    /// Chunks that are about to be removed.
+    condemned: BTreeSet<Name>,
+}
+
+enum Unwritten {
+    Io(io::Error),
+    Store(StoreError),
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<StoreError> for Unwritten {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Writer {
+    /// Writes the chunks that are not there, and returns the manifest, what is known then, and how many
+    /// chunks of how many bytes were written. It blocks.
+    fn chunks(
+        &self,
+        frozen: &Frozen,
+        known: Known,
+    ) -> Result<(Vec<u8>, Known, usize, u64), Unwritten> {
+        let mut layout = Layout::of(frozen, known)?;
+        layout.manifest.carried = 0;
+        let listed = layout.manifest.chunks.iter().map(|(name, _)| *name).zip(&layout.chunks);
+        let new: Vec<(Name, &Content<'_>)> =
+            listed.filter(|(_, content)| !matches!(content, Content::Known(_))).collect();
+        let (mut chunks, mut bytes) = (0, 0);
+        for batch in new.chunks(AT_ONCE) {
+            let compressed: Vec<(Name, Bytes)> = batch
+                .par_iter()
+                .map_init(Vec::new, |plain, (name, content)| {
+                    let mut compressed = Vec::new();
+                    compress(content, plain, &mut compressed)?;
+                    Ok((*name, compressed.into()))
+                })
+                .collect::<io::Result<_>>()?;
+            for written in self.handle.block_on(self.put(compressed))?.into_iter().flatten() {
+                chunks += 1;
+                bytes += written;
+            }
+        }
+        Ok((head(&layout.manifest)?, layout.known, chunks, bytes))
+    }
+
+    /// Puts chunks, and returns the bytes of each that was not there.
+    async fn put(&self, chunks: Vec<(Name, Bytes)>) -> Result<Vec<Option<u64>>, StoreError> {
+        let mut under_way = JoinSet::new();
+        for (name, bytes) in chunks {
+            let to = Arc::clone(&self.to);
+            let mut is_condemned = self.condemned.contains(&name);
+            under_way.spawn(async move {
+                let length = bytes.len() as u64;
+                let key = garbage::key(name);
+                loop {
+                    let put = to.put(&key, bytes.clone(), Condition::Absent).await?;
+                    match put {
+                        Put::Written(_) => return Ok(Some(length)),
+                        Put::Refused if !is_condemned => return Ok(None),
+                        Put::Refused => {
+                            garbage::rescue(&*to, name).await?;
+                            // It stays if it is there now.
+                            is_condemned = false;
+                        }
+                    }
+                }
+            });
+        }
+        let mut written = Vec::new();
+        while let Some(put) = under_way.join_next().await {
+            written.push(put.map_err(StoreError::failed("write chunks to", CHUNKS))??);
+        }
+        Ok(written)
+    }
+}
+
+/// Reads the manifest of a session in a store, and fetches its chunks: of those in `max` bytes of
+/// memory and files.
+pub(in crate::session) async fn open(
+    store: Arc<dyn Store>,
+    key: &str,
+    max: u64,
+) -> Result<Checkpoint, Error> {
+    let path = PathBuf::from(key);
+    let Some(head) = store.get(key, max.saturating_add(OVERHEAD)).await? else {
+        let source = io::ErrorKind::NotFound.into();
+        return Err(failed(FileAction::Open, &path)(source).into());
+    };
+    let Some(manifest) = apart(&head.bytes) else {
+        let file = Box::new(io::Cursor::new(head.bytes));
+        return blocking(move || Checkpoint::read_manifest(file, path)).await;
+    };
+    let all: u64 = manifest.chunks.iter().map(|(_, length)| u64::from(*length)).sum();
+    // A state may use but a part of a chunk.
+    if all / 2 / u64::from(LEAST_USED) > max.saturating_add(OVERHEAD) {
+        let reason = "it holds more than this runtime restores";
+        return Err(SessionError::Format { path, reason }.into());
+    }
+    let chunks = Fetched::ahead(store, &manifest.chunks).await?;
+    let opened = Opened::apart(manifest, Box::new(chunks));
+    Ok(Checkpoint { opened, path })
+}
+
+/// The manifest of a checkpoint that does not carry its chunks. What else is wrong with one is told
+/// where files are read.
+fn apart(head: &[u8]) -> Option<Manifest> {
+    if head.get(8..12)? != VERSION.to_le_bytes() || !head.starts_with(MAGIC) {
+        return None;
+    }
+    let (manifest, _) = manifest(head, true).ok()?;
+    (manifest.carried == 0).then_some(manifest)
+}
+
+/// Chunks of a store.
+pub(super) struct Fetched {
+    from: Arc<dyn Store>,
+    handle: Handle,
+    /// What was fetched: as much as there is room for.
+    ahead: Vec<Option<Bytes>>,
+    lengths: Vec<u32>,
+}
+
+/// The most bytes that a chunk takes, compressed.
+fn max_compressed(length: u32) -> u64 {
+    zstd::zstd_safe::compress_bound(length as usize) as u64
+}
+
+impl Fetched {
+    async fn ahead(from: Arc<dyn Store>, listed: &[(Name, u32)]) -> Result<Self, StoreError> {
+        let mut ahead = vec![None; listed.len()];
+        let (mut under_way, mut left) = (JoinSet::new(), MAX_AHEAD);
+        let mut next = listed.iter().enumerate();
+        loop {
+            while under_way.len() < AT_ONCE
+                && let Some((number, (name, length))) = next.next()
+            {
+                let max = max_compressed(*length);
+                let Some(rest) = left.checked_sub(max) else {
+                    continue;
+                };
+                left = rest;
+                let (from, key) = (Arc::clone(&from), garbage::key(*name));
+                under_way.spawn(async move { (number, from.get(&key, max).await) });
+            }
+            let Some(fetched) = under_way.join_next().await else {
+                break;
+            };
+            let (number, blob) = fetched.map_err(StoreError::failed("read chunks of", CHUNKS))?;
+            ahead[number] = blob?.map(|blob| blob.bytes);
+        }
+        Ok(Self {
+            from,
+            handle: Handle::current(),
+            ahead,
+            lengths: listed.iter().map(|(_, length)| *length).collect(),
+        })
+    }
+}
+
+impl Chunks for Fetched {
+    fn fetch<'a>(
+        &'a self,
+        number: usize,
+        name: Name,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Problem> {
+        if let Some(Some(bytes)) = self.ahead.get(number) {
+            return Ok(bytes);
+        }
+        let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
+        let key = garbage::key(name);
+        let blob = self.handle.block_on(self.from.get(&key, max)).map_err(Problem::Store)?;
+        let missing = Problem::Chunk(name, ChunkProblem::Missing);
+        *buffer = blob.ok_or(missing)?.bytes.into();
+        Ok(buffer)
+    }
+}

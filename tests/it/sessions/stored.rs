@@ -1,0 +1,290 @@
+//! Sessions in a store, by content: what has changed is written, what is shared is there once, and what
+//! nobody names goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar::store::{Condition, DirectoryStore, MemoryStore, Store};
+use belljar::{
+    CHUNK_GRACE, Request, RestoreOptions, Runtime, Saved, Session, SessionOptions, collect_chunks,
+};
+
+use super::{block_on, core, out, run, session_on, told};
+use crate::support::{chain, runtime};
+
+async fn save(session: &Session, store: &Arc<dyn Store>, key: &str) -> Saved {
+    let saved = session.save(store, key, Condition::Absent).await;
+    saved.unwrap_or_else(|e| panic!("{}", chain(&e))).expect("nothing is under that key")
+}
+
+async fn stored(runtime: &Runtime, store: &Arc<dyn Store>, key: &str) -> Session {
+    let restored = runtime.restore(RestoreOptions::stored(Arc::clone(store), key)).await;
+    restored.unwrap_or_else(|e| panic!("{}", chain(&e)))
+}
+
+async fn chunks(store: &Arc<dyn Store>) -> Vec<String> {
+    store.list("chunks").await.unwrap().into_iter().map(|entry| entry.key).collect()
+}
+
+/// Four mebibytes that nothing can compress, and files in all sizes.
+const MUCH: &str = "
+import os
+big = bytearray(os.urandom(4 << 20))
+open('large', 'wb').write(os.urandom(3 << 20))
+for n in range(20): open(f'small_{n}', 'w').write('x' * n * 100)
+gone = open('gone', 'w+b'); gone.write(b'nameless'); gone.flush(); os.unlink('gone')
+";
+const LOOK: &str = "print(sum(big), sum(open('large', 'rb').read()), len(open('small_19').read()), gone.seek(0), gone.read())";
+
+async fn much() -> Session {
+    let session = core().await;
+    out(&session, MUCH).await;
+    session
+}
+
+#[test]
+fn what_has_changed_is_written() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let directory: Arc<dyn Store> = Arc::new(DirectoryStore::open(dir.path()).unwrap());
+        for store in [memory, directory] {
+            let session = much().await;
+            let first = save(&session, &store, "states/a-1").await;
+            assert!(first.bytes > 7 << 20, "{first:?}");
+            let again = save(&session, &store, "states/a-2").await;
+            assert_eq!(again.chunks, 0, "{again:?}");
+            out(&session, "big[:1 << 20] = os.urandom(1 << 20)").await;
+            let change = save(&session, &store, "states/a-3").await;
+            assert!((1 << 20..4 << 20).contains(&change.bytes), "{change:?}");
+            assert!(change.chunks < 8, "{change:?}");
+            out(&session, "open('small_3', 'w').write('other')").await;
+            let change = save(&session, &store, "states/a-4").await;
+            assert!(change.bytes < 1 << 20, "{change:?}");
+            // A fork shares all but what it does itself.
+            let fork = session.fork().await.unwrap();
+            out(&fork, "y = 1").await;
+            let forked = save(&fork, &store, "states/b-1").await;
+            assert!(forked.bytes < 1 << 20, "{forked:?}");
+            let expected = out(&session, LOOK).await;
+            for key in ["states/a-4", "states/b-1"] {
+                let restored = stored(runtime(), &store, key).await;
+                // Whoever has read it knows what is there.
+                let saved = save(&restored, &store, &format!("{key}-again")).await;
+                assert_eq!(saved.chunks, 0, "{saved:?}");
+                assert_eq!(out(&restored, LOOK).await, expected, "{key}");
+                restored.rewind(1).await.unwrap();
+                assert_eq!(out(&restored, "len(open('small_3').read())").await, "300\n");
+                restored.close();
+            }
+            session.close();
+            fork.close();
+        }
+    });
+}
+
+#[test]
+fn chunks_of_one_session_are_those_of_another_with_the_same_bytes() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let options =
+            || SessionOptions::new().image("core").deterministic(belljar::Deterministic::new(7));
+        let code = "x = bytes(range(256)) * (1 << 14)\nopen('f', 'wb').write(x)";
+        let mut written = Vec::new();
+        for key in ["states/a", "states/b"] {
+            let session = session_on(runtime(), options()).await;
+            out(&session, code).await;
+            written.push(save(&session, &store, key).await);
+            session.close();
+        }
+        assert!(written[0].chunks > 4, "{written:?}");
+        // The states have other times, and so documents of their own.
+        assert!(written[1].chunks <= 4 && written[1].bytes < written[0].bytes, "{written:?}");
+    });
+}
+
+#[test]
+fn one_that_is_run_on_for_long_does_not_grow() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let options = SessionOptions::new().image("core").history(3, 64 << 20);
+        let session = session_on(runtime(), options).await;
+        let mut listed = Vec::new();
+        for n in 0..40 {
+            out(&session, &format!("x_{n} = list(range({n} * 1000))")).await;
+            let key = format!("states/a-{n}");
+            save(&session, &store, &key).await;
+            listed.push(store.get(&key, 1 << 20).await.unwrap().unwrap().bytes.len());
+        }
+        assert!(listed[39] < 4 * listed[5], "{listed:?}");
+        let restored = stored(runtime(), &store, "states/a-39").await;
+        assert_eq!(
+            out(&restored, "sum(len(globals()[f'x_{n}']) for n in range(40))").await,
+            "780000\n"
+        );
+        restored.close();
+        session.close();
+    });
+}
+
+#[test]
+fn conditions_hold() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = core().await;
+        let first = save(&session, &store, "states/a").await;
+        out(&session, "x = 1").await;
+        assert_eq!(session.save(&store, "states/a", Condition::Absent).await.unwrap(), None);
+        let replaced = session.save(&store, "states/a", Condition::Is(first.version.clone())).await;
+        assert!(replaced.unwrap().is_some());
+        let late = session.save(&store, "states/a", Condition::Is(first.version)).await;
+        assert_eq!(late.unwrap(), None);
+        session.close();
+    });
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = core().await;
+        out(&session, "x = 1").await;
+        save(&session, &store, "states/a").await;
+        let options = |key: &str| RestoreOptions::stored(Arc::clone(&store), key);
+        let (error, _) = told(runtime().restore(options("states/none")).await);
+        assert!(error.starts_with("cannot open the checkpoint states/none"), "{error}");
+        for key in chunks(&store).await {
+            let name = key.rsplit('/').next().unwrap();
+            let blob = store.get(&key, u64::MAX).await.unwrap().unwrap();
+            store.delete(&key).await.unwrap();
+            let (error, _) = told(runtime().restore(options("states/a")).await);
+            assert_eq!(
+                error,
+                format!("states/a is not a usable checkpoint: its chunk {name} is missing")
+            );
+            let other = zstd::bulk::compress(b"something else", 1).unwrap();
+            let _ = store.put(&key, other.into(), Condition::Absent).await.unwrap();
+            let (error, _) = told(runtime().restore(options("states/a")).await);
+            assert_eq!(
+                error,
+                format!(
+                    "states/a is not a usable checkpoint: its chunk {name} was cut short or altered"
+                )
+            );
+            let _ = store.put(&key, blob.bytes, Condition::Always).await.unwrap();
+        }
+        assert_eq!(out(&stored(runtime(), &store, "states/a").await, "x").await, "1\n");
+        session.close();
+    });
+}
+
+#[test]
+fn chunks_that_nobody_names_go() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = much().await;
+        save(&session, &store, "states/a-1").await;
+        out(&session, "big[:] = os.urandom(4 << 20)").await;
+        session.rewind(0).await.unwrap();
+        out(&session, "import os\nz = os.urandom(1 << 20)").await;
+        save(&session, &store, "states/a-2").await;
+        let all = chunks(&store).await.len();
+        let collect = |grace| collect_chunks(&store, "states", grace);
+        // Both states are there: nothing is condemned.
+        let collected = collect(Duration::ZERO).await.unwrap();
+        assert_eq!((collected.chunks, collected.named, collected.condemned), (all, all, 0));
+        store.delete("states/a-1").await.unwrap();
+        let condemned = collect(Duration::ZERO).await.unwrap();
+        assert!(condemned.condemned > 4 && condemned.removed == 0, "{condemned:?}");
+        assert_eq!(chunks(&store).await.len(), all);
+        // Too early.
+        assert_eq!(collect(CHUNK_GRACE).await.unwrap().removed, 0);
+        let removed = collect(Duration::ZERO).await.unwrap();
+        assert_eq!(removed.removed, condemned.condemned);
+        assert_eq!(chunks(&store).await.len(), all - removed.removed);
+        let restored = stored(runtime(), &store, "states/a-2").await;
+        assert_eq!(out(&restored, "len(z)").await, format!("{}\n", 1 << 20));
+        restored.close();
+        session.close();
+    });
+}
+
+#[test]
+fn what_is_condemned_and_named_again_stays() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = much().await;
+        let expected = out(&session, LOOK).await;
+        save(&session, &store, "states/a-1").await;
+        store.delete("states/a-1").await.unwrap();
+        let condemned = collect_chunks(&store, "states", Duration::ZERO).await.unwrap();
+        assert!(condemned.condemned > 4, "{condemned:?}");
+        // Another that has the same bytes, and knows of nothing in the store.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        session.checkpoint(file.path()).await.unwrap();
+        let other = runtime().restore(file.path()).await.unwrap();
+        let saved = save(&other, &store, "states/b-1").await;
+        let collected = collect_chunks(&store, "states", Duration::ZERO).await.unwrap();
+        assert_eq!(
+            collected.named + collected.removed,
+            collected.chunks,
+            "{saved:?} {collected:?}"
+        );
+        let restored = stored(runtime(), &store, "states/b-1").await;
+        assert_eq!(out(&restored, LOOK).await, expected);
+        for session in [session, other, restored] {
+            session.close();
+        }
+    });
+}
+
+/// Sessions that are written without end, by several at once, while chunks are collected all the time.
+#[test]
+fn nothing_that_is_needed_goes_while_others_write() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let mut writers = Vec::new();
+        for writer in 0..3 {
+            let store = Arc::clone(&store);
+            writers.push(tokio::spawn(async move {
+                let session = core().await;
+                let mut last = None;
+                for n in 0..12 {
+                    // The same bytes come again and again.
+                    let code =
+                        format!("x = bytes([{}]) * 300_000\nopen('f', 'wb').write(x)", n % 3);
+                    run(&session, Request::new(code)).await;
+                    let key = format!("states/{writer}-{n}");
+                    save(&session, &store, &key).await;
+                    if let Some(last) = last.replace(key) {
+                        store.delete(&last).await.unwrap();
+                    }
+                }
+                session.close();
+                last.unwrap()
+            }));
+        }
+        let collector = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move {
+                loop {
+                    // No shorter than a write takes here.
+                    let collected = collect_chunks(&store, "states", Duration::from_secs(2)).await;
+                    collected.unwrap_or_else(|e| panic!("{}", chain(&e)));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        });
+        let mut keys = Vec::new();
+        for writer in writers {
+            keys.push(writer.await.unwrap());
+        }
+        assert!(!collector.is_finished(), "it fails on no account");
+        collector.abort();
+        for key in keys {
+            let restored = stored(runtime(), &store, &key).await;
+            assert_eq!(out(&restored, "len(x), x[0]").await, "(300000, 2)\n");
+            restored.close();
+        }
+    });
+}

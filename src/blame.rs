@@ -148,6 +148,9 @@ codes! {
     SessionQuestion = "session.question", Guest;
     SessionRead = "session.read", Caller;
     SessionWrite = "session.write", Machine;
+    SessionElsewhere = "session.elsewhere", Machine;
+    SessionTaken = "session.taken", Machine;
+    SessionRecord = "session.record", Machine;
 
     StoreKey = "store.key", Caller;
     StoreTooLarge = "store.too_large", Machine;

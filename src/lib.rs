@@ -63,6 +63,7 @@ mod runtime;
 mod session;
 mod shared;
 pub mod store;
+mod stored;
 mod tools;
 mod turns;
 pub mod value;
@@ -105,4 +106,5 @@ pub use session::{
     SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
     SessionStatus, Sessions, collect_chunks,
 };
+pub use stored::{Claim, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions};
 pub use workspace::{PathProblem, WorkspaceError};

@@ -46,7 +46,7 @@ const RANKS: &[&[&str]] = &[
     &["images", "session", "pack"],
     &["reactor"],
     &["runtime"],
-    &["blocking", "fuzzing"],
+    &["blocking", "fuzzing", "stored"],
     // Compares documents with anything.
     &["documents"],
 ];

@@ -168,6 +168,36 @@ pub enum SessionError {
         /// What is wrong with it.
         why: String,
     },
+    /// Another node has the session, and keeps it for longer than this one waits.
+    #[error("session {id} is in use on node {node}")]
+    Elsewhere {
+        /// The session.
+        id: String,
+        /// The node.
+        node: String,
+    },
+    /// Another node has taken the session, or it was removed, while this node had it.
+    #[error("node {node} has lost session {id}, and with it what was done there last")]
+    Taken {
+        /// The session.
+        id: String,
+        /// The node that had it.
+        node: String,
+    },
+    /// What the store has of the session cannot be read.
+    #[error("the record of session {id} in the store cannot be used: {why}")]
+    Record {
+        /// The session.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// The store has the session, but not the state that it is in.
+    #[error("the store has no state of session {id} any more")]
+    StateGone {
+        /// The session.
+        id: String,
+    },
     /// Something cannot be done with a path of its workspace.
     #[error("cannot {action} {path:?} in session {id}: {problem}")]
     Path {
@@ -268,6 +298,9 @@ impl Coded for SessionError {
             Self::Format { .. } | Self::Chunk { .. } => Code::SessionFormat,
             Self::Image { .. } => Code::SessionImage,
             Self::Mounts { .. } => Code::SessionMounts,
+            Self::Elsewhere { .. } => Code::SessionElsewhere,
+            Self::Taken { .. } => Code::SessionTaken,
+            Self::Record { .. } | Self::StateGone { .. } => Code::SessionRecord,
             Self::Path {
                 problem: PathProblem::NotFound,
                 ..
@@ -329,6 +362,15 @@ impl Hint for SessionError {
                 problem: PathProblem::TooManyBytes | PathProblem::TooManyFiles,
                 ..
             } => "remove what is not needed, or give the session larger limits when it is made",
+            Self::Elsewhere { .. } => "ask again when what runs there is done",
+            Self::Taken { .. } => {
+                "ask again: the session goes on from the state that the store has, and the next \
+                 outcome says what was lost"
+            }
+            Self::Record { .. } | Self::StateGone { .. } => {
+                "see whether all nodes have the same version of belljar, and nothing else writes \
+                 to the store"
+            }
             Self::Question { .. }
             | Self::Id { .. }
             | Self::Io { .. }

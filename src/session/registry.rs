@@ -454,7 +454,7 @@ fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
 }
 
 /// Whether a name is one that a session or a snapshot can have.
-pub(super) fn check_name(name: &str) -> Result<(), SessionError> {
+pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         return Err(SessionError::Id { id: name.into() });

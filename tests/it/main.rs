@@ -29,6 +29,7 @@ mod reuse;
 mod seeds;
 mod sessions;
 mod stops;
+mod stored;
 mod support;
 mod threads;
 mod tiers;

@@ -1,0 +1,288 @@
+//! What the store has of a session besides its states: which of them counts, and who changes it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::session::{SessionError, check_name};
+use crate::store::{Blob, Condition, Put, Store, StoreError, Version};
+
+/// The folder of all sessions in a store.
+pub(super) const FOLDER: &str = "sessions";
+/// The longest record, in bytes: labels and what the caller knows of a session are the most of it.
+const MAX_HEAD: u64 = 1 << 20;
+/// The version of the record.
+const FORMAT: u32 = 1;
+/// The most that is told of what was lost, should more be lost before somebody hears of it.
+const MAX_LOST: usize = 8;
+/// The longest lease that another node is believed to have.
+const MAX_LEASE: Duration = Duration::from_hours(1);
+
+/// The record of a session. It is only ever replaced by whoever has read the version that is there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    pub format: u32,
+    /// Drawn anew for each writing, so that no version comes twice.
+    pub stamp: String,
+    /// How often somebody has taken it.
+    pub epoch: u64,
+    /// Who changes the session now.
+    pub holder: Option<Holder>,
+    /// The key of the state that counts.
+    pub state: String,
+    /// How many runs it is made of.
+    pub execution: u64,
+    /// The image that it is made from.
+    pub image: String,
+    /// What was lost that no outcome has told yet.
+    pub lost: Vec<String>,
+    /// Milliseconds since 1970 at the last change.
+    pub used: u64,
+    /// What the caller knows it by.
+    pub about: Map<String, Value>,
+}
+
+/// A node that changes a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Holder {
+    pub node: String,
+    /// Milliseconds after which the node is gone, if it has not written the record again.
+    pub lease: u64,
+    /// The number of the run that goes on, if it is one.
+    pub run: Option<u64>,
+}
+
+impl Holder {
+    pub(super) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease).min(MAX_LEASE)
+    }
+
+    /// What is lost if it is gone.
+    fn loss(&self) -> String {
+        let Self { node, run, .. } = self;
+        let what = match run {
+            Some(run) => format!("run {run}"),
+            None => "a change".to_owned(),
+        };
+        format!("{what} was lost: node {node} went away before its end was written down")
+    }
+}
+
+impl Head {
+    pub(super) fn new(
+        image: String,
+        state: String,
+        execution: u64,
+        about: Map<String, Value>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            stamp: String::new(),
+            epoch: 0,
+            holder: None,
+            state,
+            execution,
+            image,
+            lost: Vec::new(),
+            used: now(),
+            about,
+        }
+    }
+
+    /// The record for `holder`, who takes the session from whoever had it.
+    pub(super) fn taken_by(&self, holder: Holder) -> Self {
+        let mut lost = self.lost.clone();
+        lost.extend(self.holder.as_ref().map(Holder::loss));
+        let surplus = lost.len().saturating_sub(MAX_LOST);
+        lost.drain(..surplus);
+        Self {
+            epoch: self.epoch + 1,
+            holder: Some(holder),
+            lost,
+            ..self.clone()
+        }
+    }
+}
+
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+fn key(id: &str) -> String {
+    format!("{FOLDER}/{id}/head")
+}
+
+/// The id in the key of a record.
+pub(super) fn id_of(key: &str) -> Option<&str> {
+    key.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix("/head")
+}
+
+/// By which of those who have taken the session a state was written.
+pub(super) fn epoch_of(key: &str) -> Option<u64> {
+    let name = key.rsplit('/').next()?;
+    name.split_once('-')?.0.parse().ok()
+}
+
+/// What is there when somebody wants the run interrupted for which a session was taken.
+pub(super) fn stop_key(id: &str, epoch: u64) -> String {
+    format!("{FOLDER}/{id}/{epoch}-stop")
+}
+
+pub(super) fn folder(id: &str) -> String {
+    format!("{FOLDER}/{id}")
+}
+
+/// The record that is there.
+pub(super) async fn read(store: &dyn Store, id: &str) -> Result<Option<(Head, Version)>, Error> {
+    // What can be no session's id leads nowhere else.
+    if check_name(id).is_err() {
+        return Ok(None);
+    }
+    let Some(Blob { bytes, version }) = store.get(&key(id), MAX_HEAD).await? else {
+        return Ok(None);
+    };
+    Ok(Some((parse(id, &bytes)?, version)))
+}
+
+fn parse(id: &str, bytes: &[u8]) -> Result<Head, Error> {
+    let unreadable = |why: String| SessionError::Record { id: id.into(), why };
+    let format = serde_json::from_slice::<Value>(bytes).map_err(|e| unreadable(e.to_string()))?;
+    if format.get("format").and_then(Value::as_u64) != Some(u64::from(FORMAT)) {
+        return Err(unreadable("another version of belljar has written it".into()).into());
+    }
+    let head: Head = serde_json::from_value(format).map_err(|e| unreadable(e.to_string()))?;
+    // What is read by it has to belong to the session.
+    if !head.state.starts_with(&format!("{}/", folder(id))) {
+        return Err(unreadable("its state is not its own".into()).into());
+    }
+    Ok(head)
+}
+
+/// Makes the record, or replaces the version of it that is given. `None` where another was faster.
+pub(super) async fn write(
+    store: &dyn Store,
+    id: &str,
+    head: &mut Head,
+    instead: Option<&Version>,
+) -> Result<Option<Version>, Error> {
+    head.stamp = super::random_text()?;
+    let bytes = Bytes::from(serde_json::to_vec(&head).map_err(|error| SessionError::Record {
+        id: id.into(),
+        why: error.to_string(),
+    })?);
+    let condition = instead.map_or(Condition::Absent, |version| Condition::Is(version.clone()));
+    let key = key(id);
+    let put = store.put(&key, bytes.clone(), condition).await;
+    if let Ok(Put::Written(version)) = put {
+        return Ok(Some(version));
+    }
+    // A store may have written it, and failed to say so, or refused what it had written when it was
+    // asked once more.
+    match store.get(&key, MAX_HEAD).await {
+        Ok(Some(blob)) if blob.bytes == bytes => Ok(Some(blob.version)),
+        Ok(_) => Ok(put.map(Put::written)?),
+        Err(error) => Err(put.err().unwrap_or(error).into()),
+    }
+}
+
+/// Removes the record. Whoever holds the session is refused when it writes the next time.
+pub(super) async fn remove(store: &dyn Store, id: &str) -> Result<(), StoreError> {
+    store.delete(&key(id)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> Head {
+        Head::new("core".into(), "sessions/a/1-x".into(), 3, Map::new())
+    }
+
+    fn holder(run: Option<u64>) -> Holder {
+        Holder {
+            node: "n".into(),
+            lease: 1000,
+            run,
+        }
+    }
+
+    #[test]
+    fn what_a_node_had_that_is_gone_is_told() {
+        let mut head = head().taken_by(holder(Some(4)));
+        assert_eq!((head.epoch, head.lost.len()), (1, 0));
+        head = head.taken_by(holder(None));
+        assert_eq!(head.lost, ["run 4 was lost: node n went away before its end was written down"]);
+        for _ in 0..20 {
+            head = head.taken_by(holder(None));
+        }
+        assert_eq!(head.lost.len(), MAX_LOST);
+    }
+
+    #[test]
+    fn a_record_of_another_format_or_with_a_state_elsewhere_is_none() {
+        let text = |head: &Head| serde_json::to_vec(head).unwrap();
+        assert_eq!(parse("a", &text(&head())).unwrap(), head());
+        for state in ["sessions/b/1-x", "names/x", "sessions/ab/x"] {
+            let head = Head {
+                state: state.into(),
+                ..head()
+            };
+            assert!(parse("a", &text(&head)).is_err(), "{state}");
+        }
+        let other = Head {
+            format: 2,
+            ..head()
+        };
+        let error = parse("a", &text(&other)).unwrap_err().to_string();
+        assert!(error.contains("another version of belljar"), "{error}");
+        assert!(parse("a", b"{}").is_err() && parse("a", b"\xff").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_record_that_was_written_without_an_answer_is_written() {
+        #[derive(Debug, Default)]
+        struct Mute(crate::store::MemoryStore);
+
+        impl Store for Mute {
+            fn get<'a>(&'a self, key: &'a str, max: u64) -> crate::store::Answer<'a, Option<Blob>> {
+                self.0.get(key, max)
+            }
+
+            fn put<'a>(
+                &'a self,
+                key: &'a str,
+                bytes: Bytes,
+                condition: Condition,
+            ) -> crate::store::Answer<'a, Put> {
+                Box::pin(async move {
+                    let _ = self.0.put(key, bytes, condition).await?;
+                    Err(StoreError::failed("write", key)("no answer"))
+                })
+            }
+
+            fn list<'a>(
+                &'a self,
+                folder: &'a str,
+            ) -> crate::store::Answer<'a, Vec<crate::store::Entry>> {
+                self.0.list(folder)
+            }
+
+            fn delete<'a>(&'a self, key: &'a str) -> crate::store::Answer<'a, ()> {
+                self.0.delete(key)
+            }
+        }
+
+        let store = Mute::default();
+        let mut first = head();
+        let version = write(&store, "a", &mut first, None).await.unwrap();
+        assert!(version.is_some());
+        assert!(write(&store, "a", &mut head(), None).await.is_err(), "it is another's");
+        let (found, _) = read(&store, "a").await.unwrap().unwrap();
+        assert_eq!(found, first);
+    }
+}

@@ -1,0 +1,80 @@
+//! What is left in a store by nodes that died at the wrong moment.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use super::head::{self, epoch_of};
+use super::{Node, StoredSessions};
+use crate::error::Error;
+use crate::store::Entry;
+
+impl StoredSessions {
+    /// Removes states that no record names and that are older than `age`: those of sessions that were
+    /// never finished, and those that a node wrote too late. Returns how many there were. To be called now
+    /// and then by one node or several; it lists all that the store has of sessions.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn remove_strays(&self, age: Duration) -> Result<usize, Error> {
+        let node = &self.node;
+        let all = node.store.list(head::FOLDER).await?;
+        let mut sessions: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for entry in &all {
+            if let Some(id) = entry.key.split('/').nth(1) {
+                sessions.entry(id).or_default().push(entry);
+            }
+        }
+        let mut removed = 0;
+        for (id, entries) in sessions {
+            // A record and its state are what belongs there.
+            let is_whole =
+                entries.len() == 2 && entries.iter().any(|e| head::id_of(&e.key).is_some());
+            if !is_whole {
+                removed += node.remove_strays_of(id, &entries, age).await?;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Node {
+    async fn remove_strays_of(
+        &self,
+        id: &str,
+        entries: &[&Entry],
+        age: Duration,
+    ) -> Result<usize, Error> {
+        let now = SystemTime::now();
+        let is_old =
+            |entry: &&&Entry| now.duration_since(entry.modified).is_ok_and(|passed| passed > age);
+        let old: Vec<&&Entry> =
+            entries.iter().filter(is_old).filter(|e| head::id_of(&e.key).is_none()).collect();
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let current = head::read(&*self.store, id).await?;
+        let mut removed = 0;
+        for entry in old {
+            let counts = current.as_ref().is_some_and(|(head, _)| {
+                head.state == entry.key || epoch_of(&entry.key).is_none_or(|e| e >= head.epoch)
+            });
+            if !counts {
+                self.store.delete(&entry.key).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_state_says_by_whom_it_was_written() {
+        assert_eq!(super::epoch_of("sessions/a/12-ff"), Some(12));
+        for key in ["sessions/a/head", "sessions/a/x-1", "sessions/a/12"] {
+            assert_eq!(super::epoch_of(key), None, "{key}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Sessions of a store: on any node, on one at a time, and never lost.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar::store::{
+    Answer, Blob, Condition, DirectoryStore, Entry, MemoryStore, Put, Store, StoreError,
+};
+use belljar::{Error, NodeOptions, Request, Runtime, SessionError, SessionOptions, StoredSessions};
+use bytes::Bytes;
+use serde_json::Map;
+
+use crate::support::{check, runtime_in, tokio};
+
+const LEASE: Duration = Duration::from_millis(600);
+
+/// A node with a runtime of its own, as another process has it.
+fn node(dir: &Path, store: &Arc<impl Store + 'static>) -> (StoredSessions, Runtime) {
+    let runtime = runtime_in(dir);
+    let options = NodeOptions::default().lease(LEASE).patience(2 * LEASE);
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    (StoredSessions::new(runtime.clone(), store, options).unwrap(), runtime)
+}
+
+async fn start(sessions: &StoredSessions, runtime: &Runtime) -> String {
+    let options = SessionOptions::new().image("core").init_code("log = []");
+    let session = runtime.session(options).await.unwrap();
+    sessions.add(session, Map::new()).await.unwrap()
+}
+
+/// A run in a session; what it printed, and why something was lost before it.
+async fn run(
+    sessions: &StoredSessions,
+    id: &str,
+    code: &str,
+) -> Result<(String, Option<String>), Error> {
+    let mut claim = sessions.claim_run(id).await?;
+    let outcome = claim.run(Request::new(code)).await?;
+    check(&outcome);
+    claim.release().await?;
+    Ok((outcome.stdout, outcome.session.unwrap().restart_reason))
+}
+
+fn out(printed: &str) -> (String, Option<String>) {
+    (format!("{printed}\n"), None)
+}
+
+/// A store that a node can be cut off from: what it asks for then is not answered.
+#[derive(Debug)]
+struct Cable {
+    store: Arc<MemoryStore>,
+    is_cut: AtomicBool,
+}
+
+impl Cable {
+    async fn pass(&self) {
+        while self.is_cut.load(Ordering::Acquire) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Store for Cable {
+    fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
+        Box::pin(async move {
+            self.pass().await;
+            self.store.get(key, max).await
+        })
+    }
+
+    fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put> {
+        Box::pin(async move {
+            self.pass().await;
+            self.store.put(key, bytes, condition).await
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<Entry>> {
+        Box::pin(async move {
+            self.pass().await;
+            self.store.list(folder).await
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            self.pass().await;
+            self.store.delete(key).await
+        })
+    }
+}
+
+#[test]
+fn any_node_goes_on_with_a_session() {
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(DirectoryStore::open(dir.path().join("store")).unwrap());
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&one, &runtime).await;
+        for turn in 0..6 {
+            let node = if turn % 3 == 2 { &other } else { &one };
+            let code = format!(
+                "log.append({turn}); open('n', 'a').write('{turn}'); print(open('n').read())"
+            );
+            let printed: String = (0..=turn).map(|turn| turn.to_string()).collect();
+            let (found, lost) = run(node, &id, &code).await.unwrap();
+            assert!(found.ends_with(&format!("{printed}\n")) && lost.is_none(), "{found} {lost:?}");
+        }
+        assert_eq!(run(&one, &id, "log").await.unwrap(), out("[0, 1, 2, 3, 4, 5]"));
+        let counts = (one.counts(), other.counts());
+        assert_eq!((counts.0.woken, counts.0.found, counts.1.woken), (2, 3, 2), "{counts:?}");
+        let reading = other.read(&id).await.unwrap();
+        assert_eq!(reading.info().execution, 7);
+        assert_eq!(reading.session().history().await.unwrap().len(), 7);
+        drop(reading);
+        // Of all states the last is there.
+        let left = store.list("sessions").await.unwrap();
+        assert_eq!(left.len(), 2, "{left:?}");
+        one.remove(&id).await.unwrap();
+        for node in [&one, &other] {
+            let gone = run(node, &id, "1").await;
+            assert!(matches!(gone, Err(Error::Session(SessionError::NotFound { .. }))), "{gone:?}");
+        }
+        assert!(store.list("sessions").await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_node_waits_for_another_that_is_alive() {
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&one, &runtime).await;
+        let claim = one.claim_run(&id).await.unwrap();
+        // For longer than its lease, which it renews.
+        let begun = Instant::now();
+        let refused = run(&other, &id, "1").await;
+        assert!(begun.elapsed() >= 2 * LEASE);
+        let Err(Error::Session(SessionError::Elsewhere { node, .. })) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(node, one.name());
+        let waiting = tokio::spawn(async move { run(&other, &id, "log").await });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        claim.release_unchanged().await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap(), out("[]"));
+    });
+}
+
+#[test]
+fn a_node_that_stalled_cannot_write_late() {
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let cable = Arc::new(Cable {
+            store: Arc::clone(&store),
+            is_cut: AtomicBool::new(false),
+        });
+        let (stalled, runtime) = node(dir.path(), &cable);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&stalled, &runtime).await;
+        run(&stalled, &id, "log.append('kept')").await.unwrap();
+        let mut claim = stalled.claim_run(&id).await.unwrap();
+        cable.is_cut.store(true, Ordering::Release);
+        let outcome = claim.run(Request::new("log.append('late')")).await.unwrap();
+        assert!(outcome.success);
+        // It gives no sign of life: another takes the session, and says what was lost.
+        let (printed, lost) = run(&other, &id, "log").await.unwrap();
+        assert_eq!(printed, "['kept']\n");
+        let told = format!(
+            "run 2 was lost: node {} went away before its end was written down",
+            stalled.name()
+        );
+        assert_eq!(lost, Some(told));
+        assert_eq!(other.counts().taken_over, 1);
+        // Said once.
+        assert_eq!(run(&other, &id, "log").await.unwrap(), out("['kept']"));
+        cable.is_cut.store(false, Ordering::Release);
+        let late = claim.release_behind().await;
+        assert!(matches!(late, Err(Error::Session(SessionError::Taken { .. }))), "{late:?}");
+        assert_eq!(stalled.counts().lost, 1);
+        stalled.settled().await;
+        // It goes on from what there is.
+        assert_eq!(
+            run(&stalled, &id, "log.append('next'); log").await.unwrap().0,
+            "['kept', 'next']\n"
+        );
+        let mut states = store.list("sessions").await.unwrap();
+        for _ in 0..100 {
+            if states.len() == 2 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            states = store.list("sessions").await.unwrap();
+        }
+        assert_eq!(states.len(), 2, "states are left: {states:?}");
+    });
+}
+
+#[test]
+fn a_claim_that_nobody_waits_for_is_given_back() {
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&one, &runtime).await;
+        for micros in [0, 50, 200, 1000, 5000] {
+            let claim = one.claim_run(&id);
+            let _ = tokio::time::timeout(Duration::from_micros(micros), claim).await;
+        }
+        let mut claim = one.claim_run(&id).await.unwrap();
+        let running = claim.run(Request::new("while True: pass"));
+        assert!(tokio::time::timeout(Duration::from_millis(50), running).await.is_err());
+        drop(claim);
+        one.settled().await;
+        // As on one node: the run that was given up is gone.
+        assert_eq!(run(&other, &id, "log").await.unwrap(), out("[]"));
+    });
+}
+
+#[test]
+fn a_session_that_is_removed_elsewhere_is_interrupted() {
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&one, &runtime).await;
+        for removes in [false, true] {
+            let mut claim = one.claim_run(&id).await.unwrap();
+            let begun = Instant::now();
+            let running = tokio::spawn(async move {
+                let outcome =
+                    claim.run(Request::new("while True: pass").timeout(Duration::from_secs(20)));
+                (outcome.await, claim.release().await)
+            });
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if removes {
+                other.remove(&id).await.unwrap();
+            } else {
+                assert!(other.interrupt(&id).await.unwrap());
+            }
+            let (outcome, released) = running.await.unwrap();
+            assert!(!outcome.unwrap().success && begun.elapsed() < Duration::from_secs(10));
+            let is_taken = matches!(released, Err(Error::Session(SessionError::Taken { .. })));
+            assert_eq!(is_taken, removes, "{released:?}");
+        }
+        one.settled().await;
+        assert!(!other.interrupt(&id).await.unwrap());
+    });
+}
+
+/// A store that fails does not lose what it has.
+#[test]
+fn a_store_that_fails_for_a_moment_is_asked_again() {
+    #[derive(Debug)]
+    struct Shaky(MemoryStore, AtomicBool);
+
+    impl Shaky {
+        fn works(&self, key: &str) -> Result<(), StoreError> {
+            if self.1.swap(false, Ordering::AcqRel) {
+                return Err(StoreError::failed("reach", key)("it is away"));
+            }
+            Ok(())
+        }
+    }
+
+    impl Store for Shaky {
+        fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
+            self.0.get(key, max)
+        }
+
+        fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put> {
+            Box::pin(async move {
+                self.works(key)?;
+                self.0.put(key, bytes, condition).await
+            })
+        }
+
+        fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<Entry>> {
+            self.0.list(folder)
+        }
+
+        fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+            self.0.delete(key)
+        }
+    }
+
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(Shaky(MemoryStore::new(), AtomicBool::new(false)));
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let id = start(&one, &runtime).await;
+        let mut claim = one.claim_run(&id).await.unwrap();
+        claim.run(Request::new("log.append(1)")).await.unwrap();
+        store.1.store(true, Ordering::Release);
+        claim.release().await.unwrap();
+        store.1.store(true, Ordering::Release);
+        let refused = run(&other, &id, "log").await;
+        assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+        assert_eq!(run(&other, &id, "log").await.unwrap(), out("[1]"));
+    });
+}

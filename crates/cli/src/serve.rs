@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use belljar::{Bounds, Runtime};
+use belljar::{Bounds, NodeOptions, Runtime, StoredSessions};
 use belljar_server::{
-    Address, App, Key, KeyLimits, Keys, Server, Service, Settings, TrustedProxy, is_path, keyfile,
+    Address, App, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError, TrustedProxy,
+    is_path, keyfile, open_store,
 };
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -40,6 +41,18 @@ pub(super) struct ServeArgs {
     /// Keep sessions in this directory from one start of the server to the next
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
+    /// Keep the sessions of /v1 where every server finds them that has the same store: file:///DIR, memory:,
+    /// and in a command that was built with the feature `stores` s3://BUCKET/FOLDER, az://CONTAINER/FOLDER
+    /// and gs://BUCKET/FOLDER, with accounts from the environment
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// What the other servers call this one [default: drawn by lot]
+    #[arg(long, value_name = "NAME", requires = "store")]
+    node: Option<String>,
+    /// For how long other servers wait for this one when it gives no sign of life, before they take over a
+    /// session in which it runs something, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5", requires = "store")]
+    lease: Duration,
     /// Serve everything below this path, as a proxy passes it on
     #[arg(long, value_name = "PATH", value_parser = base_path)]
     base_path: Option<String>,
@@ -135,7 +148,11 @@ pub(super) fn serve(
             Some(path) => Address::Unix(path.clone()),
             None => Address::Tcp(args.listen),
         };
-        let app = App::new(Service::new(runtime), keys, settings);
+        let mut service = Service::new(runtime.clone());
+        if let Some(sessions) = stored(args, runtime)? {
+            service = service.stored(sessions);
+        }
+        let app = App::new(service, keys, settings);
         let mut server = Server::bind(app, address.clone())
             .await
             .with_context(|| format!("cannot listen on {address}"))?
@@ -196,6 +213,27 @@ fn with_tls(server: Server, cert: &Path, key: &Path) -> Result<Server, Usage> {
 fn with_tls(_: Server, _: &Path, _: &Path) -> Result<Server, Usage> {
     let hint = "build it with --features tls, or have a proxy in front speak TLS";
     Err(Usage::new("this command was built without TLS").hint(hint))
+}
+
+/// The sessions that this server shares with others.
+fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSessions>> {
+    let Some(url) = &args.store else {
+        return Ok(None);
+    };
+    let store = open_store(url).map_err(|error| {
+        let usage = Usage::new(with_cause(&error));
+        match error {
+            StoreUrlError::NotBuilt { .. } => usage.hint("build it with --features stores"),
+            _ => usage,
+        }
+    })?;
+    let mut options = NodeOptions::default().lease(args.lease);
+    if let Some(name) = &args.node {
+        options = options.name(name);
+    }
+    let sessions = StoredSessions::new(runtime, store, options)?;
+    tracing::info!(node = sessions.name(), "sessions are shared");
+    Ok(Some(sessions))
 }
 
 /// Who may use the server, and the key that was made for it.

@@ -40,6 +40,7 @@ mod routes;
 mod sandbox_fusion;
 mod server;
 mod service;
+mod stores;
 mod v1;
 
 pub use http::app::{App, Settings};
@@ -57,3 +58,4 @@ pub use service::error::ServiceError;
 pub use service::owner::{KeyLimits, Owner};
 pub use service::sessions::{Held, NewSession};
 pub use service::turn::Attended;
+pub use stores::{StoreUrlError, open_store};

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "tls")]
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,10 @@ use crate::routes::router;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
 const LAST_RUNS: Duration = Duration::from_secs(2);
+/// Time that the states of sessions have to get to a store at the end.
+const LAST_WRITES: Duration = Duration::from_secs(20);
+/// How often the store is looked through for sessions that nobody uses.
+const STORE_TICK: Duration = Duration::from_hours(1);
 /// How often it is looked at what is over, and whether the keys have changed.
 const TICK: Duration = Duration::from_secs(1);
 /// A session that nobody has used for so long is closed.
@@ -177,6 +181,10 @@ impl Server {
             Some(dir) => service.save(dir).await.map(drop),
             None => Ok(()),
         };
+        // Sessions of a store are given back by whoever used them last.
+        if tokio::time::timeout(LAST_WRITES, service.settled()).await.is_err() {
+            tracing::error!("the store has not taken all that was run");
+        }
         service.close_all();
         if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
             // Somebody may have removed it.
@@ -224,8 +232,14 @@ async fn tick(app: App, keys: Option<PathBuf>) {
     let changed = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
     // They may have changed since they were read.
     let mut known = None;
+    let mut store_swept = Instant::now();
     loop {
         tokio::time::sleep(TICK).await;
+        if store_swept.elapsed() >= STORE_TICK {
+            store_swept = Instant::now();
+            let service = app.service().clone();
+            tokio::spawn(async move { service.sweep_store(MAX_IDLE).await });
+        }
         let service = app.service().clone();
         // Directories are removed.
         let _ = tokio::task::spawn_blocking(move || service.sweep(MAX_IDLE)).await;

@@ -1,5 +1,6 @@
 //! The one service that every face stands on: runs and sessions, by owner. No HTTP is in it.
 
+pub(crate) mod anywhere;
 pub(crate) mod error;
 pub(crate) mod figures;
 pub(crate) mod kept;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime, ToolAnswer};
 
+use anywhere::Anywhere;
 use error::ServiceError;
 use figures::Figures;
 use kept::Kept;
@@ -38,6 +40,8 @@ pub(crate) struct Shared {
     next_run: AtomicU64,
     figures: Figures,
     is_stopping: AtomicBool,
+    /// Where sessions live that every server finds.
+    anywhere: Option<Anywhere>,
 }
 
 impl Service {
@@ -52,6 +56,7 @@ impl Service {
             next_run: AtomicU64::new(1),
             figures: Figures::new(),
             is_stopping: AtomicBool::new(false),
+            anywhere: None,
         };
         Self {
             shared: Arc::new(shared),
@@ -144,6 +149,7 @@ impl Service {
     pub fn sweep(&self, idle: Duration) {
         self.sweep_kept();
         self.sweep_sessions(idle);
+        self.sweep_kept_sessions();
     }
 
     /// Begins to stop: nothing new begins from now on.

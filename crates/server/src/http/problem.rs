@@ -88,6 +88,9 @@ impl From<ServiceError> for Problem {
             ServiceError::Engine(Error::Busy { .. }) => {
                 (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1)))
             }
+            ServiceError::Engine(error) if error.code() == "session.elsewhere" => {
+                (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1)))
+            }
             ServiceError::Engine(error) => (engine_status(error), None),
             ServiceError::NoSession { .. } | ServiceError::NoRun { .. } => {
                 (StatusCode::NOT_FOUND, None)
@@ -124,13 +127,16 @@ impl From<Error> for Problem {
     }
 }
 
+/// Codes of failures that are told in words.
+const OPEN: [&str; 4] = ["busy", "session.too_many", "session.elsewhere", "session.taken"];
+
 /// What the client is told. Failures of the engine and the machine name paths of the host, which are
 /// none of a client's business: the log has them.
 fn told(error: &ServiceError) -> String {
     match error {
         ServiceError::Engine(engine)
             if matches!(engine.blame(), Blame::Engine | Blame::Machine)
-                && !matches!(engine.code(), "busy" | "session.too_many") =>
+                && !OPEN.contains(&engine.code()) =>
         {
             format!("the server could not do it: {}", engine.code())
         }
@@ -148,6 +154,7 @@ fn engine_status(error: &Error) -> StatusCode {
         | "session.waiting"
         | "session.not_waiting"
         | "session.no_call"
+        | "session.taken"
         | "session.no_state" => StatusCode::CONFLICT,
         "session.full" | "workspace.full" => StatusCode::INSUFFICIENT_STORAGE,
         "session.too_many" => StatusCode::SERVICE_UNAVAILABLE,

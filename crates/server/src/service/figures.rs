@@ -30,6 +30,11 @@ struct Status {
     status: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct What {
+    what: &'static str,
+}
+
 /// Counts of one service.
 pub(crate) struct Figures {
     registry: Mutex<Registry>,
@@ -41,6 +46,7 @@ pub(crate) struct Figures {
     sessions: Family<Status, Gauge>,
     memory: Gauge,
     descriptors: Gauge,
+    stored: Family<What, Gauge>,
 }
 
 /// Seconds of a run, between which they are told apart.
@@ -59,6 +65,7 @@ impl Figures {
             sessions: Family::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
+            stored: Family::default(),
         };
         let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.register("runs", "Runs that ended, by how", figures.runs.clone());
@@ -76,6 +83,11 @@ impl Figures {
             "open_descriptors",
             "Descriptors of this process",
             figures.descriptors.clone(),
+        );
+        registry.register(
+            "stored_sessions",
+            "What this server did with sessions of the store since it started",
+            figures.stored.clone(),
         );
         drop(registry);
         figures
@@ -113,6 +125,18 @@ impl Service {
                 _ => "failed",
             };
             figures.sessions.get_or_create(&Status { status }).inc();
+        }
+        if let Some(stored) = self.stored_sessions() {
+            let counts = stored.counts();
+            for (what, count) in [
+                ("woken", counts.woken),
+                ("found", counts.found),
+                ("written", counts.written),
+                ("taken_over", counts.taken_over),
+                ("lost", counts.lost),
+            ] {
+                figures.stored.get_or_create(&What { what }).set(gauge(count as usize));
+            }
         }
         if let Some(bytes) = resident() {
             figures.memory.set(bytes);

@@ -307,7 +307,7 @@ impl Service {
 /// What a session may be called, as a regular expression.
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
-fn check_name(name: &str) -> Result<(), ServiceError> {
+pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         return Err(ServiceError::Name { name: name.into() });

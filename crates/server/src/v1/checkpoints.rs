@@ -17,6 +17,7 @@ use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::upload::Upload;
+use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -46,7 +47,7 @@ async fn save(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let failed = |error: std::io::Error| {
         tracing::warn!(%error, "a checkpoint cannot be kept");
         Problem::internal("the checkpoint cannot be kept")
@@ -77,5 +78,6 @@ async fn restore(
     body: Body,
 ) -> Result<Response, Problem> {
     let options = RestoreOptions::reader(Upload::of(body));
-    Ok(SessionAnswer::created(&app.service().restore(&owner, options, named.name).await?))
+    let held = app.service().open(&owner, options, named.name).await?;
+    SessionAnswer::created(&app, &owner, &held).await
 }

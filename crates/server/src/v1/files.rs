@@ -18,6 +18,7 @@ use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::upload::Upload;
+use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
 /// Bytes of a file that are read at once.
@@ -141,7 +142,8 @@ async fn list(
     Path(id): Path<String>,
     Query(asked): Query<Where>,
 ) -> Result<Json<Listing>, Problem> {
-    let files = files(&app, &owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let files = held.session().workspace();
     let depth = asked.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
     let entries = files.list(&asked.path, depth).await?;
     Ok(Json(Listing {
@@ -156,7 +158,8 @@ async fn read(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let files = files(&app, &owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let files = held.session().workspace();
     let entry = files.stat(&path).await?;
     if entry.kind != PathKind::File {
         // Says what it is instead.
@@ -214,13 +217,14 @@ async fn write(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let held = app.service().find(&owner, &id)?;
     app.service().has_room(&owner)?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
     let files = held.session().workspace();
     let there = files.stat(&path).await.ok().filter(|entry| entry.kind == PathKind::File);
     may_write(&headers, there.as_ref().map(head).as_ref())?;
     let entry = files.write(&path, Upload::of(body)).await?;
     app.service().look(&owner, &held);
+    held.done().await?;
     let status = if there.is_some() {
         StatusCode::OK
     } else {
@@ -234,9 +238,10 @@ async fn remove(
     owner: Owner,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
     held.session().workspace().remove(&path).await?;
     app.service().look(&owner, &held);
+    held.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -254,7 +259,9 @@ async fn make_directory(
     Path(id): Path<String>,
     JsonBody(asked): JsonBody<Directory>,
 ) -> Result<StatusCode, Problem> {
-    files(&app, &owner, &id)?.make_dir(&asked.path).await?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    held.session().workspace().make_dir(&asked.path).await?;
+    held.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -275,10 +282,8 @@ async fn rename(
     Path(id): Path<String>,
     JsonBody(asked): JsonBody<Rename>,
 ) -> Result<StatusCode, Problem> {
-    files(&app, &owner, &id)?.rename(&asked.from, &asked.to).await?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    held.session().workspace().rename(&asked.from, &asked.to).await?;
+    held.done().await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn files(app: &App, owner: &Owner, id: &str) -> Result<SessionFiles, Problem> {
-    Ok(app.service().find(owner, id)?.session().workspace())
 }

@@ -15,6 +15,7 @@ use super::operation::Operation;
 use crate::http::app::App;
 use crate::http::body::{AnyBody, Body};
 use crate::http::problem::Problem;
+use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -85,7 +86,7 @@ async fn complete(
     Path(id): Path<String>,
     Body(at): Body<At>,
 ) -> Result<Json<Completed>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let Completion { start, matches, .. } = held.session().complete(&at.code, at.cursor).await?;
     Ok(Json(Completed { start, matches }))
 }
@@ -115,7 +116,7 @@ async fn inspect(
     Path(id): Path<String>,
     Body(at): Body<At>,
 ) -> Result<Json<Inspected>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let found = held.session().inspect(&at.code, at.cursor, at.detail).await?;
     let is_found = found.is_some();
     let Inspection {
@@ -159,7 +160,7 @@ async fn is_complete(
     Path(id): Path<String>,
     Body(asked): Body<Code>,
 ) -> Result<Json<Ready>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let (status, indent) = match held.session().is_complete(&asked.code).await? {
         Completeness::Complete => ("complete", None),
         Completeness::Incomplete { indent } => ("incomplete", Some(indent)),
@@ -189,7 +190,7 @@ async fn evaluate(
     Path(id): Path<String>,
     Body(asked): Body<Expressions>,
 ) -> Result<Json<Evaluated>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let (mut values, mut errors) = (BTreeMap::new(), BTreeMap::new());
     for (name, value) in held.session().evaluate(asked.expressions).await? {
         match value {
@@ -205,7 +206,7 @@ async fn variable(
     owner: Owner,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<PythonValue>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let value = held.session().get(&name).await?;
     value.map(Json).ok_or_else(|| {
         let detail = format!("there is no variable {name:?}");
@@ -219,6 +220,8 @@ async fn set_variable(
     Path((id, name)): Path<(String, String)>,
     AnyBody(value): AnyBody<PythonValue>,
 ) -> Result<StatusCode, Problem> {
-    app.service().find(&owner, &id)?.session().set(&name, value).await?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    held.session().set(&name, value).await?;
+    held.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -14,6 +14,7 @@ use crate::http::app::App;
 use crate::http::body::Body;
 use crate::http::problem::Problem;
 use crate::http::sse;
+use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -39,17 +40,17 @@ async fn run(
     headers: HeaderMap,
     Body(mut asked): Body<RunRequest>,
 ) -> Result<Response, Problem> {
-    let held = app.service().find(&owner, &session)?;
     let id = asked.id.take();
     let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
+    let held = app.service().at_hand(&owner, &session, Use::Run).await?;
     if sse::is_asked_for(&headers) {
         // A refusal is told as one, and not as an event.
         held.session().validate(&request)?;
         let (watcher, events) = event_channel();
-        let run = app.service().run_in(&owner, &held, request.watch(watcher));
+        let run = app.service().run_at(&owner, held, request.watch(watcher));
         return sse::answer(events, async move { Ok(answer(id, run.await?)) }).await;
     }
-    let outcome = app.service().run_in(&owner, &held, request).await?;
+    let outcome = app.service().run_at(&owner, held, request).await?;
     Ok(Json(answer(id, outcome)).into_response())
 }
 

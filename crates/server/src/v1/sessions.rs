@@ -1,6 +1,7 @@
 //! `/v1/sessions`: made, found, changed, forked, ended.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -18,6 +19,8 @@ use crate::http::app::App;
 use crate::http::body::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
+use crate::service::Service;
+use crate::service::anywhere::{AtHand, Listed, Use};
 use crate::service::owner::Owner;
 use crate::service::sessions::{Held, NAME_PATTERN};
 
@@ -122,10 +125,47 @@ impl SessionAnswer {
         }
     }
 
+    /// One that somebody uses just now.
+    pub(super) fn at_hand(held: &AtHand) -> Self {
+        Self {
+            lease_seconds: held.lease_seconds(),
+            ..Self::of(held)
+        }
+    }
+
+    /// One of the store, which may be asleep.
+    fn stored(service: &Service, Listed { info, about }: Listed) -> Self {
+        let status = match (&info.node, service.awake(&info.id)) {
+            (Some(_), _) => SessionStatus::Running,
+            (None, Some(awake)) => awake.status,
+            (None, None) => SessionStatus::Suspended,
+        };
+        let idle = SystemTime::now().duration_since(info.used).unwrap_or_default();
+        Self {
+            status,
+            created: timestamp(about.created()),
+            idle_seconds: idle.as_secs_f64(),
+            lease_seconds: about.lease_seconds(),
+            name: about.name,
+            labels: about.labels,
+            id: info.id,
+            image: info.image,
+        }
+    }
+
     /// The answer to a request that made it.
-    pub(super) fn created(held: &Held) -> Response {
+    pub(super) async fn created(
+        app: &App,
+        owner: &Owner,
+        held: &Held,
+    ) -> Result<Response, Problem> {
+        let service = app.service();
+        let answer = match service.listed(owner, held.id()).await? {
+            Some(listed) => Self::stored(service, listed),
+            None => Self::of(held),
+        };
         let location = format!("/v1/sessions/{}", held.id());
-        (StatusCode::CREATED, [(LOCATION, location)], Json(Self::of(held))).into_response()
+        Ok((StatusCode::CREATED, [(LOCATION, location)], Json(answer)).into_response())
     }
 }
 
@@ -140,13 +180,16 @@ async fn create(
     body: Option<Body<CreateSession>>,
 ) -> Result<Response, Problem> {
     let asked = body.map(|Body(asked)| asked).unwrap_or_default();
-    let held = app.service().create(&owner, asked.into_new()?).await?;
-    Ok(SessionAnswer::created(&held))
+    let held = app.service().start(&owner, asked.into_new()?).await?;
+    SessionAnswer::created(&app, &owner, &held).await
 }
 
-async fn list(State(app): State<App>, owner: Owner) -> Json<SessionList> {
-    let sessions = app.service().list(&owner).iter().map(SessionAnswer::of).collect();
-    Json(SessionList { sessions })
+async fn list(State(app): State<App>, owner: Owner) -> Result<Json<SessionList>, Problem> {
+    let service = app.service();
+    let mut sessions: Vec<_> = service.list(&owner).iter().map(SessionAnswer::of).collect();
+    let stored = service.list_anywhere(&owner).await?;
+    sessions.extend(stored.into_iter().map(|listed| SessionAnswer::stored(service, listed)));
+    Ok(Json(SessionList { sessions }))
 }
 
 async fn show(
@@ -154,7 +197,11 @@ async fn show(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<SessionAnswer>, Problem> {
-    Ok(Json(SessionAnswer::of(&app.service().find(&owner, &id)?)))
+    let service = app.service();
+    Ok(Json(match service.listed(&owner, &id).await? {
+        Some(listed) => SessionAnswer::stored(service, listed),
+        None => SessionAnswer::of(&service.find(&owner, &id)?),
+    }))
 }
 
 /// What is to be changed.
@@ -173,18 +220,20 @@ async fn change(
     Path(id): Path<String>,
     Body(asked): Body<Change>,
 ) -> Result<Json<SessionAnswer>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let mut held = app.service().at_hand(&owner, &id, Use::Change).await?;
     let lease = asked.lease_seconds.map(|time| seconds("lease_seconds", time)).transpose()?;
     if let Some(labels) = asked.labels {
         held.session().set_labels(labels)?;
     }
     if let Some(lease) = lease
-        && !held.session().extend_lease(lease)?
+        && !held.extend_lease(lease)?
     {
         let detail = format!("session {id} was made without a lease");
         return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
     }
-    Ok(Json(SessionAnswer::of(&held)))
+    let answer = SessionAnswer::at_hand(&held);
+    held.done().await?;
+    Ok(Json(answer))
 }
 
 async fn remove(
@@ -192,7 +241,7 @@ async fn remove(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    app.service().remove(&owner, &id)?;
+    app.service().end(&owner, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -211,9 +260,10 @@ async fn fork(
     Path(id): Path<String>,
     body: Option<Body<Fork>>,
 ) -> Result<Response, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let name = body.and_then(|Body(asked)| asked.name);
-    Ok(SessionAnswer::created(&app.service().fork(&owner, &held, name).await?))
+    let fork = app.service().fork_of(&owner, &held, name).await?;
+    SessionAnswer::created(&app, &owner, &fork).await
 }
 
 /// Where to go back to.
@@ -239,17 +289,19 @@ async fn rewind(
     Path(id): Path<String>,
     Body(asked): Body<Rewind>,
 ) -> Result<Json<RewindAnswer>, Problem> {
-    let held = app.service().find(&owner, &id)?;
+    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
     let kept = if asked.keep {
-        Some(app.service().rewind_keeping(&owner, &held, asked.execution).await?)
+        Some(app.service().rewind_keeping_at(&owner, &held, asked.execution).await?)
     } else {
         held.session().rewind(asked.execution).await?;
         None
     };
-    Ok(Json(RewindAnswer {
-        session: SessionAnswer::of(&held),
+    let answer = RewindAnswer {
+        session: SessionAnswer::at_hand(&held),
         kept: kept.as_ref().map(SessionAnswer::of),
-    }))
+    };
+    held.done().await?;
+    Ok(Json(answer))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -263,7 +315,7 @@ async fn interrupt(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<InterruptAnswer>, Problem> {
-    let interrupted = app.service().find(&owner, &id)?.session().interrupt();
+    let interrupted = app.service().interrupt(&owner, &id).await?;
     Ok(Json(InterruptAnswer { interrupted }))
 }
 
@@ -278,7 +330,7 @@ async fn suspend(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<SuspendAnswer>, Problem> {
-    let suspended = app.service().find(&owner, &id)?.session().suspend().await;
+    let suspended = app.service().at_hand(&owner, &id, Use::Look).await?.session().suspend().await;
     Ok(Json(SuspendAnswer { suspended }))
 }
 
@@ -319,7 +371,7 @@ async fn history(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
-    let runs = app.service().find(&owner, &id)?.session().history().await?;
+    let runs = app.service().at_hand(&owner, &id, Use::Look).await?.session().history().await?;
     Ok(Json(History {
         runs: runs.into_iter().map(HistoryRun::from).collect(),
     }))

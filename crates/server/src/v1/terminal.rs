@@ -16,8 +16,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::Operation;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::service::anywhere::Use;
+use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
-use crate::service::sessions::Held;
 
 /// The longest message of a client.
 const MAX_MESSAGE: usize = 16 << 20;
@@ -79,9 +80,11 @@ async fn open(
         Problem::new(rejection.status(), "no_websocket", rejection.body_text())
             .hint("ask for a WebSocket: Connection: Upgrade, Upgrade: websocket")
     })?;
-    let held = app.service().find(&owner, &id)?;
+    if app.service().listed(&owner, &id).await?.is_none() {
+        app.service().find(&owner, &id)?;
+    }
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-    Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, held, socket)).into_response())
+    Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, id, socket)).into_response())
 }
 
 /// What the two sides of a terminal share.
@@ -89,7 +92,8 @@ async fn open(
 struct Terminal {
     app: App,
     owner: Owner,
-    held: Held,
+    /// The session, or its name.
+    session: String,
     /// What is to be sent.
     out: mpsc::Sender<Message>,
     /// Who waits for a line of input.
@@ -97,14 +101,14 @@ struct Terminal {
 }
 
 impl Terminal {
-    async fn serve(app: App, owner: Owner, held: Held, socket: WebSocket) {
+    async fn serve(app: App, owner: Owner, session: String, socket: WebSocket) {
         let (sink, stream) = socket.split();
         let (out, to_send) = mpsc::channel(16);
         let (runs, to_run) = mpsc::channel(MAX_WAITING);
         let terminal = Self {
             app,
             owner,
-            held,
+            session,
             out,
             asked: std::sync::Arc::default(),
         };
@@ -145,26 +149,39 @@ impl Terminal {
                     }
                 }
                 What::Input { text } => self.answer(text),
-                What::Interrupt => drop(self.held.session().interrupt()),
+                What::Interrupt => {
+                    let interrupted = self.app.service().interrupt(&self.owner, &self.session);
+                    if let Err(error) = interrupted.await {
+                        self.tell::<Problem>(&id, Some("problem"), error.into()).await;
+                    }
+                }
                 What::Complete { code, cursor } => {
-                    let answer = self.held.session().complete(&code, cursor).await.map(
-                        |found| serde_json::json!({"start": found.start, "matches": found.matches}),
-                    );
+                    let answer = self.complete(&code, cursor).await;
                     self.tell_answer(&id, "completion", answer).await;
                 }
                 What::IsComplete { code } => {
-                    let answer =
-                        self.held.session().is_complete(&code).await.map(|status| match status {
-                            Completeness::Complete => serde_json::json!({"status": "complete"}),
-                            Completeness::Incomplete { indent } => {
-                                serde_json::json!({"status": "incomplete", "indent": indent})
-                            }
-                            _ => serde_json::json!({"status": "invalid"}),
-                        });
+                    let answer = self.is_complete(&code).await;
                     self.tell_answer(&id, "completeness", answer).await;
                 }
             }
         }
+    }
+
+    async fn complete(&self, code: &str, cursor: usize) -> Result<Value, ServiceError> {
+        let held = self.app.service().at_hand(&self.owner, &self.session, Use::Look).await?;
+        let found = held.session().complete(code, cursor).await?;
+        Ok(serde_json::json!({"start": found.start, "matches": found.matches}))
+    }
+
+    async fn is_complete(&self, code: &str) -> Result<Value, ServiceError> {
+        let held = self.app.service().at_hand(&self.owner, &self.session, Use::Look).await?;
+        Ok(match held.session().is_complete(code).await? {
+            Completeness::Complete => serde_json::json!({"status": "complete"}),
+            Completeness::Incomplete { indent } => {
+                serde_json::json!({"status": "incomplete", "indent": indent})
+            }
+            _ => serde_json::json!({"status": "invalid"}),
+        })
     }
 
     /// Runs what the client asks for, one after the other.
@@ -177,7 +194,15 @@ impl Terminal {
                 let (terminal, id) = (terminal.clone(), prompt_id.clone());
                 async move { terminal.ask(&id, prompt).await }
             });
-            let run = self.app.service().run_in(&self.owner, &self.held, request);
+            let held = match self.app.service().at_hand(&self.owner, &self.session, Use::Run).await
+            {
+                Ok(held) => held,
+                Err(error) => {
+                    self.tell::<Problem>(&id, Some("problem"), error.into()).await;
+                    continue;
+                }
+            };
+            let run = self.app.service().run_at(&self.owner, held, request);
             let run = AbortOnDropHandle::new(tokio::spawn(run));
             self.pass_on(&id, events).await;
             match run.await {
@@ -220,7 +245,7 @@ impl Terminal {
         &self,
         id: &Value,
         kind: &'static str,
-        answer: Result<Value, belljar::Error>,
+        answer: Result<Value, ServiceError>,
     ) {
         match answer {
             Ok(answer) => self.tell(id, Some(kind), answer).await,

@@ -1,0 +1,100 @@
+//! Where servers keep sessions that they share, by URL.
+
+#[cfg(feature = "stores")]
+mod http;
+#[cfg(feature = "stores")]
+mod object;
+
+use std::sync::Arc;
+
+use belljar::store::{DirectoryStore, MemoryStore, Store};
+use url::Url;
+
+/// A store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreUrlError {
+    /// The text is no URL, or none of a store.
+    #[error("{url:?} names no store: {why}")]
+    Url {
+        /// The text.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The program was built without what such a store needs.
+    #[error("this program was built without {scheme} stores")]
+    NotBuilt {
+        /// What the URL begins with.
+        scheme: String,
+    },
+    /// The store does not work.
+    #[error(transparent)]
+    Store(#[from] belljar::store::StoreError),
+}
+
+/// Opens a store: `file:///directory` or a path, `memory:`, and in a program with the feature `stores`
+/// also `s3://bucket/folder`, `az://container/folder` and `gs://bucket/folder`, whose accounts are in the
+/// environment. It blocks, and does not ask whether the store can be reached.
+///
+/// # Errors
+///
+/// When the text is none of these, or a directory cannot be made.
+pub fn open_store(text: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
+    let wrong = |why: &str| StoreUrlError::Url {
+        url: without_password(text),
+        why: why.to_owned(),
+    };
+    if text.starts_with(['/', '.']) {
+        return Ok(Arc::new(DirectoryStore::open(text)?));
+    }
+    let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+    match url.scheme() {
+        "memory" => Ok(Arc::new(MemoryStore::new())),
+        "file" => {
+            let path = url.to_file_path().map_err(|()| wrong("it is no path of this machine"))?;
+            Ok(Arc::new(DirectoryStore::open(path)?))
+        }
+        #[cfg(feature = "stores")]
+        "s3" | "az" | "gs" => object::open(&url).map_err(|error| wrong(&error.to_string())),
+        #[cfg(not(feature = "stores"))]
+        scheme @ ("s3" | "az" | "gs") => Err(StoreUrlError::NotBuilt {
+            scheme: scheme.to_owned(),
+        }),
+        _ => Err(wrong("it begins with file:, memory:, s3:, az: or gs:")),
+    }
+}
+
+/// A URL as it may be shown.
+fn without_password(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(None);
+            url.to_string()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_url_names_a_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("file://{}/a%20b", dir.path().display());
+        let store = open_store(&url).unwrap();
+        store
+            .put("x", bytes::Bytes::new(), belljar::store::Condition::Absent)
+            .await
+            .unwrap()
+            .written()
+            .unwrap();
+        assert!(dir.path().join("a b/x").is_file());
+        assert!(open_store("memory:").is_ok());
+        for text in ["", "x", "http://example.org/", "file://elsewhere/x", "s3:"] {
+            assert!(open_store(text).is_err(), "{text}");
+        }
+    }
+}

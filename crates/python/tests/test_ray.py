@@ -256,6 +256,24 @@ def test_the_end_of_a_pool(ray):
     until(lambda: not is_alive(worker.pid))
 
 
+def test_after_a_fork(pool):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            pool._crew.close()
+            pool.run("")
+        except belljar.ForkedError as error:
+            os.write(writing, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        assert told.read() == "ForkedError"
+    assert os.waitpid(child, 0)[1] == 0
+    assert pool.run("result = 1").result == 1
+
+
 def test_a_pool_that_nobody_holds_ends(ray):
     before = threading.active_count()
     results = Pool(1, image="core", num_cpus=0.5).map("result = item", range(9))

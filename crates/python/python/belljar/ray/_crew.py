@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -140,6 +141,7 @@ class Crew:
         image: str | None,
     ) -> None:
         self._ray = ray_module()
+        self._process = os.getpid()
         self.size = size
         # No restarts by Ray: who replaces a worker must know what it had to do. Two calls at once,
         # so that one can be told to end in the middle of a run.
@@ -169,12 +171,20 @@ class Crew:
                 return
         chunk.fail(_closed())
 
+    def check_process(self) -> None:
+        """Refuses what a forked child asks for, in which neither this nor Ray has its threads."""
+        if os.getpid() != self._process:
+            text = "the pool belongs to another process, from which this one was forked"
+            raise _errors.make(text, "forked", hint="Make one in this process")
+
     def workers(self) -> tuple[WorkerInfo, ...]:
         """Those that are up."""
         return tuple(WorkerInfo(hand.pid, hand.node, hand.runs) for hand in list(self._hands))
 
     def close(self) -> None:
-        """Ends the workers, and fails what waits."""
+        """Ends the workers, and fails what waits. In a forked child there is nothing to end."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if self._is_closed:
                 return

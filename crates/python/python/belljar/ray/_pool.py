@@ -163,6 +163,7 @@ class Pool:
     ) -> _Flow:
         if chunk < 1 or retries < 0 or collect_bytes < 0:
             raise ValueError("chunk is at least 1; retries and collect_bytes are not negative")
+        self._crew.check_process()
         job = Job(code, travelling(options), variable, collect_bytes)
         return _Flow(self, self._crew, job, iter(inputs), retries, chunk, ordered)
 

@@ -5,9 +5,12 @@
 
 mod measure;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar::{Outcome, Request, Runtime, Session, SessionOptions};
+use belljar::store::{Condition, DirectoryStore, Store};
+use belljar::{Outcome, Request, RestoreOptions, Runtime, Session, SessionOptions};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
 use tokio::task::JoinSet;
@@ -176,6 +179,52 @@ fn checkpoints(c: &mut Criterion) {
         tokio.block_on(async {
             let start = Instant::now();
             let restored = runtime.restore(&path).await.expect("a session");
+            run(&restored, "x = 1").await;
+            let time = start.elapsed();
+            restored.close();
+            time
+        })
+    });
+    stored(c, &runtime, &tokio, &session, dir.path());
+}
+
+/// The same session in a store, of which only what has changed is written.
+fn stored(c: &mut Criterion, runtime: &Runtime, tokio: &Tokio, session: &Session, dir: &Path) {
+    let store = DirectoryStore::open(dir.join("store")).expect("a store");
+    let store: Arc<dyn Store> = Arc::new(store);
+    let mut written = 0;
+    let mut save = async |session: &Session| {
+        written += 1;
+        let key = format!("states/{written}");
+        let saved = session.save(&store, &key, Condition::Absent).await.expect("a store");
+        (key, saved.expect("a new key"))
+    };
+    let first = tokio.block_on(save(session));
+    let mut last = None;
+    promise(c, "session: saved to a store in a directory after 1 MiB changed", ms(8.0), || {
+        tokio.block_on(async {
+            run(session, "big[:2**17] += 1").await;
+            kept(session).await;
+            let start = Instant::now();
+            last = Some(save(session).await);
+            start.elapsed()
+        })
+    });
+    let Some((key, saved)) = last else {
+        return; // another bench was asked for
+    };
+    println!(
+        "the first time {:.1} MiB in {} chunks, then {:.1} MiB in {}",
+        mib(first.1.bytes),
+        first.1.chunks,
+        mib(saved.bytes),
+        saved.chunks
+    );
+    promise(c, "session: restored from there to the first result", ms(15.0), || {
+        tokio.block_on(async {
+            let start = Instant::now();
+            let options = RestoreOptions::stored(Arc::clone(&store), &key);
+            let restored = runtime.restore(options).await.expect("a session");
             run(&restored, "x = 1").await;
             let time = start.elapsed();
             restored.close();

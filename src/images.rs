@@ -42,6 +42,18 @@ pub struct ImageContents {
     pub memory_bytes: u64,
 }
 
+/// Which image it is, whatever its name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageIdentity {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of its memory, in hexadecimal: the same on every machine.
+    pub memory: String,
+    /// SHA-256 of the module of Python that it was made from, in hexadecimal.
+    pub artifact: String,
+}
+
 /// The images in a cache: those of a [`Runtime`](crate::Runtime::images), or, without setting up
 /// an engine before one is to be made, those of a
 /// [`RuntimeBuilder`](crate::RuntimeBuilder::images). Every method blocks.

@@ -91,7 +91,7 @@ pub use cache::pip::PipError;
 pub use cause::Cause;
 pub use error::Error;
 pub use image::ImageError;
-pub use images::{ImageContents, ImageInfo, Images};
+pub use images::{ImageContents, ImageIdentity, ImageInfo, Images};
 pub use instance::InstanceError;
 pub use licenses::License;
 pub use memory::{MemoryError, Strategy};

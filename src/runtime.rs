@@ -20,7 +20,7 @@ use crate::bakery::{ImageStore, stamp};
 use crate::bundle::{Bundle, BundleError};
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::images::Images;
+use crate::images::{ImageIdentity, Images};
 use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
@@ -417,6 +417,22 @@ impl Runtime {
         let _turn = engine.turns.take().await?;
         let image = engine.image(&plan.request.image, "").await?;
         run::check(engine, &image, plan).await
+    }
+
+    /// Which image a request would start from, loaded or made if it was not there. Images are the same on
+    /// every machine: two runtimes that tell the same do the same with a deterministic request.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such image, or it cannot be made.
+    pub async fn image_of(&self, request: &Request) -> Result<ImageIdentity, Error> {
+        self.check_process()?;
+        let image = self.engine.image(&request.image, &request.code).await?;
+        Ok(ImageIdentity {
+            name: image.manifest.name.clone(),
+            memory: image.identity.clone(),
+            artifact: image.manifest.artifact.clone(),
+        })
     }
 
     /// Compiles `tier` of the Python module, unless it or a larger one is in the cache, so that no run

@@ -1,5 +1,7 @@
 //! The request as JSON: what `belljar batch` reads, one object a line.
 
+mod inverse;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -402,6 +404,34 @@ mod tests {
         };
         assert!(tool.is_deferred() && tool.takes_values());
         assert_eq!((tool.name(), tool.describe()), ("a", "d"));
+    }
+
+    #[test]
+    fn a_request_is_what_it_was_after_it_was_written() {
+        let request = Request::new("c")
+            .set("x", vec![0u8, 1])
+            .image("core")
+            .stdin("in")
+            .env("A", "b")
+            .cwd("/workspace/d")
+            .file("b", [0, 255])
+            .file("t", "text")
+            .arg("-n")
+            .limits(Limits::default().timeout(Duration::from_millis(500)).memory(64 << 20))
+            .policy(Policy::Strict)
+            .echo(Echo::Last)
+            .deterministic(Deterministic::new(4))
+            .capture(Capture::default().typed(true));
+        let written = serde_json::to_string(&RunRequest::of(&request).unwrap()).unwrap();
+        let read: RunRequest = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.into_request(HostPaths::Refused).unwrap(), request);
+        for request in [
+            Request::new("c").mount("/x", "/data"),
+            Request::new("c").stdin([255]),
+            Request::new("c").limits(Limits::default().memory(1000)),
+        ] {
+            assert_eq!(RunRequest::of(&request).unwrap_err().reasons.len(), 1);
+        }
     }
 
     #[test]

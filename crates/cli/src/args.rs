@@ -166,7 +166,8 @@ pub(super) struct CompletionsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// `request` is a line of `belljar batch`; `outcome` is what `belljar run --json` prints
+    /// `request` is a line of `belljar batch`; `outcome` is what `belljar run --json` prints; `receipt` is
+    /// what `belljar run --receipt` writes
     #[arg(value_enum)]
     pub(super) of: SchemaChoice,
 }
@@ -175,6 +176,7 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaChoice {
     Request,
     Outcome,
+    Receipt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

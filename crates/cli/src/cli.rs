@@ -15,6 +15,7 @@ use super::lambda::LambdaArgs;
 #[cfg(feature = "server")]
 use super::mcp::McpArgs;
 use super::repl::ReplArgs;
+use super::replay::ReplayArgs;
 use super::run::RunArgs;
 #[cfg(all(unix, feature = "server"))]
 use super::serve::{KeyArgs, ServeArgs};
@@ -64,6 +65,15 @@ pub(super) enum Command {
     /// Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
     /// 130 interrupted.
     Run(Box<RunArgs>),
+    /// Do again what a receipt says was done, and compare
+    ///
+    /// The receipt of `belljar run --deterministic --receipt FILE` holds the code, its inputs, the seed and
+    /// hashes of the image and of the outcome. On any machine the same belljar comes to the same outcome; what
+    /// differs is listed by its key. The code runs in a sandbox, within this machine's limits.
+    ///
+    /// Exit status: 0 it is the same, 1 it differs, 2 the receipt cannot be used: it was altered, it is for
+    /// another image, or it is signed by somebody else.
+    Replay(ReplayArgs),
     /// Type Python into a session, line by line
     ///
     /// Variables, modules and files stay from one line to the next. Lines that begin with % are

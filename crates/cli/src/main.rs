@@ -31,7 +31,9 @@ mod options;
 mod policy;
 mod printer;
 mod progress;
+mod receipt;
 mod repl;
+mod replay;
 mod run;
 mod schema;
 #[cfg(all(unix, feature = "server"))]
@@ -73,6 +75,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Run(args) => run::run(*args, global, printer),
         Command::Repl(args) => repl::repl(*args, global, printer),
+        Command::Replay(args) => replay::replay(&args, global, printer),
         Command::Batch(args) => batch::batch(&args, global, printer),
         #[cfg(feature = "kernel")]
         Command::Kernel(args) => kernel::kernel(&args, global, printer),

@@ -7,11 +7,11 @@ mod summary;
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Outcome, OutputWatcher as _, Request, Runtime};
+use belljar::{ImageChoice, Outcome, OutputWatcher as _, Request, Runtime};
 
 use super::args::Global;
 use super::engine;
@@ -20,6 +20,7 @@ use super::input::ask_person;
 use super::interrupt::Interrupt;
 use super::options::directory;
 use super::printer::Printer;
+use super::receipt::{self, Draft, PrivateKey};
 use live::EventSink;
 pub(super) use live::Live;
 pub(super) use options::RunArgs;
@@ -29,12 +30,18 @@ pub(super) use summary::{cuts, failure};
 /// Runs one program.
 pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     let (json, out, session) = (args.json, args.out.clone(), args.session.clone());
+    let (receipt, key) = (args.receipt.clone(), args.sign.clone());
     let (can_ask, events) = (args.can_ask()?, args.event_sink()?);
-    let request = args.into_request()?;
+    let mut request = args.into_request()?;
     if let Some(out) = &out {
         prepare(out)?;
     }
+    let key = key.map(|path| receipt::private_key(&path)).transpose()?;
     let runtime = engine::start(global, printer)?;
+    let receipt = match receipt {
+        Some(path) => Some((draft(&mut request, &runtime)?, path)),
+        None => None,
+    };
     let only_events = events.as_ref().is_some_and(EventSink::is_stdout);
     let live = Arc::new(Live::with(Arc::clone(printer), !json && !only_events, events));
     let task = Task {
@@ -47,6 +54,7 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
         live,
         can_ask,
         json,
+        receipt: receipt.map(|(draft, path)| Wanted { draft, key, path }),
         out: out.as_deref(),
         printer,
     };
@@ -65,8 +73,34 @@ struct Task<'a> {
     /// A person, or whoever writes to standard input, may answer `input()`.
     can_ask: bool,
     json: bool,
+    receipt: Option<Wanted>,
     out: Option<&'a Path>,
     printer: &'a Arc<Printer>,
+}
+
+/// A receipt that is to be written.
+struct Wanted {
+    draft: Draft,
+    key: Option<PrivateKey>,
+    path: PathBuf,
+}
+
+impl Wanted {
+    fn write(self, outcome: &Outcome) -> anyhow::Result<()> {
+        let mut receipt = self.draft.receipt(outcome)?;
+        if let Some(key) = &self.key {
+            receipt.sign(key)?;
+        }
+        receipt::write(&receipt, &self.path)
+    }
+}
+
+/// Makes the request one for which there can be a receipt.
+fn draft(request: &mut Request, runtime: &Runtime) -> anyhow::Result<Draft> {
+    receipt::complete(request)?;
+    let image = engine::reactor()?.block_on(runtime.image_of(request))?;
+    request.image = ImageChoice::Named(image.name.clone());
+    Draft::of(request, image)
 }
 
 /// Runs in a sandbox that is thrown away.
@@ -77,6 +111,7 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
         live,
         can_ask,
         json,
+        receipt,
         out,
         printer,
     } = task;
@@ -95,10 +130,12 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
     let copied = out.map(|dir| run.copy_to(dir)).transpose();
     let files = Files::of(out, &copied).unwrap_or(Files::ThrownAway);
     report(printer, &run.outcome, json, files)?;
+    let receipt = receipt.map(|wanted| wanted.write(&run.outcome)).transpose();
     let success = run.outcome.success;
     drop(run);
     // Directories that were kept for a next run go with it.
     drop(runtime);
+    receipt.context("the run is done, but there is no receipt")?;
     copied.context("the run is done, but its files could not all be copied")?;
     Ok(if success { Exit::Success } else { Exit::Found })
 }

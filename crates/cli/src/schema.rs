@@ -7,12 +7,14 @@ use super::args::{CompletionsArgs, SchemaArgs, SchemaChoice};
 use super::cli::Cli;
 use super::exit::Exit;
 use super::printer::Printer;
+use super::receipt::Receipt;
 
 /// Prints a JSON Schema, spread out: it is read by people and kept in files.
 pub(super) fn schema(args: &SchemaArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let schema = match args.of {
         SchemaChoice::Request => RunRequest::schema(),
         SchemaChoice::Outcome => Outcome::schema(),
+        SchemaChoice::Receipt => Receipt::schema(),
     };
     printer.line(&serde_json::to_string_pretty(&schema)?)?;
     Ok(Exit::Success)

@@ -39,6 +39,15 @@ pub(crate) struct RunArgs {
     /// Print the outcome as JSON, and nothing else on stdout
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+    /// Write a receipt to this file, from which `belljar replay` does the run again on any machine and compares:
+    /// code, inputs and seed, and hashes of the image and the outcome. The run has to be --deterministic
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(conflicts_with_all = ["session", "ask"])]
+    pub(super) receipt: Option<PathBuf>,
+    /// Sign the receipt with this private key, in PEM: `openssl genpkey -algorithm ed25519` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(requires = "receipt")]
+    pub(super) sign: Option<PathBuf>,
     #[command(flatten)]
     detail: Detail,
 }
@@ -154,6 +163,7 @@ impl RunArgs {
         let is_code = self.source.script.as_deref().is_some_and(|path| path.as_os_str() == "-");
         if !self.input.ask {
             return Ok(!is_code
+                && self.receipt.is_none()
                 && self.input.stdin.is_none()
                 && !self.json
                 && !matches!(&self.detail.events, Some(Some(path)) if path.as_os_str() == "-")

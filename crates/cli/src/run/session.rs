@@ -23,6 +23,7 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
         live,
         can_ask,
         json,
+        receipt: _,
         out,
         printer,
     } = task;

@@ -2,9 +2,10 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 20] = [
         &[],
         &["run"],
+        &["replay"],
         &["repl"],
         &["kernel"],
         &["kernel", "install"],

@@ -9,6 +9,7 @@ mod endings;
 mod help;
 mod lambda;
 mod leftovers;
+mod receipts;
 mod repl;
 mod run;
 mod session;

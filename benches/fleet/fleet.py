@@ -33,6 +33,8 @@ class Plan:
     # Whether requests find the node that had the session last.
     is_sticky: bool = True
     suspend_after: float = 300
+    # Whether all nodes are processes on the same cores.
+    is_one_machine: bool = False
     # What a disk takes until it has what was written, while others write too.
     flush: float = 0.0
     lease: float = 5
@@ -62,7 +64,7 @@ class Node:
         self.fleet = fleet
         self.env = fleet.env
         self.kind = fleet.plan.kind
-        self.cores = simpy.Resource(self.env, self.kind.cores)
+        self.cores = fleet.cores or simpy.Resource(self.env, self.kind.cores)
         self.disk = simpy.Resource(self.env, 1)
         self.is_alive = True
         self.lives = 0
@@ -185,6 +187,8 @@ class Fleet:
         self._present_since = 0.0
         self.stays: list[float] = []
         self.stored_mib = plan.mix.state_mib * plan.costs.stored_per_state
+        cores = simpy.Resource(self.env, plan.kind.cores)
+        self.cores = cores if plan.is_one_machine else None
         self.nodes = [Node(self) for _ in range(plan.nodes)]
 
     def run(self) -> Fleet:

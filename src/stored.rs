@@ -44,8 +44,9 @@ use crate::store::{Condition, Store, Version};
 /// let id = sessions.add(session, serde_json::Map::new()).await?;
 ///
 /// // Here, or in any other process that has the store.
-/// let claim = sessions.claim_run(&id).await?;
-/// let outcome = claim.run(Request::new("x = 1")).await?;
+/// let mut claim = sessions.claim_run(&id).await?;
+/// let outcome = claim.run(Request::new("print(1)")).await?;
+/// assert_eq!(outcome.stdout, "1\n");
 /// claim.release().await?;
 /// # Ok(())
 /// # }

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_key_leads_nowhere_else() {
-        for key in ["a", "a/b.c/d-e_F0", &"x/".repeat(200).trim_end_matches('/')] {
+        for key in ["a", "a/b.c/d-e_F0", "x/".repeat(200).trim_end_matches('/')] {
             assert!(check_key(key).is_ok(), "{key}");
         }
         for key in ["", "/a", "a/", "a//b", "..", "a/../b", ".a", "a b", "ä", "a\\b", "a\0"] {

@@ -273,7 +273,8 @@ pub(crate) fn file_size(path: &Path) -> u64 {
     meta.len()
 }
 
-fn tree_size(root: &Path) -> u64 {
+/// What all files below `root` take on the disk.
+pub(crate) fn tree_size(root: &Path) -> u64 {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => tree_size(&entry.path()),

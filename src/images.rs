@@ -8,6 +8,7 @@ use crate::bundle::Bundle;
 use crate::cache::Cache;
 use crate::doctor::file_size;
 use crate::error::Error;
+use crate::module::Tier;
 use crate::shared::Engine;
 
 /// An image, as it is listed.
@@ -20,6 +21,9 @@ pub struct ImageInfo {
     pub path: PathBuf,
     /// Whether it comes with belljar.
     pub built_in: bool,
+    /// The tier of native code that runs of it take; in a bundle that of the bundle. `None` where the
+    /// recipe of one that it was made from is not there any more.
+    pub tier: Option<Tier>,
     /// What is in it; `None` when it has yet to be made.
     pub contents: Option<ImageContents>,
     /// What its file takes on the disk, in bytes.
@@ -192,6 +196,7 @@ impl ImageInfo {
             disk_bytes: file_size(&stored.path),
             path: stored.path,
             built_in: stored.built_in,
+            tier: stored.tier,
         }
     }
 }

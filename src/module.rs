@@ -26,3 +26,5 @@ pub(crate) use split::{PAGE, STACK_POINTER};
 pub(crate) use target::compile_for;
 pub(crate) use tier::LIBRARIES;
 pub use tier::Tier;
+#[cfg(feature = "compile")]
+pub(crate) use tier::left_out;

@@ -1,5 +1,8 @@
 //! Makes bundles from what is in a cache.
 
+mod library;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +12,10 @@ use crate::bakery::stamp;
 use crate::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
 use crate::cache::Cache;
 use crate::cache::seal::hash_bytes;
+use crate::doctor::tree_size;
 use crate::error::Error;
 use crate::memory::Strategy;
-use crate::module::{Artifact, Codes, Tier, code_file, compile_for};
+use crate::module::{Artifact, Codes, PINS, Tier, code_file, compile_for, left_out};
 use crate::parallel::on_all_cores;
 use crate::progress::Progress;
 use crate::shared::Engine;
@@ -26,6 +30,8 @@ pub struct BundleOptions {
     pub target: Option<String>,
     /// The processors.
     pub processor: Processor,
+    /// Puts large packages of pure Python into a bundle that has `core` only, too.
+    pub whole_library: bool,
 }
 
 impl BundleOptions {
@@ -51,6 +57,14 @@ impl BundleOptions {
         self.processor = processor;
         self
     }
+
+    /// Puts all of the library in that the code can run. A bundle with no image but `core` is otherwise
+    /// made without some large packages of pure Python.
+    #[must_use]
+    pub fn whole_library(mut self, whole: bool) -> Self {
+        self.whole_library = whole;
+        self
+    }
 }
 
 /// A bundle that was made, or looked at.
@@ -69,8 +83,12 @@ pub struct BundleInfo {
     pub target: String,
     /// The processors that it is for.
     pub processor: String,
+    /// Top-level modules of the library that it was made without.
+    pub left_out: Vec<String>,
     /// Bytes of all its files. Holes count, which take nothing on most disks.
     pub bytes: u64,
+    /// What its files take on the disk, in bytes.
+    pub disk_bytes: u64,
 }
 
 impl BundleInfo {
@@ -82,7 +100,9 @@ impl BundleInfo {
             images: made.images.clone(),
             target: made.target.clone(),
             processor: made.processor.clone(),
+            left_out: made.left_out.clone(),
             bytes: made.files.iter().map(|file| file.size).sum(),
+            disk_bytes: tree_size(bundle.root()),
         }
     }
 }
@@ -114,8 +134,9 @@ pub(crate) fn pack(
         write_images(engine, &options.images, &mut files)?;
         let tier = tier(engine, &options.images)?;
         write_code(cache, &artifact, &made_for, tier, &mut files, progress)?;
-        write_library(&artifact, &options.images, &mut files)?;
-        Ok(files.finish(made_for.manifest(&options.images, tier))?)
+        let left_out = left_out(tier, !options.whole_library && !has_own(engine, options)?);
+        write_library(&artifact, tier, &left_out, &mut files)?;
+        Ok(files.finish(made_for.manifest(&options.images, tier, &left_out))?)
     })?;
     make_readable(building.path()).map_err(BundleError::io("let others read", building.path()))?;
     match fs::remove_dir(&to) {
@@ -175,7 +196,7 @@ impl Purpose {
         bundle::features(&self.arch, self.processor)
     }
 
-    fn manifest(&self, images: &[String], tier: Tier) -> Manifest {
+    fn manifest(&self, images: &[String], tier: Tier, left_out: &[&str]) -> Manifest {
         Manifest {
             format: bundle::FORMAT,
             belljar: env!("CARGO_PKG_VERSION").into(),
@@ -184,6 +205,7 @@ impl Purpose {
             processor: self.processor.to_string(),
             features: self.features().iter().map(|(name, _)| (*name).to_owned()).collect(),
             tier,
+            left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
             images: images.to_vec(),
             files: Vec::new(),
         }
@@ -241,23 +263,39 @@ fn tier(engine: &Engine, images: &[String]) -> Result<Tier, Error> {
     Ok(tier)
 }
 
+/// Whether an image of one's own is among them, whose code may import anything.
+fn has_own(engine: &Engine, options: &BundleOptions) -> Result<bool, Error> {
+    for image in &options.images {
+        if !engine.images.stored(image)?.built_in {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What the guest reads, and whose work it is.
 fn write_library(
     artifact: &Artifact,
-    images: &[String],
+    tier: Tier,
+    left_out: &[&str],
     files: &mut Writer<'_>,
 ) -> Result<(), BundleError> {
     let place = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (path, name)
     };
-    let (library, name) = place(artifact.library());
-    files.copy_tree(&library, &name)?;
+    let (directory, name) = place(artifact.library());
+    let archive = directory.join(&PINS.abi.library_zip);
+    // What the archive has of matplotlib's data is beside it, unpacked.
+    let modules: BTreeSet<&str> = left_out.iter().copied().collect();
+    let reduced = library::reduced(&archive, &modules, &[&PINS.abi.font_data])
+        .map_err(BundleError::io("read", &archive))?;
+    files.write(&format!("{name}/{}", PINS.abi.library_zip), reduced.as_slice())?;
     let (fonts, name) = place(artifact.font_data());
-    if images.iter().any(|image| image != "core") {
-        files.copy_tree(&fonts, &name)?;
-    } else {
+    if tier == Tier::Core {
         files.directory(&name)?;
+    } else {
+        files.copy_tree(&fonts, &name)?;
     }
     let (_, name) = place(artifact.empty_root());
     files.directory(&name)?;

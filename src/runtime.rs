@@ -367,7 +367,8 @@ impl RuntimeBuilder {
                 }
             })?;
         let artifact = Artifact::in_bundle(bundle.root());
-        let factory = Factory::of(code, artifact.clone(), self.idle())?;
+        let left_out = &bundle.manifest().left_out;
+        let factory = Factory::of(code, artifact.clone(), left_out, self.idle())?;
         let progress = Arc::clone(&self.progress);
         Ok((factory, ImageStore::in_bundle(bundle, artifact, self.strategy, progress)))
     }

@@ -11,14 +11,16 @@ _waiting = {}
 # has tools, `tools` puts a package of its own in that place.
 _FOREIGN = "host"
 _asked = set()
-# What calls compiled code that the host may not have: it is asked before one of them is imported,
-# and either has it, begins the run again where it does, or says why not. It has the same list.
-_COMPILED = frozenset((
-    "PIL", "bs4", "contourpy", "formulaic", "joblib", "kiwisolver", "lxml", "matplotlib",
-    "mpl_toolkits", "numpy", "openpyxl", "pandas", "patsy", "pylab", "regex", "reportlab", "scipy",
-    "seaborn", "sklearn", "statsmodels",
+# What calls compiled code that the host may not have, and what a bundle may be made without: the
+# host is asked before one of them is imported, and either has it, begins the run again where it does,
+# or says why not. It has the same list.
+_UNSURE = frozenset((
+    "PIL", "bs4", "contourpy", "fontTools", "formulaic", "isympy", "joblib", "kiwisolver", "lxml",
+    "matplotlib", "mpl_toolkits", "mpmath", "narwhals", "networkx", "numpy", "openpyxl", "pandas",
+    "patsy", "pylab", "pypdf", "regex", "reportlab", "scipy", "seaborn", "sklearn", "statsmodels",
+    "sympy", "xlsxwriter",
 ))  # fmt: skip
-_COMPILED_CODE = b"m"
+_ASK = b"m"
 
 
 def when_imported(name, action):
@@ -65,8 +67,8 @@ class _Loader:
 
 def look_only():
     """From here on, modules are looked for and not imported."""
-    global _COMPILED
-    _COMPILED = frozenset()
+    global _UNSURE
+    _UNSURE = frozenset()
 
 
 def _own(name, path, target):
@@ -86,8 +88,8 @@ class _Finder:
     def find_spec(name, path=None, target=None):
         if name == _FOREIGN:
             return _own(name, path, target)
-        if name in _COMPILED:
-            refusal = door.answer_to(_COMPILED_CODE, name)
+        if name in _UNSURE:
+            refusal = door.answer_to(_ASK, name)
             if refusal:
                 raise ModuleNotFoundError(refusal.decode(), name=name)
         if name not in _waiting:

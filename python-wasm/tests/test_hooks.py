@@ -41,7 +41,7 @@ def test_the_host_is_asked_before_compiled_code_is_imported(door, monkeypatch):
         __import__("numpy")
     assert raised.value.name == "numpy"
 
-    monkeypatch.setattr(hooks, "_COMPILED", hooks._COMPILED)
+    monkeypatch.setattr(hooks, "_UNSURE", hooks._UNSURE)
     hooks.look_only()
     assert hooks._Finder.find_spec("numpy") is None
 

@@ -35,6 +35,7 @@ fn describe(bundle: &Bundle, name: &str) -> Option<StoredImage> {
     Some(StoredImage {
         name: name.to_owned(),
         built_in: is_built_in(name),
+        tier: Some(bundle.manifest().tier),
         head: inspect(&path).ok(),
         path,
     })

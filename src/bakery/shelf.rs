@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::bake::{LockedPackage, StoredRecipe, package_dir};
-use super::choose::BUILT_IN;
+use super::choose::{BUILT_IN, tier_for};
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::cache::{Cache, CacheError, seal};
 use crate::image::{ImageError, Manifest, inspect};
+use crate::module::Tier;
 
 /// The image that the built-in ones start from: the artifact as it comes.
 pub(super) const BOOT: &str = "boot";
@@ -26,6 +27,8 @@ pub(crate) struct StoredImage {
     pub name: String,
     pub path: PathBuf,
     pub built_in: bool,
+    /// The tier of code that it takes, as far as that can be told.
+    pub tier: Option<Tier>,
     /// `None` when it is yet to be made, or when its file cannot be used.
     pub head: Option<(Manifest, u64)>,
 }
@@ -92,6 +95,20 @@ impl Shelf {
         Ok((Recipe::parse(&stored.recipe, &path)?, stored.packages))
     }
 
+    /// The smallest tier with what an image calls, as far as the imports of its recipe, and of those below,
+    /// tell.
+    pub(super) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
+        let mut tier = Tier::Core;
+        let mut name = name.to_owned();
+        while name != BOOT && tier != Tier::All {
+            let (recipe, _) = self.recipe(&name)?;
+            let code = [recipe.import_code(), recipe.warm_up].join("\n");
+            tier = tier.max(tier_for(&code));
+            name = recipe.base;
+        }
+        Ok(tier)
+    }
+
     /// The names of all images, also of those whose recipe cannot be read: the built-in ones first,
     /// then by name.
     pub(crate) fn every_name(&self) -> Result<Vec<String>, ImageError> {
@@ -136,6 +153,7 @@ impl Shelf {
         StoredImage {
             name: name.to_owned(),
             built_in: is_built_in(name),
+            tier: self.tier(name).ok(),
             head: inspect(&path).ok().filter(|_| usable),
             path,
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bake;
-use super::choose::{BUILT_IN, tier_for};
+use super::choose::BUILT_IN;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
@@ -147,22 +147,13 @@ impl ImageStore {
         Some(self.cache.root().join("packages").join(name))
     }
 
-    /// The smallest tier with what the image calls, as far as the imports of its recipe, and of those
-    /// below, tell.
+    /// The tier of code that the image takes.
     pub(crate) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
         if self.bundle.is_some() {
             // It has its code, whatever that is.
             return Ok(Tier::Core);
         }
-        let mut tier = Tier::Core;
-        let mut name = name.to_owned();
-        while name != BOOT && tier != Tier::All {
-            let (recipe, _) = self.shelf.recipe(&name)?;
-            let code = [recipe.import_code(), recipe.warm_up].join("\n");
-            tier = tier.max(tier_for(&code));
-            name = recipe.base;
-        }
-        Ok(tier)
+        self.shelf.tier(name)
     }
 
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {

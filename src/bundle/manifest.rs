@@ -32,6 +32,8 @@ pub(crate) struct Manifest {
     pub features: Vec<String>,
     /// How much of the module its code is.
     pub tier: Tier,
+    /// Top-level modules that its library does not have.
+    pub left_out: Vec<String>,
     /// The images, by name.
     pub images: Vec<String>,
     /// Every other file, by path.

@@ -38,6 +38,8 @@ use crate::workspace::{Tree, Workspace};
 pub(crate) struct Factory {
     /// Where more code comes from, unless there is none.
     codes: Option<Codes>,
+    /// Top-level modules that the library does not have.
+    left_out: Arc<[String]>,
     /// The largest code that was loaded. It is only replaced by a larger one.
     linked: RwLock<Option<Arc<Linked>>>,
     artifact: Artifact,
@@ -127,6 +129,7 @@ impl Factory {
         let linked = all.map(Linked::new).transpose()?.map(Arc::new);
         Ok(Self {
             codes: Some(codes),
+            left_out: Arc::default(),
             linked: RwLock::new(linked),
             artifact,
             pool: Pool::new(idle),
@@ -134,10 +137,16 @@ impl Factory {
         })
     }
 
-    /// Has this code, and never any other.
-    pub(crate) fn of(code: Code, artifact: Artifact, idle: usize) -> Result<Self, InstanceError> {
+    /// Has this code, and never any other, and a library without the top-level modules in `left_out`.
+    pub(crate) fn of(
+        code: Code,
+        artifact: Artifact,
+        left_out: &[String],
+        idle: usize,
+    ) -> Result<Self, InstanceError> {
         Ok(Self {
             codes: None,
+            left_out: left_out.into(),
             linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
             artifact,
             pool: Pool::new(idle),
@@ -192,6 +201,7 @@ impl Factory {
             .ok_or_else(|| InstanceError::start(wasmtime::format_err!("no code was loaded")))?;
         let held = Held {
             tier: linked.code.tier,
+            left_out: Arc::clone(&self.left_out),
             grows: self.codes.is_some(),
         };
         let state = self.state(options, setup, held)?;

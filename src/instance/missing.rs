@@ -1,5 +1,7 @@
 //! Code that a tier of the module does not hold: what is called in its place.
 
+use std::sync::Arc;
+
 use wasmtime::{Linker, format_err};
 
 use super::State;
@@ -18,10 +20,12 @@ pub(crate) struct Missing {
 }
 
 /// What a guest may import.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Held {
     /// The tier of its code.
     pub tier: Tier,
+    /// Top-level modules that its library does not have, although the code could run some of them.
+    pub left_out: Arc<[String]>,
     /// There can be more: a run that nobody has seen anything of is begun again on it.
     pub grows: bool,
 }
@@ -29,10 +33,15 @@ pub(super) struct Held {
 impl Held {
     /// Whether a guest may import the module that a frame names: an empty answer, or why not. It is
     /// ended where it is to begin again.
-    pub(super) fn answer(self, frame: &[u8], is_seen: bool) -> Result<Vec<u8>, Missing> {
+    pub(super) fn answer(&self, frame: &[u8], is_seen: bool) -> Result<Vec<u8>, Missing> {
         let name: String = serde_json::from_slice(frame).unwrap_or_default();
         let needs = Tier::of_module(&name);
         if self.tier >= needs {
+            if self.left_out.contains(&name) {
+                let why = "this bundle was made without it; one made with `--whole-library`, or with \
+                           an image of a larger tier, has it";
+                return Ok(format!("No module named '{name}': {why}").into_bytes());
+            }
             return Ok(Vec::new());
         }
         let has = self.tier;
@@ -72,20 +81,23 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>, tier: Tier) -> wasmtime:
 mod tests {
     use super::*;
 
-    const CORE: Held = Held {
-        tier: Tier::Core,
-        grows: true,
-    };
+    fn core() -> Held {
+        Held {
+            tier: Tier::Core,
+            left_out: Arc::new(["sympy".to_owned()]),
+            grows: true,
+        }
+    }
 
     #[test]
     fn a_guest_may_import_what_its_tier_holds() {
-        assert_eq!(CORE.answer(b"\"json\"", false).unwrap(), b"");
-        assert_eq!(CORE.answer(b"no JSON", false).unwrap(), b"");
-        let missing = CORE.answer(b"\"numpy\"", false).unwrap_err();
+        assert_eq!(core().answer(b"\"json\"", false).unwrap(), b"");
+        assert_eq!(core().answer(b"no JSON", false).unwrap(), b"");
+        let missing = core().answer(b"\"numpy\"", false).unwrap_err();
         assert_eq!((missing.has, missing.needs), (Tier::Core, Tier::Data));
         let data = Held {
             tier: Tier::Data,
-            ..CORE
+            ..core()
         };
         assert_eq!(data.answer(b"\"numpy\"", true).unwrap(), b"");
     }
@@ -93,11 +105,18 @@ mod tests {
     #[test]
     fn what_was_seen_is_not_begun_again() {
         let answer = |grows| {
-            let core = Held { grows, ..CORE };
+            let core = Held { grows, ..core() };
             String::from_utf8(core.answer(b"\"scipy\"", true).unwrap()).unwrap()
         };
         assert!(answer(true).contains("belljar setup --tier all"), "{}", answer(true));
         assert!(answer(false).contains("bundle"), "{}", answer(false));
         assert!(answer(false).starts_with("No module named 'scipy': "), "{}", answer(false));
+    }
+
+    #[test]
+    fn what_was_left_out_of_the_library_is_said() {
+        let answer = String::from_utf8(core().answer(b"\"sympy\"", false).unwrap()).unwrap();
+        assert!(answer.starts_with("No module named 'sympy': "), "{answer}");
+        assert!(answer.contains("--whole-library"), "{answer}");
     }
 }

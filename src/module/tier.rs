@@ -75,6 +75,19 @@ const MODULES: &[(&str, Tier)] = &[
     ("statsmodels", Tier::All),
 ];
 
+/// Packages of pure Python that are larger than all that a bundle with `core` has else, which is made
+/// without them. The runner asks about these as well.
+const LARGE: &[&str] =
+    &["fontTools", "isympy", "mpmath", "narwhals", "networkx", "pypdf", "sympy", "xlsxwriter"];
+
+/// What a bundle with the code of `tier` has no use for: top-level modules that need more code, and where
+/// it is to be `small`, packages that are large.
+pub(crate) fn left_out(tier: Tier, small: bool) -> Vec<&'static str> {
+    let without_code = MODULES.iter().filter(|(_, needs)| *needs > tier).map(|(module, _)| *module);
+    let large = LARGE.iter().copied().filter(|_| small && tier == Tier::Core);
+    without_code.chain(large).collect()
+}
+
 /// A library that is linked into the module.
 pub(crate) struct Library {
     pub name: &'static str,
@@ -148,12 +161,24 @@ mod tests {
     #[test]
     fn the_runner_asks_for_the_modules_that_are_known_here() {
         let hooks = include_str!("../../python-wasm/runner/hooks.py");
-        let (_, list) = hooks.split_once("_COMPILED = frozenset((").unwrap();
+        let (_, list) = hooks.split_once("_UNSURE = frozenset((").unwrap();
         let (list, _) = list.split_once("))").unwrap();
         let mut asked: Vec<&str> =
             list.split(',').map(|name| name.trim().trim_matches('"')).collect();
         asked.retain(|name| !name.is_empty());
-        let known: Vec<&str> = MODULES.iter().map(|(module, _)| *module).collect();
+        let mut known = left_out(Tier::Core, true);
+        known.sort_unstable();
         assert_eq!(asked, known);
+    }
+
+    #[test]
+    fn what_a_tier_cannot_run_is_left_out_and_what_is_large_where_that_is_asked() {
+        assert!(left_out(Tier::Core, false).contains(&"numpy"));
+        assert!(!left_out(Tier::Core, false).contains(&"sympy"));
+        assert!(left_out(Tier::Core, true).contains(&"sympy"));
+        assert!(!left_out(Tier::Data, true).contains(&"sympy"));
+        assert!(left_out(Tier::Data, true).contains(&"scipy"));
+        assert!(!left_out(Tier::Data, true).contains(&"numpy"));
+        assert_eq!(left_out(Tier::All, true), [""; 0]);
     }
 }

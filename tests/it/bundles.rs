@@ -91,6 +91,49 @@ fn a_bundle_runs_what_its_image_runs() {
 }
 
 #[test]
+fn a_bundle_has_the_library_that_its_code_can_run_where_images_remember_it() {
+    let runtime = open(bundle());
+    // Modules from both ends of the archive, also where its directory is read anew.
+    let code = "
+import annotationlib, attr, yaml, zoneinfo
+print(zoneinfo.ZoneInfo('Europe/Vienna'), yaml.safe_load('[1]'))
+import importlib, pkgutil, sys, zipfile
+importlib.invalidate_caches()
+import wave, jinja2, xmltodict
+print(jinja2.Template('{{ x }}').render(x=2), importlib.util.find_spec('turtle') is not None)
+there = {module.name for module in pkgutil.iter_modules()}
+print('numpy' in there, 'sympy' in there, 'zipapp' in there)
+print(zipfile.ZipFile(sys.path[-1]).testzip())
+";
+    let outcome = run_on(&runtime, Request::new(code)).outcome;
+    let expected = "Europe/Vienna [1]\n2 True\nFalse False True\nNone\n";
+    assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    let run = run_on(&runtime, Request::new("import sympy"));
+    let error = run.outcome.error.as_deref().unwrap_or_default();
+    assert!(error.contains("made without it"), "{:#?}", run.outcome);
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_left_out_takes_no_room() {
+    use std::os::unix::fs::MetadataExt;
+    let name = Path::new("lib/python315.zip");
+    let whole = tempfile::tempdir().unwrap();
+    let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
+    let builder = Runtime::builder().cache(shared());
+    let made = builder.make_bundle(&options.whole_library(true), whole.path()).unwrap();
+    let blocks = |at: &Path| fs::metadata(at.join(name)).unwrap().blocks() * 512;
+    assert!(blocks(bundle()) < 12 << 20, "{} bytes", blocks(bundle()));
+    assert!(blocks(bundle()) + (10 << 20) < blocks(whole.path()), "{}", blocks(whole.path()));
+    assert!(made.disk_bytes < made.bytes, "{made:?}");
+    assert!(!made.left_out.iter().any(|module| module == "sympy"), "{made:?}");
+    let runtime = open(whole.path());
+    let outcome =
+        run_on(&runtime, Request::new("import networkx as nx; print(nx.Graph())")).outcome;
+    assert_eq!(outcome.stdout, "Graph with 0 nodes and 0 edges\n", "{outcome:#?}");
+}
+
+#[test]
 fn a_session_of_the_cache_goes_on_in_a_bundle() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("session.belljar");

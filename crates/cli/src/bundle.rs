@@ -29,6 +29,10 @@ pub(super) struct BundleArgs {
     /// this machine's, which takes the code from the cache [default: common]
     #[arg(long, value_name = "KIND", default_value_t = Processor::Common, hide_default_value = true)]
     processor: Processor,
+    /// Put in all of the library that the code can run: a bundle with `core` alone is otherwise made without
+    /// sympy, networkx and other large packages
+    #[arg(long)]
+    whole_library: bool,
     /// Print what was made as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +44,9 @@ pub(super) fn bundle(
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
-    let mut options = BundleOptions::new(&args.images).processor(args.processor);
+    let mut options = BundleOptions::new(&args.images)
+        .processor(args.processor)
+        .whole_library(args.whole_library);
     if let Some(target) = &args.target {
         options = options.target(target);
     }
@@ -50,11 +56,20 @@ pub(super) fn bundle(
         printer.json(&to_json(&made))?;
         return Ok(Exit::Success);
     }
+    let left_out = made.left_out.join(" ");
     let rows = [
         ["bundle", &made.path.display().to_string()],
         ["images", &made.images.join(" ")],
+        [
+            "without",
+            if left_out.is_empty() {
+                "nothing"
+            } else {
+                &left_out
+            },
+        ],
         ["for", &format!("{}, {} processors", made.target, made.processor)],
-        ["size", &size(made.bytes)],
+        ["size", &format!("{} on disk", size(made.disk_bytes))],
         ["hash", &made.hash],
     ]
     .map(|row| row.map(str::to_owned));
@@ -72,6 +87,8 @@ fn to_json(made: &BundleInfo) -> Value {
         "images": made.images,
         "target": made.target,
         "processor": made.processor,
+        "left_out": made.left_out,
         "bytes": made.bytes,
+        "disk_bytes": made.disk_bytes,
     })
 }

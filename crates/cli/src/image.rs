@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar::ImageInfo;
+use belljar::{ImageInfo, Tier};
 use serde_json::{Value, json};
 
 use super::args::{Global, ImageCommand};
@@ -58,7 +58,7 @@ pub(super) fn image(
 }
 
 fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
-    let heading = ["NAME", "STATE", "MEMORY", "DISK", "WHAT IT IS"].map(str::to_owned);
+    let heading = ["NAME", "STATE", "TIER", "MEMORY", "DISK", "WHAT IT IS"].map(str::to_owned);
     let row = |image: &ImageInfo| {
         let [memory, disk, description] = match &image.contents {
             Some(contents) => {
@@ -66,7 +66,8 @@ fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
             }
             None => ["-".into(), "-".into(), String::new()],
         };
-        [image.name.clone(), state(image).to_owned(), memory, disk, description]
+        let state = state(image).to_owned();
+        [image.name.clone(), state, tier(image).to_owned(), memory, disk, description]
     };
     let rows: Vec<_> = std::iter::once(heading).chain(images.iter().map(row)).collect();
     for (index, line) in table(&rows).iter().enumerate() {
@@ -81,10 +82,11 @@ fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
 
 fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {
     let kind = if image.built_in { "built in" } else { "yours" };
-    let mut rows = vec![["name", &image.name], ["kind", kind], ["state", state(image)]]
-        .into_iter()
-        .map(|row| row.map(str::to_owned))
-        .collect::<Vec<_>>();
+    let mut rows =
+        vec![["name", &image.name], ["kind", kind], ["state", state(image)], ["tier", tier(image)]]
+            .into_iter()
+            .map(|row| row.map(str::to_owned))
+            .collect::<Vec<_>>();
     if let Some(contents) = &image.contents {
         let words = |words: &[String]| {
             if words.is_empty() {
@@ -124,6 +126,11 @@ fn state(image: &ImageInfo) -> &'static str {
     }
 }
 
+/// The tier of code that it takes.
+fn tier(image: &ImageInfo) -> &'static str {
+    image.tier.map_or("-", Tier::name)
+}
+
 fn to_json(image: &ImageInfo) -> Value {
     let contents = image.contents.as_ref();
     json!({
@@ -131,6 +138,7 @@ fn to_json(image: &ImageInfo) -> Value {
         "description": contents.map(|c| &c.description),
         "built_in": image.built_in,
         "ready": contents.is_some(),
+        "tier": image.tier,
         "base": contents.and_then(|c| c.base.as_ref()),
         "imports": contents.map(|c| &c.imports),
         "packages": contents.map(|c| &c.packages),

@@ -80,6 +80,7 @@ fn described(image: &ImageInfo) -> Value {
         "name": image.name,
         "path": image.path,
         "built_in": image.built_in,
+        "tier": image.tier,
         "disk_bytes": image.disk_bytes,
         "description": contents.map(|held| &held.description),
         "base": contents.and_then(|held| held.base.as_ref()),

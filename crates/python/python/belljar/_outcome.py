@@ -391,6 +391,7 @@ class ImageInfo(Record):
     name: str
     path: str
     built_in: bool
+    tier: str | None
     disk_bytes: int
     description: str | None
     base: str | None

@@ -127,6 +127,55 @@ fn one_session(c: &mut Criterion) {
     session.close();
 }
 
+/// A hundred sessions at once, each with one run after the other.
+fn many(_: &mut Criterion) {
+    const SESSIONS: usize = 100;
+    const RUNS: usize = 60;
+    let asked: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if !asked.is_empty() && !asked.iter().any(|word| "100 sessions".contains(word.as_str())) {
+        return; // another bench was asked for
+    }
+    let runtime = Runtime::builder().build().expect("a runtime");
+    let tokio = Tokio::new().expect("threads");
+    let sessions: Vec<Session> = tokio.block_on(async {
+        let mut sessions = Vec::new();
+        for _ in 0..SESSIONS {
+            let options = SessionOptions::new().init_code("import pandas as pd");
+            sessions.push(runtime.session(options).await.expect("a session"));
+        }
+        sessions
+    });
+    let mut rounds = Vec::new();
+    for round in 0..6 {
+        let start = Instant::now();
+        tokio.block_on(async {
+            let mut all = JoinSet::new();
+            for session in sessions.clone() {
+                all.spawn(async move {
+                    for n in 0..RUNS {
+                        run(&session, &format!("x = {n}")).await;
+                    }
+                    kept(&session).await;
+                });
+            }
+            all.join_all().await;
+        });
+        // The first round writes to much for the first time.
+        if round > 0 {
+            rounds.push((SESSIONS * RUNS) as f64 / start.elapsed().as_secs_f64());
+        }
+    }
+    rounds.sort_by(f64::total_cmp);
+    println!(
+        "PROMISE sessions: x = 1 in turn over 100 sessions: {:.0} runs/s ({:.0} to {:.0}), budget 3,000",
+        rounds[rounds.len() / 2],
+        rounds[0],
+        rounds[rounds.len() - 1]
+    );
+    sessions.iter().for_each(Session::close);
+}
+
 /// Ten tables of 100,000 rows, and what each run costs beside its own code.
 fn tables(c: &mut Criterion) {
     let runtime = Runtime::builder().build().expect("a runtime");
@@ -240,6 +289,6 @@ fn mib(bytes: u64) -> f64 {
 criterion_group! {
     name = sessions;
     config = Criterion::default().sample_size(50).without_plots();
-    targets = one_session, tables, checkpoints
+    targets = one_session, many, tables, checkpoints
 }
 criterion_main!(sessions);

@@ -423,7 +423,7 @@ impl Session {
 
     /// Ends the session.
     pub fn close(&self) {
-        self.inner.close();
+        self.reactor.with_threads(|| self.inner.close());
     }
 
     fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

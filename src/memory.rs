@@ -9,6 +9,7 @@
 //! ([`Strategy::Copy`]): slower, with nothing but portable and safe code.
 
 mod creator;
+mod heap;
 mod pages;
 mod pool;
 mod process;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use crate::hint::Hint;
 
 pub(crate) use creator::Creator;
+pub(crate) use heap::note_freed;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 pub(crate) use pool::{Pool, Slot};
 pub(crate) use process::Process;
@@ -130,6 +132,17 @@ impl Source {
                 target[..length].copy_from_slice(&there[..length]);
                 length
             }
+        }
+    }
+
+    /// Whether `bytes`, a page, are what it has from `at` on; past its end that is zeros.
+    fn is_page(&self, at: usize, bytes: &[u8]) -> bool {
+        if at >= self.len() {
+            return bytes == [0; HOST_PAGE];
+        }
+        match self {
+            Self::Mapped(backing) => backing.is_same(at, bytes),
+            Self::Copied(all) => all.get(at..at + bytes.len()) == Some(bytes),
         }
     }
 

@@ -29,6 +29,17 @@ impl Reactor {
         self.runtime()?.block_on(future)
     }
 
+    /// Runs `work` where it finds threads that may block, if anybody has waited here before.
+    pub(crate) fn with_threads(&self, work: impl FnOnce()) {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = made.as_ref().filter(|made| made.process == std::process::id());
+        let runtime = own.map(|made| Arc::clone(&made.runtime));
+        drop(made);
+        let entered = runtime.as_ref().map(|runtime| runtime.enter());
+        work();
+        drop(entered);
+    }
+
     fn runtime(&self) -> Result<Arc<tokio::runtime::Runtime>, Error> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = made.as_ref() {

@@ -383,10 +383,10 @@ impl Session {
     }
 
     /// Ends the session, by whoever has its changing parts.
-    fn close_held(&self, mut core: OwnedMutexGuard<Core>) {
+    fn close_held(&self, core: OwnedMutexGuard<Core>) {
         self.inner.context.close();
         self.sessions.remove(&self.inner);
-        core.close();
+        self.free(core);
     }
 }
 

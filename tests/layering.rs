@@ -56,6 +56,7 @@ const UNSAFE: &[&str] = &[
     "src/instance/drive.rs",
     "src/instance/interrupt.rs",
     "src/memory/creator.rs",
+    "src/memory/sys/linux/heap.rs",
     "src/memory/sys/linux/pagemap.rs",
     "src/memory/sys/linux/process.rs",
     "src/memory/sys/linux/region.rs",

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use criterion::Criterion;
 
-/// Measures `once` with criterion and prints its median beside `budget`.
+/// Measures `once` with criterion and prints its median beside `budget`, and its mean and its slowest
+/// hundredth.
 pub fn promise(
     c: &mut Criterion,
     name: &str,
@@ -30,9 +31,12 @@ pub fn promise(
         return; // another bench was asked for
     };
     let verdict = if *median <= budget { "kept" } else { "MISSED" };
+    let count = times.len();
+    let mean = times.iter().sum::<Duration>() / u32::try_from(count).unwrap_or(u32::MAX);
+    let slowest = times[count - 1 - count / 100];
     println!(
-        "PROMISE {name}: median {median:.2?} of {} runs, budget {budget:.2?}: {verdict}",
-        times.len()
+        "PROMISE {name}: median {median:.2?} (mean {mean:.2?}, p99 {slowest:.2?}) of {count} runs, \
+         budget {budget:.2?}: {verdict}"
     );
 }
 

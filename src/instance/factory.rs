@@ -209,7 +209,7 @@ impl Factory {
         store.limiter(|state| &mut state.limiter);
 
         let slot = match &image.memory {
-            Source::Mapped(backing) if options.kept.is_some() => Some(Slot::lasting(backing)?),
+            Source::Mapped(backing) if options.kept.is_some() => Some(self.pool.lasting(backing)?),
             Source::Mapped(backing) => Some(self.pool.acquire(backing)?),
             Source::Copied(_) => None,
         };

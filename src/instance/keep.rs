@@ -30,9 +30,18 @@ impl Kept {
     /// What starts from an image that nothing has run in yet.
     pub(crate) fn fresh(image: &Image) -> Self {
         Self {
-            pages: Arc::default(),
             memory: image.memory.len(),
             stack_pointer: image.manifest.stack_pointer,
+            ..Self::nothing()
+        }
+    }
+
+    /// No interpreter at all.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            pages: Arc::default(),
+            memory: 0,
+            stack_pointer: 0,
             descriptors: Vec::new(),
             lived: Duration::ZERO,
             random_blocks: 0,

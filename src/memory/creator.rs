@@ -114,7 +114,7 @@ unsafe impl LinearMemory for ExceptionHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Backing;
+    use crate::memory::{Backing, Pool};
     use std::io::Write;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
@@ -128,7 +128,7 @@ mod tests {
     fn slot() -> Option<Slot> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; PAGE]).unwrap();
-        Some(Slot::lasting(&Arc::new(Backing::new(file, 0, PAGE).unwrap())).unwrap())
+        Some(Pool::new(0).lasting(&Arc::new(Backing::new(file, 0, PAGE).unwrap())).unwrap())
     }
 
     fn ask(bytes: usize) -> Result<Box<dyn LinearMemory>, String> {

@@ -1,14 +1,18 @@
 //! Pages of guests' memories, set aside: what states that can be returned to consist of.
 //!
 //! All pages are in one anonymous file, so that a state's memory can be mapped copy-on-write from
-//! it. Every capture appends a block to the file; a page is counted by the states that hold it,
-//! and its place in the file is given back to the system when the last of them is gone.
+//! it. Every capture appends a block to the file; a page is counted by the windows that hold it
+//! ([`windows`]), and its place in the file is given back to the system when the last of them is gone.
+
+mod windows;
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::windows::Run;
+pub(crate) use self::windows::{Imported, Pages};
 use super::{MemoryError, Process, sys};
 
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
@@ -43,31 +47,10 @@ struct Freed {
 struct Block {
     store: Arc<PageStore>,
     start: u64,
-    /// How many states hold each page.
-    holders: Box<[AtomicU32]>,
+    /// How many windows hold each page. A page may be in every place of a guest's memory, in every
+    /// state of as many sessions as there are: 32 bits would not do.
+    holders: Box<[AtomicU64]>,
 }
-
-/// Some pages of a guest's memory that follow each other, in the guest and in the file.
-#[derive(Clone, Debug)]
-struct Run {
-    /// The first one's number in the guest's memory.
-    page: u32,
-    count: u32,
-    block: Arc<Block>,
-    /// The first one's number in the block.
-    offset: u32,
-}
-
-/// Which of a guest's pages differ from its image, and what is in them.
-#[derive(Debug, Default)]
-pub(crate) struct Pages {
-    /// Sorted, and not overlapping.
-    runs: Vec<Run>,
-}
-
-/// Pages that came in together; dropped, it gives up those that no state holds.
-#[derive(Debug)]
-pub(crate) struct Imported(Arc<Block>);
 
 /// One stretch of a state's memory.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +92,7 @@ impl PageStore {
         let block = Arc::new(Block {
             store: Arc::clone(self),
             start,
-            holders: (0..total).map(|_| AtomicU32::new(0)).collect(),
+            holders: (0..total).map(|_| AtomicU64::new(0)).collect(),
         });
         let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
         if let Err(error) = sys::write_all_at(&self.file, start * PAGE as u64, &slices) {
@@ -158,30 +141,11 @@ impl PageStore {
     pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
         self.check_process()?;
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        Ok(Imported(Arc::new(Block {
+        Ok(Imported::new(Arc::new(Block {
             store: Arc::clone(self),
             start,
-            holders: (0..count).map(|_| AtomicU32::new(0)).collect(),
+            holders: (0..count).map(|_| AtomicU64::new(0)).collect(),
         })))
-    }
-}
-
-impl Imported {
-    /// Where the page with this number among these is kept, in pages.
-    pub(crate) fn kept_at(&self, number: u32) -> u64 {
-        self.0.start + u64::from(number)
-    }
-
-    /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
-    pub(crate) fn write(&self, first: u32, pages: &[u8]) -> Result<(), MemoryError> {
-        let Block {
-            store,
-            start,
-            holders,
-        } = &*self.0;
-        debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
-        sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])
-            .map_err(MemoryError::new("set aside pages"))
     }
 }
 
@@ -200,6 +164,17 @@ impl Stretch<'_> {
     /// Whether the page `index` of `other` is kept behind its last one.
     pub(crate) fn continues(&self, other: &Self, index: usize) -> bool {
         self.at + (self.count * PAGE) as u64 == other.at + (index * PAGE) as u64
+    }
+
+    /// Both as one, where `next` follows it in the guest's memory and in the file.
+    fn joined(&self, next: &Self) -> Option<Self> {
+        let follows = self.page + self.count == next.page
+            && std::ptr::eq(self.store, next.store)
+            && self.continues(next, 0);
+        follows.then(|| Self {
+            count: self.count + next.count,
+            ..*self
+        })
     }
 
     /// Where its first page is kept, in pages: the same place holds the same bytes.
@@ -241,196 +216,6 @@ impl Stretch<'_> {
     }
 }
 
-impl Pages {
-    /// These pages, with those in `ranges` of `memory` instead or in addition.
-    pub(crate) fn with(
-        &self,
-        store: &Arc<PageStore>,
-        memory: &[u8],
-        ranges: &[Range<usize>],
-    ) -> Result<Self, MemoryError> {
-        let fresh = store.append(memory, ranges)?;
-        let mut runs = Vec::with_capacity(self.runs.len() + 2 * fresh.len());
-        let mut newer = fresh.iter().peekable();
-        for run in &self.runs {
-            let mut rest = run.clone();
-            while rest.count > 0 {
-                // What lies before the next new run is kept, what it covers is not.
-                while newer.peek().is_some_and(|new| new.page + new.count <= rest.page) {
-                    newer.next();
-                }
-                let end = rest.page + rest.count;
-                let (kept, resume) = match newer.peek() {
-                    Some(new) if new.page < end => {
-                        (new.page.saturating_sub(rest.page), (new.page + new.count).min(end))
-                    }
-                    _ => (rest.count, end),
-                };
-                if kept > 0 {
-                    runs.push(Run {
-                        count: kept,
-                        ..rest.clone()
-                    });
-                }
-                rest.offset += resume - rest.page;
-                rest.count = end - resume;
-                rest.page = resume;
-            }
-        }
-        runs.extend(fresh);
-        runs.sort_unstable_by_key(|run| run.page);
-        let pages = Self { runs };
-        pages.hold();
-        Ok(pages)
-    }
-
-    /// Pages of a guest's memory: the first one's number, how many they are, and which of the
-    /// imported ones is the first. `None` when they overlap or name one that is not there.
-    pub(crate) fn from_imported(
-        imported: &Imported,
-        stretches: impl IntoIterator<Item = (u32, u32, u32)>,
-    ) -> Option<Self> {
-        let block = &imported.0;
-        let (mut runs, mut end) = (Vec::new(), 0);
-        for (page, count, offset) in stretches {
-            let there = offset.checked_add(count)? as usize <= block.holders.len();
-            if count == 0 || page < end || !there {
-                return None;
-            }
-            end = page.checked_add(count)?;
-            runs.push(Run {
-                page,
-                count,
-                block: Arc::clone(block),
-                offset,
-            });
-        }
-        let pages = Self { runs };
-        pages.hold();
-        Some(pages)
-    }
-
-    /// The number after that of the last page.
-    pub(crate) fn end(&self) -> usize {
-        self.runs.last().map_or(0, |run| (run.page + run.count) as usize)
-    }
-
-    /// How many pages there are.
-    pub(crate) fn count(&self) -> usize {
-        self.runs.iter().map(|run| run.count as usize).sum()
-    }
-
-    /// Bytes that the list of them takes.
-    pub(crate) fn list_bytes(&self) -> usize {
-        self.runs.len() * size_of::<Run>()
-    }
-
-    /// Everything that is there, by address.
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
-        self.runs.iter().map(|run| Stretch {
-            page: run.page as usize,
-            count: run.count as usize,
-            store: &run.block.store,
-            at: (run.block.start + u64::from(run.offset)) * PAGE as u64,
-        })
-    }
-
-    /// What is there of the pages in `range`, by address.
-    pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Stretch<'_>> {
-        let (start, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
-        let first = self.runs.partition_point(|run| (run.page + run.count) as usize <= start);
-        self.runs[first..].iter().take_while(move |run| (run.page as usize) < end).map(move |run| {
-            let from = start.max(run.page as usize);
-            let to = end.min((run.page + run.count) as usize);
-            let skipped = (from - run.page as usize) as u64;
-            Stretch {
-                page: from,
-                count: to - from,
-                store: &run.block.store,
-                at: (run.block.start + u64::from(run.offset) + skipped) * PAGE as u64,
-            }
-        })
-    }
-
-    /// Pages of this state that `other` does not hold: what keeping both costs.
-    pub(crate) fn beyond(&self, other: &Self) -> usize {
-        let place = |stretch: &Stretch<'_>| (stretch.page, stretch.at);
-        let mut apart = 0;
-        for mine in self.stretches() {
-            let (page, at) = place(&mine);
-            let shared: usize = other
-                .within(mine.range())
-                .map(|theirs| {
-                    let (their_page, their_at) = place(&theirs);
-                    let same = std::ptr::eq(mine.store, theirs.store)
-                        && their_at.wrapping_sub(at) == ((their_page - page) * PAGE) as u64;
-                    if same { theirs.count } else { 0 }
-                })
-                .sum();
-            apart += mine.count - shared;
-        }
-        apart
-    }
-
-    fn hold(&self) {
-        for run in &self.runs {
-            for holders in run.holders() {
-                holders.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-impl Run {
-    fn holders(&self) -> &[AtomicU32] {
-        &self.block.holders[self.offset as usize..(self.offset + self.count) as usize]
-    }
-}
-
-impl Block {
-    /// Adds to `freed` the pages among those from `offset` on for which `is_free` says so.
-    fn release(
-        &self,
-        offset: u32,
-        holders: &[AtomicU32],
-        freed: &mut Vec<Range<u64>>,
-        is_free: impl Fn(&AtomicU32) -> bool,
-    ) {
-        for (index, holders) in (self.start + u64::from(offset)..).zip(holders) {
-            if is_free(holders) {
-                match freed.last_mut() {
-                    Some(last) if last.end == index => last.end += 1,
-                    _ => freed.push(index..index + 1),
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        let is_last = |holders: &AtomicU32| holders.fetch_sub(1, Ordering::AcqRel) == 1;
-        // Those of one store follow each other: a session has one.
-        for runs in self.runs.chunk_by(|one, next| Arc::ptr_eq(&one.block.store, &next.block.store))
-        {
-            let mut freed = Vec::new();
-            for run in runs {
-                run.block.release(run.offset, run.holders(), &mut freed, is_last);
-            }
-            runs[0].block.store.release(&freed);
-        }
-    }
-}
-
-impl Drop for Imported {
-    fn drop(&mut self) {
-        let is_unheld = |holders: &AtomicU32| holders.load(Ordering::Acquire) == 0;
-        let mut freed = Vec::new();
-        self.0.release(0, &self.0.holders, &mut freed, is_unheld);
-        self.0.store.release(&freed);
-    }
-}
-
 impl PageStore {
     /// Refuses to write to the file of a process that this one was forked from.
     fn check_process(&self) -> Result<(), MemoryError> {
@@ -468,11 +253,37 @@ impl PageStore {
     }
 }
 
+impl Block {
+    fn holders(&self, offset: u32, count: u32) -> &[AtomicU64] {
+        &self.holders[offset as usize..(offset + count) as usize]
+    }
+
+    /// Adds to `freed` the pages among so many from `offset` on for which `is_free` says so.
+    fn release(
+        &self,
+        (offset, count): (u32, u32),
+        freed: &mut Vec<Range<u64>>,
+        is_free: impl Fn(&AtomicU64) -> bool,
+    ) {
+        let pages = self.start + u64::from(offset)..;
+        for (index, holders) in pages.zip(self.holders(offset, count)) {
+            if is_free(holders) {
+                match freed.last_mut() {
+                    Some(last) if last.end == index => last.end += 1,
+                    _ => freed.push(index..index + 1),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const SPREAD: usize = 23;
 
     fn content(pages: &Pages) -> BTreeMap<usize, u8> {
         let mut found = BTreeMap::new();
@@ -494,10 +305,14 @@ mod tests {
         ) {
             let store = PageStore::new().unwrap();
             let mut states = vec![(Pages::default(), BTreeMap::new())];
+            let mut memory = vec![0; 40 * SPREAD * PAGE];
             for (number, changed) in (1u8..).zip(&captures) {
-                let memory = vec![number; 40 * PAGE];
+                // Neighbours, and pages of other windows.
+                let spread = |page: &usize| [page % 8 + 250, page * SPREAD][page % 2];
+                let changed: BTreeSet<usize> = changed.iter().map(spread).collect();
                 let mut ranges: Vec<Range<usize>> = Vec::new();
-                for page in changed {
+                for page in &changed {
+                    memory[page * PAGE..(page + 1) * PAGE].fill(number);
                     match ranges.last_mut() {
                         Some(last) if last.end == page * PAGE => last.end += PAGE,
                         _ => ranges.push(page * PAGE..(page + 1) * PAGE),
@@ -517,6 +332,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_shared_again_and_again_costs_no_more_than_its_list() {
+        let store = PageStore::new().unwrap();
+        let import = |count| {
+            store.import::<MemoryError>(count, |piece| {
+                piece.fill(7);
+                Ok(())
+            })
+        };
+        let few = import(6).unwrap();
+        let states: Vec<Pages> = (0..100)
+            .map(|_| Pages::from_imported(&few, (0..10_000).map(|n| (n * 6, 6, 0))).unwrap())
+            .collect();
+        assert_eq!(states[99].count(), 60_000);
+        assert_eq!(states[99].beyond(&states[0]), 0);
+        assert!(states[99].lists_beyond(&states[0]) < 4096, "the list of windows, and no window");
+
+        // Each list another one, and each page counted by itself: that has an end.
+        let many = import(1_100).unwrap();
+        let of = |shift| Pages::from_imported(&many, (0..1_000).map(|n| (n * 1_000, 1_000, shift)));
+        let states: Vec<Pages> = (0..100).map_while(of).collect();
+        assert_eq!(states.len(), 67);
+        assert_eq!(states[66].count(), 1_000_000);
+        drop(many);
+        assert_eq!(content(&Pages::from_imported(&few, [(5, 1, 5)]).unwrap()).len(), 1);
     }
 
     #[test]

@@ -35,6 +35,10 @@ struct Idle {
     clean: Vec<Region>,
     /// As their sandboxes left them.
     used: Vec<Region>,
+    /// As their images are, left by guests that were kept, for others of that kind: what they have in
+    /// place is in a guest's memory for as long as it lives, so it is little. Those that wait longest
+    /// come first.
+    rested: Vec<Region>,
     /// How many regions sandboxes have.
     lent: usize,
     /// Sandboxes that will still end before the processors count as free.
@@ -93,7 +97,8 @@ impl Pool {
         // Counted as lent from here on.
         let mut slot = Slot {
             region: None,
-            pool: Some(Arc::clone(self)),
+            pool: Arc::clone(self),
+            is_lasting: false,
         };
         slot.region = Some(match taken {
             Taken::Clean(region) => region,
@@ -112,6 +117,45 @@ impl Pool {
             }
         });
         Ok(slot)
+    }
+
+    /// A slot with `image` in it for a guest that is kept: of the pages in it that are not the image's
+    /// file there are few, and the tracker finds them.
+    pub(crate) fn lasting(self: &Arc<Self>, image: &Arc<Backing>) -> Result<Slot, MemoryError> {
+        let rested = {
+            let mut idle = self.shared.lock();
+            let index = idle.rested.iter().rposition(|region| region.holds(image));
+            index.map(|index| idle.rested.remove(index))
+        };
+        let region = if let Some(region) = rested {
+            region
+        } else {
+            let mut region = Region::reserve()?;
+            region.map(image)?;
+            region
+        };
+        Ok(Slot {
+            region: Some(region),
+            pool: Arc::clone(self),
+            is_lasting: true,
+        })
+    }
+
+    /// Takes back the region of a guest that was kept. What it cannot take is unmapped, by whoever gives
+    /// it back as well.
+    fn rest(&self, mut region: Region) {
+        if !self.process.is_current() {
+            return;
+        }
+        let is_enough = self.shared.lock().has_rested_like(&region, self.shared.max_idle);
+        if is_enough || region.rest().is_err() {
+            return;
+        }
+        let mut idle = self.shared.lock();
+        idle.rested.push(region);
+        let surplus = (idle.rested.len() > self.shared.max_idle).then(|| idle.rested.remove(0));
+        drop(idle);
+        drop(surplus);
     }
 
     /// Takes back the region of a sandbox that has ended.
@@ -258,6 +302,11 @@ impl Idle {
         Taken::None
     }
 
+    /// Whether as many as may wait for other guests that are kept all hold the image of `region`.
+    fn has_rested_like(&self, region: &Region, max_idle: usize) -> bool {
+        self.rested.len() >= max_idle && self.rested.iter().all(|rested| rested.is_like(region))
+    }
+
     /// Takes what is over the bound and was not needed since the last look, oldest first.
     fn spare(&mut self, max_idle: usize) -> Vec<Region> {
         let over = self.clean.len().saturating_sub(max_idle);
@@ -270,22 +319,12 @@ impl Idle {
 pub(crate) struct Slot {
     /// `None` only while it is made or dropped.
     region: Option<Region>,
-    /// `None` for a region that is not reused.
-    pool: Option<Arc<Pool>>,
+    pool: Arc<Pool>,
+    /// Its guest is kept between runs.
+    is_lasting: bool,
 }
 
 impl Slot {
-    /// A slot of its own for a guest that is kept: no page in it but the image's, and later what
-    /// the guest wrote, and none left by others.
-    pub(crate) fn lasting(image: &Arc<Backing>) -> Result<Self, MemoryError> {
-        let mut region = Region::reserve()?;
-        region.map(image)?;
-        Ok(Self {
-            region: Some(region),
-            pool: None,
-        })
-    }
-
     /// Leave to map pages into its memory, where that can be.
     pub(crate) fn extent(&self) -> Option<Extent> {
         self.region().extent()
@@ -302,12 +341,10 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(pool) = &self.pool else {
-            return;
-        };
         match self.region.take() {
-            Some(region) => pool.give_back(region),
-            None => pool.lost(),
+            Some(region) if self.is_lasting => self.pool.rest(region),
+            Some(region) => self.pool.give_back(region),
+            None => self.pool.lost(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
 //!   [`PageStore`](super::PageStore); [`View`]: the same file as memory, where it can be;
 //! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
+//! * [`trim_heap`]: has the allocator give back what it keeps;
 //! * [`process_number`]: tells a process from its forked children.
 //!
 //! [`portable`] is for every system without a folder of its own, and asks nothing of it but files
@@ -36,5 +37,5 @@ use portable as system;
 pub(crate) use system::stacks;
 pub(super) use system::{
     Backing, Extent, MAPS_IMAGES, Region, View, anonymous_file, private_pages, process_number,
-    read_exact_at, release, reserve, watch, without_holes, write_all_at, written_pages,
+    read_exact_at, release, reserve, trim_heap, watch, without_holes, write_all_at, written_pages,
 };

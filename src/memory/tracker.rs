@@ -3,9 +3,12 @@
 //! Where the kernel notes which pages are written ([`sys::watch`]), a capture costs what changed
 //! since the one before. Elsewhere pages are compared with what they were.
 
+mod busy;
+
 use std::ops::Range;
 use std::sync::Arc;
 
+use self::busy::Busy;
 use super::pages::{PAGE, PageStore, Pages, Stretch};
 use super::sys::{self, Extent};
 use super::{MemoryError, Source};
@@ -83,9 +86,10 @@ impl Tracker {
                 stretch.read(target)?;
             }
         }
-        // What was just copied is not a change.
-        self.written(memory);
-        self.busy.forget();
+        // What was just copied, and what others have left in place, counts as written until the first
+        // capture, which looks at it: to have it noted now would cost the run before that a fault for
+        // each page that it touches.
+        self.watched = 0;
         Ok(())
     }
 
@@ -137,7 +141,7 @@ impl Tracker {
         match self.written(memory).or_else(|| self.private(memory)) {
             // Half of the pages that a short run writes to end up as they were: counters of
             // references go up and down.
-            Some(candidates) => rewritten(memory, &candidates, before),
+            Some(candidates) => rewritten(memory, &candidates, before, &self.image),
             None => differing(memory, &whole(memory), before, &self.image),
         }
     }
@@ -149,11 +153,13 @@ impl Tracker {
         let (start, end) = (all.start as usize, all.end as usize);
         if self.watched != memory.len() {
             self.watched = 0;
-            self.busy.forget();
             if !sys::watch(start..end) {
                 return None;
             }
             self.watched = memory.len();
+            let written = sys::written_pages(start..end, true)?;
+            self.busy.begin(&written);
+            return Some(within(&written, start));
         }
         let written = sys::written_pages(start..end, false)?;
         match self.busy.settled(&written) {
@@ -180,49 +186,6 @@ impl Tracker {
     }
 }
 
-/// Which pages every run writes to. Noticing a write costs a page fault, so these are left
-/// unprotected, and looked at after every run.
-#[derive(Debug, Default)]
-struct Busy {
-    /// The pages written before the last capture, by address, sorted.
-    last: Vec<usize>,
-    captures: u32,
-}
-
-/// Captures after which busy pages are found anew.
-const BUSY_FOR: u32 = 64;
-/// The most ranges that are protected one by one, rather than all that was written.
-const MAX_APART: usize = 48;
-
-impl Busy {
-    fn forget(&mut self) {
-        self.last.clear();
-    }
-
-    /// What of `written` was not written before the last capture as well, to be protected; `None`
-    /// for all of it.
-    fn settled(&mut self, written: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
-        let mut settled: Vec<Range<usize>> = Vec::new();
-        let mut now = Vec::new();
-        for page in written.iter().flat_map(|range| range.clone().step_by(PAGE)) {
-            now.push(page);
-            if self.last.binary_search(&page).is_err() {
-                match settled.last_mut() {
-                    Some(last) if last.end == page => last.end += PAGE,
-                    _ => settled.push(page..page + PAGE),
-                }
-            }
-        }
-        self.captures += 1;
-        if settled.len() > MAX_APART || self.captures.is_multiple_of(BUSY_FOR) {
-            self.last = now;
-            return None;
-        }
-        self.last = now;
-        Some(settled)
-    }
-}
-
 /// Addresses as offsets from `start`.
 fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
     addresses.iter().map(|range| range.start - start..range.end - start).collect()
@@ -233,18 +196,27 @@ fn whole(memory: &[u8]) -> Vec<Range<usize>> {
     std::iter::once(0..memory.len()).collect()
 }
 
-/// The pages among `candidates` that are not what they were in `before`, or not in it.
+/// The pages among `candidates` that are not what they were: in `before`, or where that does not hold
+/// them in `image`, or past its end zero.
 fn rewritten(
     memory: &[u8],
     candidates: &[Range<usize>],
     before: &Pages,
+    image: &Source,
 ) -> Result<Vec<Range<usize>>, MemoryError> {
     let mut found = Vec::new();
+    let unknown = |found: &mut Vec<_>, range: Range<usize>| {
+        for page in range.step_by(PAGE) {
+            if !image.is_page(page, &memory[page..page + PAGE]) {
+                add(found, page..page + PAGE);
+            }
+        }
+    };
     for candidate in candidates {
         let mut known = candidate.start;
         for stretch in before.within(candidate.clone()) {
             let range = stretch.range();
-            add(&mut found, known..range.start);
+            unknown(&mut found, known..range.start);
             for (index, page) in range.clone().step_by(PAGE).enumerate() {
                 if !stretch.is_page(index, &memory[page..page + PAGE])? {
                     add(&mut found, page..page + PAGE);
@@ -252,7 +224,7 @@ fn rewritten(
             }
             known = range.end;
         }
-        add(&mut found, known..candidate.end);
+        unknown(&mut found, known..candidate.end);
     }
     Ok(found)
 }
@@ -427,6 +399,76 @@ mod tests {
         let inside =
             starts.filter(|start| (memory.start as usize..memory.end as usize).contains(start));
         assert!(inside.count() <= 2 * MAX_MAPPED + 3);
+    }
+
+    /// Numbers that are the same in every run of a test.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.0 >> 33) as usize % end
+        }
+    }
+
+    #[test]
+    fn a_guest_that_is_kept_never_finds_what_another_left() {
+        let image = image(Strategy::Map);
+        let Source::Mapped(backing) = &image else {
+            return;
+        };
+        let (pool, store) = (crate::memory::Pool::new(2), PageStore::new().unwrap());
+        let fresh = Live::new(&image).bytes().to_vec();
+        let mut states = vec![(fresh.clone(), Arc::new(Pages::default()))];
+        let mut random = Random(1);
+        let mut others = Vec::new();
+        for round in 0..120 {
+            let (mut expected, mut pages) = states[random.below(states.len())].clone();
+            let mut slot = pool.lasting(backing).unwrap();
+            let region = slot.region_mut();
+            assert!(region.bytes() == fresh, "round {round}");
+            region.grow(expected.len()).unwrap();
+            let mut tracker = Tracker::new(&image, region.extent());
+            tracker.restore(region.bytes(), &pages).unwrap();
+            for _ in 0..random.below(4) {
+                assert!(region.bytes() == expected, "round {round}");
+                if random.below(5) == 0 {
+                    region.grow(expected.len() + 50 * PAGE).unwrap();
+                }
+                // Short and long, so that some is mapped when it is captured.
+                for _ in 0..random.below(12) {
+                    let length = [1, 2, SHARED_AFTER_CAPTURE + 20][random.below(3)];
+                    let end = region.len() / PAGE;
+                    let start = random.below(end - length);
+                    let byte = random.below(256) as u8;
+                    for page in start..start + length {
+                        region.bytes()[page * PAGE + random.below(PAGE)] = byte;
+                    }
+                }
+                if random.below(6) == 0 {
+                    // A question: undone.
+                    let is_known = tracker.put_back(region.bytes(), &pages).unwrap();
+                    let grown = region.len() > expected.len();
+                    expected.resize(region.len(), 0);
+                    assert!(!is_known || grown || region.bytes() == expected);
+                }
+                pages = tracker.capture(region.bytes(), &pages, &store).unwrap();
+                expected = region.bytes().to_vec();
+                states.push((expected.clone(), Arc::clone(&pages)));
+            }
+            if random.below(2) == 0 {
+                // A run that was cancelled.
+                let page = random.below(region.len() / PAGE);
+                region.bytes()[page * PAGE..][..PAGE].fill(round as u8);
+            }
+            others.push(slot);
+            if random.below(3) == 0 {
+                others.clear();
+            }
+            if states.len() > 20 {
+                states.remove(0);
+            }
+        }
     }
 
     #[test]

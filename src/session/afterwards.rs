@@ -39,6 +39,13 @@ impl Session {
         });
     }
 
+    /// Gives the changing parts back, and frees what a session holds that was closed meanwhile.
+    pub(super) fn finish(&self, core: OwnedMutexGuard<Core>) {
+        if self.inner.context.is_closed() {
+            self.free(core);
+        }
+    }
+
     /// Gives the changing parts back after a run. The state after it is kept meanwhile: whoever takes
     /// the parts next waits for that.
     pub(super) fn give_back(&self, mut core: OwnedMutexGuard<Core>) {

@@ -446,18 +446,22 @@ impl Core {
 
     /// Puts the states on the disk, and everything else away.
     pub(super) fn suspend(&mut self, suspended: Suspended) {
-        self.awake = None;
-        self.lost_workspace = None;
-        self.residence = Residence::Disk(suspended);
+        self.put_away(Residence::Disk(suspended));
     }
 
-    /// Frees what can be freed while others still have a handle.
+    /// Frees everything while others still have a handle: whoever lets go of the last one does not wait
+    /// for it.
     pub(super) fn close(&mut self) {
-        self.awake = None;
-        self.unkept = None;
+        self.put_away(Residence::Memory(Past::nothing()));
+    }
+
+    fn put_away(&mut self, residence: Residence) {
+        let freed = (self.awake.take(), self.unkept.take());
         self.lost_workspace = None;
-        if let Residence::Memory(past) = &mut self.residence {
-            past.history.clear();
+        self.residence = residence;
+        if freed.0.is_some() || freed.1.is_some() {
+            drop(freed);
+            crate::memory::note_freed();
         }
     }
 

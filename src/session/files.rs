@@ -213,9 +213,7 @@ impl SessionFiles {
             return Ok(false);
         }
         let changed = core.exchange(context, theirs).await?;
-        if self.context().is_closed() {
-            core.close();
-        }
+        self.session.finish(core);
         changed.map_err(|why| self.failed("exchange the files of", "", why))?;
         Ok(true)
     }
@@ -242,9 +240,7 @@ impl SessionFiles {
         let context = self.context();
         let mut core = self.session.lock().await?;
         let changed = core.change(context, change).await?;
-        if self.context().is_closed() {
-            core.close();
-        }
+        self.session.finish(core);
         changed.map_err(|why| self.failed(action, path, why))
     }
 

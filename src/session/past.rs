@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::history::History;
-use super::options::FixedSettings;
+use super::options::{FixedSettings, HistoryBounds};
 use super::state::State;
 use crate::image::Image;
 
@@ -15,6 +15,18 @@ pub(super) struct Past {
     /// After the last completed run.
     pub state: Arc<State>,
     pub history: History,
+}
+
+impl Past {
+    /// What is left of a session that was closed.
+    pub(super) fn nothing() -> Self {
+        let state = Arc::new(State::nothing());
+        Self {
+            origin: Arc::clone(&state),
+            state,
+            history: History::new(HistoryBounds::default()),
+        }
+    }
 }
 
 /// A state that has a name, and what sessions are like that start from it.

@@ -87,7 +87,7 @@ impl Session {
         let mut core = self.lock().await?;
         let set = core.set(&self.inner.context, variables).await;
         self.inner.context.touch();
-        self.finish(&mut core);
+        self.finish(core);
         set
     }
 
@@ -207,15 +207,8 @@ impl Session {
     ) -> Result<Option<Value>, Error> {
         let mut core = self.lock().await?;
         let answer = core.ask(&self.inner.context, question, time).await;
-        self.finish(&mut core);
+        self.finish(core);
         answer
-    }
-
-    /// Frees what a session holds that was closed meanwhile.
-    fn finish(&self, core: &mut super::Core) {
-        if self.inner.context.is_closed() {
-            core.close();
-        }
     }
 }
 

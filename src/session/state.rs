@@ -15,13 +15,22 @@ pub(super) struct State {
 }
 
 impl State {
+    /// No memory and no files.
+    pub(super) fn nothing() -> Self {
+        Self {
+            kept: Kept::nothing(),
+            contents: Arc::default(),
+            placed: (0, 0),
+        }
+    }
+
     /// Bytes of memory and files that `other` does not hold, and of the lists of both.
     pub(super) fn beyond(&self, other: &Self) -> u64 {
         let pages = self.kept.pages.beyond(&other.kept.pages);
         let theirs = &other.kept.descriptors;
         let nameless: u64 = self.kept.descriptors.iter().map(|own| own.beyond(theirs)).sum();
         // A guest may have its memory in as many pieces, and as many names, as it likes.
-        let mut lists = self.kept.pages.list_bytes() as u64;
+        let mut lists = self.kept.pages.lists_beyond(&other.kept.pages) as u64;
         if !Arc::ptr_eq(&self.contents, &other.contents) {
             lists += self.contents.list_bytes();
         }

@@ -1,6 +1,8 @@
 //! Linux: images are mapped copy-on-write, and the kernel says which pages were written.
 
 mod files;
+#[cfg(target_env = "gnu")]
+mod heap;
 mod pagemap;
 mod process;
 mod region;
@@ -11,6 +13,8 @@ mod watch;
 pub(in crate::memory) use files::{
     anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
 };
+#[cfg(target_env = "gnu")]
+pub(in crate::memory) use heap::trim_heap;
 pub(in crate::memory) use pagemap::{private_pages, written_pages};
 pub(in crate::memory) use process::process_number;
 pub(in crate::memory) use region::{Backing, Extent, Region};
@@ -20,3 +24,7 @@ pub(in crate::memory) use watch::watch;
 
 /// Images are mapped.
 pub(in crate::memory) const MAPS_IMAGES: bool = true;
+
+/// Has the allocator give back what it keeps; other C libraries do so by themselves, or not at all.
+#[cfg(not(target_env = "gnu"))]
+pub(in crate::memory) fn trim_heap() {}

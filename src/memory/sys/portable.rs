@@ -73,6 +73,11 @@ impl Backing {
         target[..length].copy_from_slice(&there[..length]);
         length
     }
+
+    /// Whether `bytes` are its own from `at` on; false past its end.
+    pub(crate) fn is_same(&self, at: usize, bytes: &[u8]) -> bool {
+        self.bytes.get(at..).is_some_and(|rest| rest.starts_with(bytes))
+    }
 }
 
 /// A guest's memory: an image at its start, zeros after that as the guest grows.
@@ -120,6 +125,11 @@ impl Region {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
     }
 
+    /// Whether both hold the same image.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        other.image.as_ref().is_some_and(|image| self.holds(image))
+    }
+
     /// Makes the guest's memory `size` bytes long; new pages are zero.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         let more = size.saturating_sub(self.bytes.len());
@@ -147,6 +157,11 @@ impl Region {
         }
         self.bytes.clear();
         Ok(())
+    }
+
+    /// Puts the memory of a guest that was kept back to its image's state.
+    pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
+        self.reset()
     }
 
     /// `None`: nothing is mapped into a vector.
@@ -204,6 +219,9 @@ pub(in crate::memory) fn private_pages(
 ) -> Option<Vec<Range<usize>>> {
     None
 }
+
+/// Has the allocator give back what it keeps; it is not asked.
+pub(in crate::memory) fn trim_heap() {}
 
 /// A number that no process has that this one was forked from, unless the system gave it again.
 pub(in crate::memory) fn process_number() -> u64 {

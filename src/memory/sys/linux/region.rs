@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -69,6 +69,15 @@ impl Backing {
         }
         length
     }
+
+    /// Whether `bytes` are its own from `at` on; false past its end.
+    pub(crate) fn is_same(&self, at: usize, bytes: &[u8]) -> bool {
+        let is_inside = at.checked_add(bytes.len()).is_some_and(|end| end <= self.length);
+        // SAFETY: the range is in the view (checked), to which nobody writes.
+        is_inside
+            && unsafe { std::slice::from_raw_parts(self.view.add(at).as_ptr(), bytes.len()) }
+                == bytes
+    }
 }
 
 impl Drop for Backing {
@@ -83,6 +92,8 @@ impl Drop for Backing {
 #[derive(Debug)]
 struct Reservation {
     base: NonNull<u8>,
+    /// What an [`Extent`] has mapped over the image and what was grown, as offsets from the base.
+    overlaid: Mutex<Vec<Range<usize>>>,
 }
 
 // SAFETY: the value owns its address space and does not touch what is mapped in it.
@@ -104,7 +115,13 @@ impl Reservation {
         .map_err(|e| MemoryError::new("reserve address space")(e.into()))?;
         Ok(Self {
             base: NonNull::new(base.cast()).expect("a mapping is not at address zero"),
+            overlaid: Mutex::default(),
         })
+    }
+
+    /// What was mapped over, of which it knows nothing any more.
+    fn take_overlaid(&self) -> Vec<Range<usize>> {
+        std::mem::take(&mut *self.overlaid.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -152,6 +169,9 @@ impl Region {
     /// prints a DataFrame about 8. What a long one wrote is dropped, and faulted in again by
     /// whoever needs it.
     const KEEP_RESIDENT: usize = 16 << 20;
+    /// The most bytes that are put back by copying after a guest that was kept: what the next one has
+    /// in its memory from the beginning.
+    const KEEP_RESTED: usize = 6 << 20;
     /// Bytes up to which everything unprotected is copied back, whether it was written or not.
     const MAX_COPIED: usize = 2 << 20;
     /// Resets that have to find most of what is unprotected as it was before it is protected again.
@@ -194,6 +214,11 @@ impl Region {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
     }
 
+    /// Whether both hold the same image.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        other.image.as_ref().is_some_and(|image| self.holds(image))
+    }
+
     /// Makes the guest's memory `size` bytes long; new pages are zero.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         if size <= self.accessible {
@@ -221,22 +246,58 @@ impl Region {
         // A new mapping is not watched.
         self.watch = Watch::NotYet;
         self.discard(0)?;
-        assert!(image.length <= Self::CAPACITY);
-        // SAFETY: the range lies in this reservation (asserted), which nothing else uses.
-        unsafe {
-            mm::mmap(
-                self.reservation.base.as_ptr().cast(),
-                image.length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
-                &image.file,
-                image.offset,
-            )
-        }
-        .map_err(|e| MemoryError::new("map an image")(e.into()))?;
+        self.reservation.take_overlaid();
+        self.show(image, 0..image.length)?;
         self.accessible = image.length;
         self.image = Some(Arc::clone(image));
         Ok(())
+    }
+
+    /// Maps `range` of `image` where it belongs, over whatever was there.
+    fn show(&mut self, image: &Backing, range: Range<usize>) -> Result<(), MemoryError> {
+        assert!(range.start <= range.end && range.end <= image.length.min(Self::CAPACITY));
+        // SAFETY: the range lies in this reservation and in the image (asserted), and nothing else uses
+        // it.
+        unsafe {
+            mm::mmap(
+                self.reservation.base.add(range.start).as_ptr().cast(),
+                range.len(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+                &image.file,
+                image.offset + range.start as u64,
+            )
+        }
+        .map_err(|e| MemoryError::new("map an image")(e.into()))?;
+        Ok(())
+    }
+
+    /// Puts the memory of a guest that was kept back to its image's state. What it wrote was protected
+    /// again and again, and pages set aside were mapped over it; so what was ever written is looked for,
+    /// and nothing is left protected on purpose.
+    pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
+        self.watch = Watch::Never;
+        let Some(image) = self.image.clone() else {
+            return self.discard(0);
+        };
+        self.discard(image.length)?;
+        for overlaid in self.reservation.take_overlaid() {
+            let range = overlaid.start..overlaid.end.min(image.length);
+            if !range.is_empty() {
+                self.show(&image, range)?;
+            }
+        }
+        let base = self.reservation.base.as_ptr() as usize;
+        match pagemap::private_pages(base..base + image.length, Self::KEEP_RESTED) {
+            Some(written) => {
+                let written: Vec<_> =
+                    written.iter().map(|range| range.start - base..range.end - base).collect();
+                self.copy_back(&image, &written);
+                Ok(())
+            }
+            // A mapping of its own: in one that was watched, what is dropped would still count as there.
+            None => self.show(&image, 0..image.length),
+        }
     }
 
     /// Puts the memory back to its image's state.
@@ -441,6 +502,11 @@ impl Extent {
             )
         }
         .map_err(|e| MemoryError::new("map pages set aside")(e.into()))?;
+        let start = start.unwrap_or_default();
+        let range = start..start + target.len();
+        let mut overlaid = self.0.overlaid.lock().unwrap_or_else(PoisonError::into_inner);
+        overlaid.retain(|old| old.start < range.start || range.end < old.end);
+        overlaid.push(range);
         Ok(())
     }
 }

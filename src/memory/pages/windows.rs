@@ -1,0 +1,364 @@
+//! Which pages of a guest's memory a state holds.
+//!
+//! A list of them is cut into windows of the guest's memory. States share the windows in which nothing
+//! differs, so that a new state costs what has changed, and not what there is.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Block, MemoryError, PAGE, PageStore, Stretch, sys};
+
+/// Pages of a guest's memory that one window spans.
+const WINDOW: u32 = 256;
+/// Pages of the largest guest memory.
+const MAX_PAGES: u32 = 1 << 20;
+/// The most pages that the windows made of one import hold, together. Each is counted by itself, and an
+/// import may be much smaller than what it says is made of it.
+const MAX_HELD: u64 = 1 << 26;
+
+/// Some pages of a guest's memory that follow each other, in the guest and in the file.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// The first one's number in the guest's memory.
+    pub page: u32,
+    pub count: u32,
+    pub block: Arc<Block>,
+    /// The first one's number in the block.
+    pub offset: u32,
+}
+
+/// What is set aside of one window of a guest's memory. It holds its pages until it is dropped.
+#[derive(Debug)]
+struct Window {
+    /// Sorted, not overlapping, all in the same window, and at least one.
+    runs: Box<[Run]>,
+}
+
+/// Which of a guest's pages differ from its image, and what is in them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    /// Sorted.
+    windows: Vec<Arc<Window>>,
+}
+
+/// Pages that came in together; dropped, it gives up those that no state holds.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    block: Arc<Block>,
+    made: Mutex<Made>,
+}
+
+/// The windows that were made of an import.
+#[derive(Debug, Default)]
+struct Made {
+    windows: HashMap<Vec<Piece>, Arc<Window>>,
+    /// Pages that they hold.
+    held: u64,
+}
+
+/// A run of an import: the first page's number, how many they are, and the first one's number in the
+/// block.
+type Piece = (u32, u32, u32);
+
+impl Pages {
+    /// These pages, with those in `ranges` of `memory` instead or in addition.
+    pub(crate) fn with(
+        &self,
+        store: &Arc<PageStore>,
+        memory: &[u8],
+        ranges: &[Range<usize>],
+    ) -> Result<Self, MemoryError> {
+        let fresh: Vec<Run> =
+            store.append(memory, ranges)?.iter().flat_map(Run::by_window).collect();
+        let mut newer = fresh.chunk_by(|one, next| one.window() == next.window()).peekable();
+        let mut windows = Vec::with_capacity(self.windows.len() + 8);
+        for old in &self.windows {
+            while let Some(new) = newer.next_if(|new| new[0].window() < old.number()) {
+                windows.push(Window::holding(new.to_vec()));
+            }
+            windows.push(match newer.next_if(|new| new[0].window() == old.number()) {
+                Some(new) => Window::holding(overlaid(&old.runs, new)),
+                None => Arc::clone(old),
+            });
+        }
+        windows.extend(newer.map(|new| Window::holding(new.to_vec())));
+        Ok(Self { windows })
+    }
+
+    /// Pages of a guest's memory: the first one's number, how many they are, and which of the
+    /// imported ones is the first. `None` when they overlap or name one that is not there, and when all
+    /// that was made of the import holds more pages than it may.
+    pub(crate) fn from_imported(
+        imported: &Imported,
+        stretches: impl IntoIterator<Item = (u32, u32, u32)>,
+    ) -> Option<Self> {
+        let block = &imported.block;
+        let mut made = imported.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut windows, mut end) = (Vec::new(), 0);
+        let mut pieces: Vec<Piece> = Vec::new();
+        for (page, count, offset) in stretches {
+            let there = offset.checked_add(count)? as usize <= block.holders.len();
+            if count == 0 || page < end || !there {
+                return None;
+            }
+            end = page.checked_add(count).filter(|end| *end <= MAX_PAGES)?;
+            for piece in by_window((page, count, offset)) {
+                if pieces.last().is_some_and(|last| last.0 / WINDOW != piece.0 / WINDOW) {
+                    windows.push(made.window(block, std::mem::take(&mut pieces))?);
+                }
+                pieces.push(piece);
+            }
+        }
+        if !pieces.is_empty() {
+            windows.push(made.window(block, pieces)?);
+        }
+        Some(Self { windows })
+    }
+
+    /// The number after that of the last page.
+    pub(crate) fn end(&self) -> usize {
+        self.windows
+            .last()
+            .and_then(|window| window.runs.last())
+            .map_or(0, |run| run.end() as usize)
+    }
+
+    /// How many pages there are.
+    pub(crate) fn count(&self) -> usize {
+        self.runs().map(|run| run.count as usize).sum()
+    }
+
+    /// Everything that is there, by address.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
+        joined(self.runs().map(Run::stretch))
+    }
+
+    /// What is there of the pages in `range`, by address.
+    pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Stretch<'_>> {
+        let (start, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
+        let first = self
+            .windows
+            .partition_point(|window| (window.number() + 1) as usize * WINDOW as usize <= start);
+        let runs = self.windows[first..].iter().flat_map(|window| &window.runs);
+        let inside = runs
+            .skip_while(move |run| run.end() as usize <= start)
+            .take_while(move |run| (run.page as usize) < end);
+        joined(inside.map(move |run| {
+            let from = start.max(run.page as usize);
+            let to = end.min(run.end() as usize);
+            run.stretch().part(from - run.page as usize, to - from)
+        }))
+    }
+
+    /// Pages of this state that `other` does not hold: what keeping both costs.
+    pub(crate) fn beyond(&self, other: &Self) -> usize {
+        let mut apart = 0;
+        for mine in self.apart(other).flat_map(|window| &window.runs).map(Run::stretch) {
+            let shared: usize = other
+                .within(mine.range())
+                .map(|theirs| {
+                    let at = (theirs.page - mine.page) * PAGE;
+                    let same = std::ptr::eq(mine.store, theirs.store)
+                        && theirs.at.wrapping_sub(mine.at) == at as u64;
+                    if same { theirs.count } else { 0 }
+                })
+                .sum();
+            apart += mine.count - shared;
+        }
+        apart
+    }
+
+    /// Bytes of this state's lists that `other` does not have.
+    pub(crate) fn lists_beyond(&self, other: &Self) -> usize {
+        let bytes = |window: &Window| size_of::<Window>() + size_of_val(&*window.runs);
+        size_of_val(&*self.windows) + self.apart(other).map(bytes).sum::<usize>()
+    }
+
+    /// The windows that `other` does not share.
+    fn apart<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Window> {
+        let is_shared = |window: &Arc<Window>| {
+            let theirs = other.windows.binary_search_by_key(&window.number(), |w| w.number());
+            theirs.is_ok_and(|index| Arc::ptr_eq(&other.windows[index], window))
+        };
+        self.windows.iter().filter(move |window| !is_shared(window)).map(|window| &**window)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.windows.iter().flat_map(|window| &window.runs)
+    }
+}
+
+/// `new` runs over `old` ones, both of one window.
+fn overlaid(old: &[Run], new: &[Run]) -> Vec<Run> {
+    let mut runs = Vec::with_capacity(old.len() + 2 * new.len());
+    let mut newer = new.iter().peekable();
+    for run in old {
+        let mut rest = run.clone();
+        while rest.count > 0 {
+            // What lies before the next new run is kept, what it covers is not.
+            while newer.next_if(|new| new.end() <= rest.page).is_some() {}
+            let end = rest.end();
+            let (kept, resume) = match newer.peek() {
+                Some(new) if new.page < end => {
+                    (new.page.saturating_sub(rest.page), new.end().min(end))
+                }
+                _ => (rest.count, end),
+            };
+            if kept > 0 {
+                runs.push(Run {
+                    count: kept,
+                    ..rest.clone()
+                });
+            }
+            rest.offset += resume - rest.page;
+            rest.count = end - resume;
+            rest.page = resume;
+        }
+    }
+    runs.extend_from_slice(new);
+    runs.sort_unstable_by_key(|run| run.page);
+    runs
+}
+
+/// Stretches that follow each other become one.
+fn joined<'a>(stretches: impl Iterator<Item = Stretch<'a>>) -> impl Iterator<Item = Stretch<'a>> {
+    let mut stretches = stretches.peekable();
+    std::iter::from_fn(move || {
+        let mut stretch = stretches.next()?;
+        while let Some(longer) = stretches.peek().and_then(|next| stretch.joined(next)) {
+            stretch = longer;
+            stretches.next();
+        }
+        Some(stretch)
+    })
+}
+
+/// A piece cut where windows end.
+fn by_window((page, count, offset): Piece) -> impl Iterator<Item = Piece> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let first = page + done;
+        let length = (count - done).min(WINDOW - first % WINDOW);
+        let piece = (length > 0).then_some((first, length, offset + done));
+        done += length;
+        piece
+    })
+}
+
+impl Run {
+    fn end(&self) -> u32 {
+        self.page + self.count
+    }
+
+    fn window(&self) -> u32 {
+        self.page / WINDOW
+    }
+
+    fn by_window(&self) -> impl Iterator<Item = Self> {
+        by_window((self.page, self.count, self.offset)).map(|piece| Self::of(&self.block, piece))
+    }
+
+    fn of(block: &Arc<Block>, (page, count, offset): Piece) -> Self {
+        Self {
+            page,
+            count,
+            block: Arc::clone(block),
+            offset,
+        }
+    }
+
+    fn stretch(&self) -> Stretch<'_> {
+        Stretch {
+            page: self.page as usize,
+            count: self.count as usize,
+            store: &self.block.store,
+            at: (self.block.start + u64::from(self.offset)) * PAGE as u64,
+        }
+    }
+}
+
+impl Window {
+    fn holding(runs: Vec<Run>) -> Arc<Self> {
+        for run in &runs {
+            for holders in run.block.holders(run.offset, run.count) {
+                holders.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Arc::new(Self { runs: runs.into() })
+    }
+
+    /// Which window of the guest's memory it is.
+    fn number(&self) -> u32 {
+        self.runs[0].window()
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        let is_last = |holders: &AtomicU64| holders.fetch_sub(1, Ordering::AcqRel) == 1;
+        // Those of one store follow each other: a session has one.
+        for runs in self.runs.chunk_by(|one, next| Arc::ptr_eq(&one.block.store, &next.block.store))
+        {
+            let mut freed = Vec::new();
+            for run in runs {
+                run.block.release((run.offset, run.count), &mut freed, is_last);
+            }
+            runs[0].block.store.release(&freed);
+        }
+    }
+}
+
+impl Made {
+    /// The window with these pieces: the one that was made before, if it was.
+    fn window(&mut self, block: &Arc<Block>, pieces: Vec<Piece>) -> Option<Arc<Window>> {
+        if let Some(window) = self.windows.get(&pieces) {
+            return Some(Arc::clone(window));
+        }
+        self.held += pieces.iter().map(|piece| u64::from(piece.1)).sum::<u64>();
+        if self.held > MAX_HELD {
+            return None;
+        }
+        let runs = pieces.iter().map(|piece| Run::of(block, *piece)).collect();
+        Some(Arc::clone(self.windows.entry(pieces).or_insert(Window::holding(runs))))
+    }
+}
+
+impl Imported {
+    pub(super) fn new(block: Arc<Block>) -> Self {
+        Self {
+            block,
+            made: Mutex::default(),
+        }
+    }
+
+    /// Where the page with this number among these is kept, in pages.
+    pub(crate) fn kept_at(&self, number: u32) -> u64 {
+        self.block.start + u64::from(number)
+    }
+
+    /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
+    pub(crate) fn write(&self, first: u32, pages: &[u8]) -> Result<(), MemoryError> {
+        let Block {
+            store,
+            start,
+            holders,
+        } = &*self.block;
+        debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
+        sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])
+            .map_err(MemoryError::new("set aside pages"))
+    }
+}
+
+impl Drop for Imported {
+    fn drop(&mut self) {
+        // The windows that only this one has give up their pages themselves, after that.
+        let is_unheld = |holders: &AtomicU64| holders.load(Ordering::Acquire) == 0;
+        let mut freed = Vec::new();
+        let block = &self.block;
+        // It has as many pages as an import may, which is fewer than 2^32.
+        block.release((0, block.holders.len() as u32), &mut freed, is_unheld);
+        block.store.release(&freed);
+    }
+}

@@ -171,7 +171,7 @@ impl Region {
     const KEEP_RESIDENT: usize = 16 << 20;
     /// The most bytes that are put back by copying after a guest that was kept: what the next one has
     /// in its memory from the beginning.
-    const KEEP_RESTED: usize = 6 << 20;
+    const KEEP_RESTED: usize = 24 << 20;
     /// Bytes up to which everything unprotected is copied back, whether it was written or not.
     const MAX_COPIED: usize = 2 << 20;
     /// Resets that have to find most of what is unprotected as it was before it is protected again.

@@ -42,19 +42,19 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
     let manifest = lines.pop().unwrap_or_default();
     let mut chunks = vec![vec![7; 16 * 4096]];
     let mut names = vec![blake3::hash(&chunks[0]).to_hex().to_string()];
-    let named = |line: &str, names: &[String]| {
+    let filled = |line: &str, names: &[String]| {
         // From the last, so that `@1` is not taken for the start of `@10`.
         let each = names.iter().enumerate().rev();
         each.fold(line.to_owned(), |line, (n, name)| line.replace(&format!("@{n}"), name))
     };
     for line in lines.into_iter().take(32) {
-        let document = named(line, &names).into_bytes();
+        let document = filled(line, &names).into_bytes();
         names.push(blake3::hash(&document).to_hex().to_string());
         chunks.push(document);
     }
     let listed: Vec<_> =
         names.iter().zip(&chunks).map(|(name, chunk)| (name, chunk.len())).collect();
-    let manifest = named(manifest, &names)
+    let manifest = filled(manifest, &names)
         .replace("\"@chunks\"", &serde_json::to_string(&listed).unwrap_or_default())
         .replace("\"@carried\"", &listed.len().to_string());
     let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap_or_default();

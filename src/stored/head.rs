@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn a_record_of_another_format_or_with_a_state_elsewhere_is_none() {
         let text = |head: &Head| serde_json::to_vec(head).unwrap();
-        assert_eq!(parse("a", &text(&head())).unwrap(), head());
+        let fine = head();
+        assert_eq!(parse("a", &text(&fine)).unwrap(), fine);
         for state in ["sessions/b/1-x", "names/x", "sessions/ab/x"] {
             let head = Head {
                 state: state.into(),

@@ -45,6 +45,10 @@ pub(crate) fn request(asked: &str) -> napi::Result<Request> {
 impl Runtime {
     /// Runs a request in a fresh sandbox.
     #[napi]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "what JavaScript gives is owned, and napi has the attribute twice"
+    )]
     pub fn run<'env>(
         &self,
         env: &'env Env,

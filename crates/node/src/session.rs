@@ -72,6 +72,10 @@ impl Session {
 
     /// Runs a request after those that were asked for before it, and gives its outcome.
     #[napi]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "what JavaScript gives is owned, and napi has the attribute twice"
+    )]
     pub fn run<'env>(
         &self,
         env: &'env Env,

@@ -204,9 +204,9 @@ impl<'a> Layout<'a> {
         let mut places: HashMap<u32, u32> = HashMap::new();
         let (mut chunks, mut order) = (Vec::new(), Vec::new());
         for chunk in used {
-            let named = names[chunk as usize];
-            let place = *listed.entry(named).or_insert_with(|| {
-                chunks.push((named, draft.pieces.chunks[chunk as usize].1));
+            let own = names[chunk as usize];
+            let place = *listed.entry(own).or_insert_with(|| {
+                chunks.push((own, draft.pieces.chunks[chunk as usize].1));
                 order.push(chunk);
                 (chunks.len() - 1) as u32
             });

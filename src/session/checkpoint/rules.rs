@@ -77,7 +77,7 @@ impl Room {
     ) -> Result<State, Problem> {
         let memory = kept.memory as u64;
         let max = self.image.saturating_add(self.bounds.memory).min(1 << 32);
-        if memory < self.image || memory > max || memory % PAGE as u64 != 0 {
+        if memory < self.image || memory > max || !memory.is_multiple_of(PAGE as u64) {
             return Err(Problem::Format("a state has more or less memory than it may"));
         }
         let pages = pages

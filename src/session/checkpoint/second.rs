@@ -416,11 +416,14 @@ impl Numbering {
     }
 }
 
+/// What a file consists of: chunks, where in them it begins, and how many bytes are of it.
+type Pieces = Vec<(usize, u32, u32)>;
+
 /// The files that are needed.
 #[derive(Default)]
 struct WantedFiles {
     sizes: Vec<u64>,
-    numbers: HashMap<(Vec<(usize, u32, u32)>, usize), usize>,
+    numbers: HashMap<(Pieces, usize), usize>,
     /// By chunk: the file, where in it, the first byte of the chunk and how many.
     parts: BTreeMap<usize, Vec<(usize, u64, u32, u32)>>,
 }
@@ -428,7 +431,7 @@ struct WantedFiles {
 impl WantedFiles {
     /// Adds a file, unless another state has it; `ordinal` tells files of one state apart that have
     /// the same bytes.
-    fn add(&mut self, pieces: Vec<(usize, u32, u32)>, ordinal: usize) -> Result<usize, Problem> {
+    fn add(&mut self, pieces: Pieces, ordinal: usize) -> Result<usize, Problem> {
         let number = self.sizes.len();
         if number >= MAX_CHECKPOINT_FILES {
             return Err(Problem::Format("it holds too many files"));
@@ -458,7 +461,7 @@ struct Fetched {
     numbering: Numbering,
     files: Vec<StoredFile>,
     /// Of which pieces each of the files consists.
-    pieces: Vec<Vec<(usize, u32, u32)>>,
+    pieces: Vec<Pieces>,
 }
 
 impl Wanted {

@@ -49,7 +49,7 @@ fn a_run_is_the_same_again() {
     assert_eq!(found["outcome"]["files"][0]["path"], "out.bin");
     // The hash is that of the outcome as it is printed.
     let digest = sha2::Sha256::digest(found["outcome"].to_string());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     assert_eq!(digest, hash);
 }
 
@@ -125,9 +125,10 @@ fn a_signature_tells_who_and_that_nothing_was_altered() {
 
 #[test]
 fn what_cannot_be_replayed_is_told() {
+    type Alter = fn(&mut Value);
     let folder = folder(&[("no.json", "{"), ("none.json", "{}"), ("key.pem", "no key")]);
     let receipt = written(folder.path(), &[]);
-    let cases: [(fn(&mut Value), &str); 8] = [
+    let cases: [(Alter, &str); 8] = [
         (|r| r["receipt"] = 2.into(), "a receipt of version 2"),
         (|r| r["more"] = 1.into(), "unknown field `more`"),
         (|r| r["image"]["memory"] = "00".repeat(32).into(), "another core image"),

@@ -158,8 +158,8 @@ async fn read(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let files = held.session().workspace();
+    let at_hand = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let files = at_hand.session().workspace();
     let entry = files.stat(&path).await?;
     if entry.kind != PathKind::File {
         // Says what it is instead.

@@ -180,7 +180,7 @@ async fn create(
     body: Option<Body<CreateSession>>,
 ) -> Result<Response, Problem> {
     let asked = body.map(|Body(asked)| asked).unwrap_or_default();
-    let held = app.service().start(&owner, asked.into_new()?).await?;
+    let held = Box::pin(app.service().start(&owner, asked.into_new()?)).await?;
     SessionAnswer::created(&app, &owner, &held).await
 }
 

@@ -66,7 +66,7 @@ pub(super) fn open(url: &Url) -> object_store::Result<Arc<dyn Store>> {
 impl ObjectFolder {
     fn path(&self, key: &str) -> Result<Path, StoreError> {
         check_key(key)?;
-        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(part)))
+        Ok(key.split('/').fold(self.folder.clone(), Path::join))
     }
 
     async fn read(&self, key: &str, max: u64) -> Result<Option<Blob>, StoreError> {

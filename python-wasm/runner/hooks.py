@@ -12,8 +12,8 @@ _waiting = {}
 _FOREIGN = "host"
 _asked = set()
 # What calls compiled code that the host may not have, and what a bundle may be made without: the
-# host is asked before one of them is imported, and either has it, begins the run again where it does,
-# or says why not. It has the same list.
+# host is asked before one of them is imported, and either has it, begins the run again where it
+# does, or says why not. It has the same list.
 _UNSURE = frozenset((
     "PIL", "bs4", "contourpy", "fontTools", "formulaic", "isympy", "joblib", "kiwisolver", "lxml",
     "matplotlib", "mpl_toolkits", "mpmath", "narwhals", "networkx", "numpy", "openpyxl", "pandas",

@@ -41,7 +41,8 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         span.record("account", owner.name());
         rate_limit::tell(&owner, response.headers_mut());
     }
-    span.record("http.response.status_code", response.status().as_u16());
+    // Signed, since of other numbers a span for OpenTelemetry has the text.
+    span.record("http.response.status_code", i64::from(response.status().as_u16()));
     #[cfg(feature = "otel")]
     if response.status().is_server_error() {
         crate::otel::fail(&span);

@@ -65,7 +65,7 @@ class Collector:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                collector.requests.append((self.path, dict(self.headers)))
+                collector.requests.append((self.path, self.headers))
                 for resource_spans in map(fields, fields(body)[1]):
                     resource = attributes(fields(resource_spans[1][0])[1])
                     for scope_spans in map(fields, resource_spans[2]):

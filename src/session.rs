@@ -51,7 +51,7 @@ pub use lease::LeaseEnd;
 pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
 pub use questions::{Completeness, Completion, Inspection};
 pub use registry::Sessions;
-pub(crate) use registry::check_name;
+pub(crate) use registry::{check_name, new_id};
 pub use restore::RestoreOptions;
 
 /// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same

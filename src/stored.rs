@@ -25,7 +25,7 @@ use self::head::Head;
 use self::local::{Local, Place};
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, new_id};
 use crate::store::{Condition, Store, Version};
 
 /// The sessions of a store, as one node has them. Cheap to clone; clones are the same node.
@@ -186,7 +186,7 @@ impl StoredSessions {
         mut options: NodeOptions,
     ) -> Result<Self, Error> {
         if options.name.is_none() {
-            options.name = Some(random_text()?);
+            options.name = Some(new_id()?);
         }
         options.patience = options.patience.max(options.lease);
         let node = Node {
@@ -399,7 +399,7 @@ impl Node {
         epoch: u64,
         session: &Session,
     ) -> Result<(String, u64), Error> {
-        let key = format!("{}/{epoch}-{}", head::folder(id), random_text()?);
+        let key = format!("{}/{epoch}-{}", head::folder(id), new_id()?);
         let execution = session.execution().await;
         if session.save(&self.store, &key, Condition::Absent).await?.is_none() {
             let why = "there is a state of that name already".into();
@@ -433,11 +433,4 @@ impl Node {
             session.close();
         }
     }
-}
-
-/// 64 random bits as text.
-fn random_text() -> Result<String, Error> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;
-    Ok(crate::hex::encode(&bytes))
 }

@@ -462,8 +462,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// An id that nobody can guess.
-pub(super) fn new_id() -> Result<String, Error> {
+/// An id that nobody can guess: 64 random bits as text.
+pub(crate) fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;
     Ok(crate::hex::encode(&bytes))

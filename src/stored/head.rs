@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::session::{SessionError, check_name};
+use crate::session::{SessionError, check_name, new_id};
 use crate::store::{Blob, Condition, Put, Store, StoreError, Version};
 
 /// The folder of all sessions in a store.
@@ -170,7 +170,7 @@ pub(super) async fn write(
     head: &mut Head,
     instead: Option<&Version>,
 ) -> Result<Option<Version>, Error> {
-    head.stamp = super::random_text()?;
+    head.stamp = new_id()?;
     let bytes = Bytes::from(serde_json::to_vec(&head).map_err(|error| SessionError::Record {
         id: id.into(),
         why: error.to_string(),

@@ -26,6 +26,7 @@ mod e2b;
 mod environment;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hex;
 mod http;
 mod judge0;
 mod jupyter;

@@ -4,7 +4,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::http::auth::hex;
+use crate::hex::hex;
 
 /// What tokens are made with.
 pub(super) struct Tokens(Hmac<Sha256>);

@@ -18,10 +18,10 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
 
 use super::app::App;
-use super::auth::hex;
 use super::forwarded::client_of;
 use super::trace_context::TraceContext;
 use super::{asker, forwarded, rate_limit};
+use crate::hex::hex;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::asker;
+use crate::hex::hex;
 use crate::service::owner::{KeyLimits, Owner};
 
 /// A key: whose it is, what it looks like hashed, and how much its holder may.
@@ -167,15 +168,6 @@ pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
 
 fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::auth::{Key, hex};
+use super::auth::Key;
+use crate::hex::hex;
 use crate::service::owner::KeyLimits;
 
 /// A file of keys that cannot be used.

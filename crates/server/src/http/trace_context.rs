@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 
-use super::auth::hex;
+use crate::hex::hex;
 
 /// A trace, and the span in it that asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::handler::Handler;
 use super::kept::Kept;
 use super::options::Options;
+use crate::hex::hex;
 use crate::http::app::App;
-use crate::http::auth::hex;
 use crate::http::problem::Problem;
 use crate::service::owner::Owner;
 

@@ -30,7 +30,7 @@ impl Kept {
     pub(super) fn keep(&self, owner: &Owner, run: Arc<Run>) -> Result<String, getrandom::Error> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)?;
-        let id = crate::http::auth::hex(&bytes);
+        let id = crate::hex::hex(&bytes);
         let entry = Entry {
             id: id.clone(),
             owner: owner.name().to_owned(),

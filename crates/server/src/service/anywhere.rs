@@ -24,6 +24,7 @@ use super::error::ServiceError;
 use super::owner::{Owner, limit};
 use super::sessions::{Held, NewSession, Origin, check_name};
 use super::turn::{Attended, Turn};
+use crate::hex::hex;
 
 /// The store's side of a service.
 pub(crate) struct Anywhere {
@@ -681,9 +682,5 @@ fn name_key(owner: &str, name: &str) -> String {
 }
 
 fn hash(text: &str) -> String {
-    use std::fmt::Write;
-    Sha256::digest(text).iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(text)[..16])
 }

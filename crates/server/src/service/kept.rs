@@ -9,6 +9,7 @@ use belljar::Run;
 use super::error::ServiceError;
 use super::owner::Owner;
 use super::{Service, Shared};
+use crate::hex::hex;
 
 /// How long the files of a run are kept.
 pub(crate) const KEPT_TIME: Duration = Duration::from_mins(10);
@@ -120,11 +121,7 @@ impl Shared {
 
 /// 128 bits that nobody can guess, as text; `None` when the system gives no random numbers.
 pub(crate) fn new_id() -> Option<String> {
-    use std::fmt::Write;
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Some(hex(&bytes))
 }

@@ -227,15 +227,12 @@ impl StoredSessions {
         let added = self.node.add(&id, &session, about).await;
         match added {
             Ok(state) => {
-                let rest = None;
-                self.node
-                    .place(&id)
-                    .put(Local {
-                        session,
-                        state,
-                        rest,
-                    })
-                    .await;
+                let local = Local {
+                    session,
+                    state,
+                    rest: None,
+                };
+                self.node.place(&id).put(local).await;
                 Ok(id)
             }
             Err(error) => {

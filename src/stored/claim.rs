@@ -222,8 +222,7 @@ impl Taken {
     }
 
     async fn release_unchanged(self) -> Result<(), Error> {
-        let Self { about, .. } = &self;
-        let about = about.clone();
+        let about = self.about.clone();
         self.hold.give_back(|head| head.about = about).await.map(drop)
     }
 

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::hint;
+
 /// What a library underneath said. Only that it is an error is promised, not of which library or
 /// version.
 pub struct Cause(wasmtime::Error);
@@ -10,6 +12,11 @@ pub struct Cause(wasmtime::Error);
 impl Cause {
     pub(crate) fn new(error: impl Into<wasmtime::Error>) -> Self {
         Self(error.into())
+    }
+
+    /// What to do where the process may open no more files.
+    pub(crate) fn lacks_descriptors(&self) -> Option<String> {
+        self.0.downcast_ref().and_then(hint::lacks_descriptors)
     }
 
     pub(crate) fn into_inner(self) -> wasmtime::Error {

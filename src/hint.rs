@@ -5,3 +5,24 @@ pub(crate) trait Hint {
     /// One line of advice, when there is some.
     fn hint(&self) -> Option<String>;
 }
+
+/// The system, or the process, has as many open files as it may; the same number on every Unix.
+#[cfg(unix)]
+const ENFILE: i32 = 23;
+#[cfg(unix)]
+const EMFILE: i32 = 24;
+
+/// What to do where the process may open no more files.
+pub(crate) fn lacks_descriptors(error: &std::io::Error) -> Option<String> {
+    #[cfg(not(unix))]
+    let _ = error;
+    #[cfg(unix)]
+    if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) {
+        return Some(
+            "the process may open no more files: raise its limit (`ulimit -n`), or keep fewer sessions \
+             awake, of which each takes about six"
+                .into(),
+        );
+    }
+    None
+}

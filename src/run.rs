@@ -21,7 +21,8 @@ use crate::interpreter::{Interpreter, Observed, Task, entropy};
 use crate::shared::{Engine, on_blocking_thread};
 use crate::workspace::{self, Copies, Workspace};
 
-/// A finished run: its outcome, and its workspace, which is removed when this is dropped.
+/// A finished run: its outcome, and its workspace, which is removed when this is dropped. One to which the
+/// run wrote nothing is another run's by then: many outcomes can be held without a directory for each.
 #[derive(Debug)]
 pub struct Run {
     /// What the run returned.
@@ -55,9 +56,12 @@ impl Run {
     }
 
     /// Keeps the workspace's directory, which then belongs to the caller.
-    #[must_use]
-    pub fn keep(self) -> PathBuf {
-        self.workspace.keep()
+    ///
+    /// # Errors
+    ///
+    /// Of a run that wrote nothing the directory is made here, which can fail.
+    pub fn keep(self) -> Result<PathBuf, Error> {
+        Ok(self.workspace.keep()?)
     }
 }
 
@@ -98,6 +102,7 @@ pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Resu
     let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
     if !execution.observed.touched {
         workspace.declare_unused();
+        workspace.give_back();
     }
     let outcome = Outcome::of(plan, execution, None);
     Ok(Run { outcome, workspace })

@@ -23,7 +23,7 @@ pub use self::edit::PathProblem;
 use self::folder::Folder;
 use crate::api::request::{Content, InputFile};
 use crate::blame::{Code, Coded};
-use crate::hint::Hint;
+use crate::hint::{self, Hint};
 
 /// A run's directory cannot be made, filled or read.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ impl Hint for WorkspaceError {
                         .into(),
                 )
             }
-            Self::Io { .. } => None,
+            Self::Io { source, .. } => hint::lacks_descriptors(source),
             Self::Copies { .. } => Some("copy to a directory that has nothing else in it".into()),
             Self::Input { .. } => {
                 Some("a file must exist and be readable; mount directories".into())
@@ -184,7 +184,7 @@ impl Workspaces {
 /// when dropped.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// `None` only once it was given away.
+    /// `None` once it was given away or back.
     folder: Option<Folder>,
     home: Arc<Workspaces>,
     unused: bool,
@@ -193,14 +193,7 @@ pub(crate) struct Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        let Some(folder) = self.folder.take().filter(|folder| self.unused && folder.is_own())
-        else {
-            return;
-        };
-        let mut unused = self.home.lock();
-        if unused.len() < MAX_UNUSED {
-            unused.push(folder);
-        }
+        self.give_back();
     }
 }
 
@@ -236,8 +229,21 @@ impl Workspace {
         self.unused = false;
     }
 
+    /// Lets others have its directory at once if it is unused.
+    pub(crate) fn give_back(&mut self) {
+        if !self.unused {
+            return;
+        }
+        if let Some(folder) = self.folder.take().filter(Folder::is_own) {
+            let mut unused = self.home.lock();
+            if unused.len() < MAX_UNUSED {
+                unused.push(folder);
+            }
+        }
+    }
+
     fn folder(&self) -> &Folder {
-        self.folder.as_ref().expect("a workspace has its folder until it is given away")
+        self.folder.as_ref().expect("a workspace that guests see has its folder")
     }
 
     fn dir(&self) -> &Dir {
@@ -286,16 +292,17 @@ impl Workspace {
 
     /// Opens a regular file, never through a link that leaves the workspace.
     pub(crate) fn open(&self, path: &str) -> io::Result<cap_std::fs::File> {
-        if !self.dir().symlink_metadata(path)?.is_file() {
+        let dir = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?.dir();
+        if !dir.symlink_metadata(path)?.is_file() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.dir().open(path)
+        dir.open(path)
     }
 
-    /// Gives the directory to the caller.
-    pub(crate) fn keep(mut self) -> PathBuf {
-        let folder = self.folder.take().expect("a workspace has its folder until it is given away");
-        folder.keep()
+    /// Gives the directory to the caller; of one that was given back, an empty one.
+    pub(crate) fn keep(mut self) -> Result<PathBuf, WorkspaceError> {
+        let folder = self.folder.take().map_or_else(|| self.home.folder(), Ok)?;
+        Ok(folder.keep())
     }
 
     fn put(&self, file: &InputFile) -> Result<(), WorkspaceError> {

@@ -65,10 +65,26 @@ fn contract_11_artifacts_last_until_the_run_is_dropped() {
     assert_eq!(kept.read("data.bin").unwrap().len(), 256);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
-    let directory = kept.keep();
+    let directory = kept.keep().unwrap();
     assert_eq!(fs::read(directory.join("data.bin")).unwrap().len(), 256);
     drop(runtime);
     assert!(directory.exists());
+}
+
+#[test]
+fn contract_11_a_run_without_files_holds_no_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = runtime_in(dir.path());
+    let held: Vec<_> = (0..50).map(|n| run_on(&runtime, Request::new(format!("{n}")))).collect();
+    let wrote = run_on(&runtime, Request::new("open('a', 'w').write('b')"));
+    assert!(fs::read_dir(dir.path()).unwrap().count() <= 2);
+    for (n, run) in held.into_iter().enumerate() {
+        assert_eq!(run.outcome.stdout, format!("{n}\n"));
+        assert!(matches!(run.read("a"), Err(Error::NoSuchFile { .. })));
+        let directory = run.keep().unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "{}", directory.display());
+    }
+    assert_eq!(wrote.read("a").unwrap(), b"b");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Embeds the Python runner: its modules, in the order in which they are loaded. Chooses between the
-//! twins of `src/memory/sys`.
+//! Embeds the Python runner: its modules, in the order in which they are loaded. Chooses among the
+//! folders of `src/memory/sys`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,14 +26,24 @@ fn main() {
     fs::write(out, code).expect("the output directory can be written");
 }
 
-/// Puts the portable twin of `src/memory/sys/linux` in its place where it is asked for, to be tested
-/// on Linux, and under miri, which maps no files.
+/// Says which folder of `src/memory/sys` is for the system. Another is taken where it is asked for, to be
+/// tested on Linux, and under miri, which maps no files.
 fn choose_memory() {
-    println!("cargo::rustc-check-cfg=cfg(portable_memory)");
-    println!("cargo::rerun-if-env-changed=BELLJAR_PORTABLE_MEMORY");
-    if env::var_os("BELLJAR_PORTABLE_MEMORY").is_some() || env::var_os("CARGO_CFG_MIRI").is_some() {
-        println!("cargo::rustc-cfg=portable_memory");
-    }
+    println!("cargo::rustc-check-cfg=cfg(memory, values(\"linux\", \"unix\", \"portable\"))");
+    println!("cargo::rerun-if-env-changed=BELLJAR_MEMORY");
+    let is_unix = env::var_os("CARGO_CFG_UNIX").is_some();
+    let system = env::var("CARGO_CFG_TARGET_OS").expect("cargo sets it");
+    let asked = env::var("BELLJAR_MEMORY").ok();
+    let memory = match (asked.as_deref(), system.as_str()) {
+        (Some("portable"), _) => "portable",
+        (Some("unix"), _) if is_unix => "unix",
+        (Some(other), _) => panic!("BELLJAR_MEMORY is {other:?}, neither unix nor portable"),
+        _ if env::var_os("CARGO_CFG_MIRI").is_some() => "portable",
+        (None, "linux") => "linux",
+        (None, "macos" | "freebsd") => "unix",
+        (None, _) => "portable",
+    };
+    println!("cargo::rustc-cfg=memory={memory:?}");
 }
 
 /// A path as a string literal can hold it.

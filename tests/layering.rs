@@ -63,6 +63,8 @@ const UNSAFE: &[&str] = &[
     "src/memory/sys/linux/stacks.rs",
     "src/memory/sys/linux/view.rs",
     "src/memory/sys/linux/watch.rs",
+    "src/memory/sys/mapping/backing.rs",
+    "src/memory/sys/mapping/space.rs",
     "src/module/code.rs",
     "src/module/target.rs",
     "crates/server/src/mcp/with/child.rs",

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(all(target_os = "linux", not(portable_memory)))]
+    #[cfg(memory = "linux")]
     fn what_nobody_holds_takes_no_memory() {
         use std::io;
         use std::os::unix::fs::MetadataExt;

@@ -14,25 +14,53 @@
 //! * [`trim_heap`]: has the allocator give back what it keeps;
 //! * [`process_number`]: tells a process from its forked children.
 //!
-//! [`portable`] is for every system without a folder of its own, and asks nothing of it but files
-//! and a heap. On Linux it is compiled for unit tests, which hold both to the same contract, and
-//! takes the place of [`linux`] where `build.rs` says so.
+//! [`linux`] is for Linux, [`unix`] for other systems that map files copy-on-write, and [`portable`] for
+//! every system without a folder of its own: it asks nothing of it but files and a heap. `build.rs` says
+//! which of them it is. Unit tests have all three, where they compile, and hold them to the same contract.
 
-#[cfg(all(target_os = "linux", not(portable_memory)))]
-mod linux;
-#[cfg(any(not(target_os = "linux"), portable_memory, test))]
+#[cfg(any(not(memory = "linux"), test))]
 #[cfg_attr(
-    all(target_os = "linux", not(portable_memory)),
-    allow(dead_code, reason = "unit tests look only at what both have in common")
+    memory = "linux",
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "unit tests look only at what all have in common"
+    )
+)]
+mod elsewhere;
+#[cfg(memory = "linux")]
+mod linux;
+#[cfg(any(memory = "linux", memory = "unix", all(unix, test)))]
+mod mapping;
+#[cfg(any(memory = "portable", test))]
+#[cfg_attr(
+    not(memory = "portable"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "unit tests look only at what all have in common"
+    )
 )]
 mod portable;
 #[cfg(test)]
 mod tests;
+#[cfg(any(memory = "unix", all(unix, test)))]
+#[cfg_attr(
+    not(memory = "unix"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "unit tests look only at what all have in common"
+    )
+)]
+mod unix;
 
-#[cfg(all(target_os = "linux", not(portable_memory)))]
+#[cfg(memory = "linux")]
 use linux as system;
-#[cfg(any(not(target_os = "linux"), portable_memory))]
+#[cfg(memory = "portable")]
 use portable as system;
+#[cfg(memory = "unix")]
+use unix as system;
 
 pub(crate) use system::stacks;
 pub(super) use system::{

@@ -10,6 +10,7 @@ mod stacks;
 mod view;
 mod watch;
 
+pub(in crate::memory) use super::mapping::{Backing, Extent};
 pub(in crate::memory) use files::{
     anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
 };
@@ -17,7 +18,7 @@ pub(in crate::memory) use files::{
 pub(in crate::memory) use heap::trim_heap;
 pub(in crate::memory) use pagemap::{private_pages, written_pages};
 pub(in crate::memory) use process::process_number;
-pub(in crate::memory) use region::{Backing, Extent, Region};
+pub(in crate::memory) use region::Region;
 pub(crate) use stacks::stacks;
 pub(in crate::memory) use view::View;
 pub(in crate::memory) use watch::watch;

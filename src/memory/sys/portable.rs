@@ -1,45 +1,23 @@
-//! Any system: an image is copied, and nothing says which pages were written.
+//! Any system: an image is copied.
 //!
 //! A [`Region`] is a vector, so it reserves no address space. Code that wasmtime compiled for memory
 //! with a guard must not run in one: [`Region::RESERVED`] says so, and
 //! [`Creator`](crate::memory::Creator) refuses. Guests get wasmtime's own memories instead
 //! ([`MAPS_IMAGES`]).
 
-mod files;
-
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::sync::Arc;
 
-pub(in crate::memory) use files::{
-    anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
+pub(crate) use super::elsewhere::stacks;
+pub(in crate::memory) use super::elsewhere::{
+    View, anonymous_file, private_pages, process_number, read_exact_at, release, reserve,
+    trim_heap, watch, without_holes, write_all_at, written_pages,
 };
-
-use wasmtime::StackCreator;
-
 use crate::memory::MemoryError;
 
 /// Images are copied.
 pub(in crate::memory) const MAPS_IMAGES: bool = false;
-
-/// No file is mapped here.
-#[derive(Debug)]
-pub(in crate::memory) enum View {}
-
-impl View {
-    pub(in crate::memory) fn of(_file: &File) -> Option<Self> {
-        None
-    }
-
-    pub(in crate::memory) fn is_same(&self, _at: u64, _bytes: &[u8]) -> Option<bool> {
-        match *self {}
-    }
-
-    pub(in crate::memory) fn read(&self, _at: u64, _target: &mut [u8]) -> bool {
-        match *self {}
-    }
-}
 
 /// An image's bytes.
 #[derive(Debug)]
@@ -192,38 +170,4 @@ impl Extent {
     ) -> Result<(), MemoryError> {
         match *self {}
     }
-}
-
-/// `None`: wasmtime makes its stacks itself.
-pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
-    None
-}
-
-/// Has the system note which pages of `range` are written; it cannot.
-pub(in crate::memory) fn watch(_range: Range<usize>) -> bool {
-    false
-}
-
-/// What was written since the last protection; nobody knows.
-pub(in crate::memory) fn written_pages(
-    _range: Range<usize>,
-    _protect: bool,
-) -> Option<Vec<Range<usize>>> {
-    None
-}
-
-/// What was written since the image was mapped; nobody knows.
-pub(in crate::memory) fn private_pages(
-    _range: Range<usize>,
-    _max_bytes: usize,
-) -> Option<Vec<Range<usize>>> {
-    None
-}
-
-/// Has the allocator give back what it keeps; it is not asked.
-pub(in crate::memory) fn trim_heap() {}
-
-/// A number that no process has that this one was forked from, unless the system gave it again.
-pub(in crate::memory) fn process_number() -> u64 {
-    u64::from(std::process::id())
 }

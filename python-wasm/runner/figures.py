@@ -14,7 +14,7 @@ from os import PathLike as _PathLike
 from os import fspath as _fspath
 from warnings import catch_warnings as _catch_warnings
 
-from _belljar import bundles, charts, displays, guard, paths, streams
+from _belljar import bundles, charts, displays, guard, originals, paths, streams
 from _belljar.door import decode, send
 from _belljar.inspecting import is_kind, text_of, type_name
 
@@ -79,6 +79,7 @@ def harvest(close):
     helpers = _modules.get("matplotlib._pylab_helpers")
     figures = getattr(getattr(helpers, "Gcf", None), "figs", None)
     if figures and STATE.options is not None:
+        originals.needed()
         for number, manager in in_order(figures):
             what = f"Figure {number} cannot be drawn"
             guard.attempt(what, _capture_left_open, manager.canvas.figure)
@@ -102,6 +103,7 @@ def _harvest_stand_ins(pyplot):
     """
     if getattr(pyplot, "_pylab_helpers", None) is not None:
         return
+    originals.needed()
     numbers = getattr(pyplot, "get_fignums", None)
     figure = getattr(pyplot, "figure", None)
     if callable(numbers) and callable(figure):

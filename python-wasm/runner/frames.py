@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar import guard, unchanged, values
+from _belljar import guard, originals, unchanged, values
 from _belljar.door import send
 from _belljar.inspecting import exact_str, mro_of, text_of, type_module
 
@@ -42,6 +42,7 @@ def _send(name, value, options, settings, told):
 
 
 def _described(name, value, options):
+    originals.needed()
     text, truncated = text_of(value, options["max_repr_chars"])
     frame = {"name": name, "repr": text, "truncated": truncated}
     if options["table_rows"] is not None:

@@ -7,11 +7,15 @@ noted while the image is baked; before a capture every name gets its own value b
 the code's. Names that begin with an underscore, data, and modules of the code are left alone.
 
 To look at all that was noted takes as long as to print a table. So a program is read before it
-runs: only the attributes that it stores are looked at, unless it has other ways to store some.
+runs: only the attributes that it stores are looked at, unless it has other ways to store some, or
+has imported a module that is not of the library; and then only where something is to be drawn or
+printed (`needed`).
 """
 
+import os
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from opcode import opmap as _opcodes
 from operator import is_ as _is
 
@@ -32,11 +36,16 @@ _set_on_class, _remove_from_class = type.__setattr__, type.__delattr__
 
 _STORES = tuple(_opcodes[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _EXTENDED = _opcodes["EXTENDED_ARG"]
-# With any of these, code can change attributes that it does not name.
+# With any of these, code can change attributes that it does not name, or take modules away.
 _WAYS = frozenset(
-    "__delattr__ __dict__ __setattr__ compile delattr eval exec exec_module globals import_module "
-    "mock monkeypatch patch run_module run_path setattr vars".split()
+    "__delattr__ __dict__ __setattr__ compile delattr eval exec exec_module import_module mock "
+    "modules monkeypatch patch run_module run_path setattr vars".split()
 )
+# Modules of the library patch nobody when they are imported.
+_LIBRARY = os.__file__.rpartition("/")[0] + "/"
+_COMPILED_IN = frozenset(("built-in", "frozen"))
+# What the runner looks for among the modules before anything is drawn or printed.
+_ENTRANCES = ("matplotlib._pylab_helpers", "matplotlib.pyplot", "pandas")
 
 
 class _Namespace:
@@ -86,15 +95,26 @@ class _Namespace:
 
 
 class _State:
-    __slots__ = ("active", "anything", "by_class", "by_name", "loaded", "modules", "seen", "stored")
+    __slots__ = (
+        "active",
+        "anything",
+        "by_class",
+        "by_name",
+        "entrances",
+        "loaded",
+        "modules",
+        "seen",
+        "stored",
+    )
 
     def __init__(self):
         self.modules = None
+        self.entrances = ()  # modules that are given back before all the rest
         self.seen = set()  # names of modules, which have been noted
         self.by_class = {}  # those that are classes
         self.by_name = {}  # all of them, by each of their names
-        self.loaded = 0
-        self.active = False
+        self.loaded = frozenset()  # names of all modules
+        self.active = None  # the outermost `restored` that is entered
         self.anything = True  # may have been patched
         self.stored = set()  # attributes that the code stores
 
@@ -110,12 +130,30 @@ def seal():
     _STATE.stored.clear()
     _STATE.anything = False
     learn()
-    _STATE.loaded = _count()
+    entrances = {name: _modules[name] for name in _ENTRANCES if name in _modules}
+    _STATE.entrances = (_Namespace(None, _modules, entrances),)
+    # But for the runner, which a run takes out of sight.
+    _STATE.loaded = frozenset(_modules) - {"_belljar"}
 
 
-def _count():
-    """How many modules there are, but for the runner, which a run takes out of sight."""
-    return len(_modules) - ("_belljar" in _modules)
+def _has_strangers():
+    """Whether a module is there that may have patched others, or one is not there any more."""
+    names = _modules.keys()
+    if not names >= _STATE.loaded:
+        return True
+    new = names - _STATE.loaded - {"_belljar"}
+    return bool(new) and not all(map(_is_of_library, map(_modules.get, new)))
+
+
+def _is_of_library(module):
+    """Whether it is one of Python's or of the libraries beside it, as far as it says so itself."""
+    if type(module) is not types.ModuleType:
+        return False
+    spec = module.__dict__.get("__spec__")
+    if type(spec) is not ModuleSpec:
+        return False
+    origin = spec.__dict__.get("origin")
+    return type(origin) is str and (origin in _COMPILED_IN or origin.startswith(_LIBRARY))
 
 
 def learn():
@@ -138,15 +176,21 @@ def _is_public(name):
 
 
 def _learn_module(name, held):
-    found = {}
-    for key, value in held.items():
-        if (_is_public(key) or key in _PRIVATE) and (
-            callable(value) or type(value) is types.ModuleType
-        ):
-            found[key] = value
-            if issubclass(type(value), type) and _flags(value) & _HEAP:
-                _learn_class(name, value)
+    found = _found_in(held)
+    for value in found.values():
+        if issubclass(type(value), type) and _flags(value) & _HEAP:
+            _learn_class(name, value)
     _keep(None, held, found)
+
+
+def _found_in(held):
+    """What a module has that code could patch, by name."""
+    return {
+        key: value
+        for key, value in held.items()
+        if (_is_public(key) or key in _PRIVATE)
+        and (callable(value) or type(value) is types.ModuleType)
+    }
 
 
 def _learn_class(name, cls):
@@ -192,17 +236,23 @@ def _stored_by(code):
             yield names[number]
 
 
-def _differences():
-    """All that may have been patched and was: the namespace, the name, its value and its own."""
-    if _STATE.anything or _count() != _STATE.loaded:  # a new module may do what it likes
-        spaces = {space for those in _STATE.by_name.values() for space in those}
-        if _STATE.modules is not None:
-            spaces.add(_STATE.modules)
-        for space in spaces:
-            if space.is_changed():
-                for difference in space.differences():
-                    yield space, *difference
-        return
+def _differences_of(spaces):
+    """What is patched in them: the namespace, the name, its value and its own."""
+    for space in spaces:
+        if space.is_changed():
+            for difference in space.differences():
+                yield space, *difference
+
+
+def _all():
+    spaces = {space for those in _STATE.by_name.values() for space in those}
+    if _STATE.modules is not None:
+        spaces.add(_STATE.modules)
+    return spaces
+
+
+def _stored():
+    """The same of all that the code stores by name."""
     for name in _STATE.stored:
         for space in _STATE.by_name.get(name, ()):
             yield from _difference(space, name)
@@ -227,30 +277,63 @@ def _subclasses(cls):
 
 
 class restored:  # noqa: N801 (it is used like a function)
-    """For a `with`: the names are the libraries' own; afterwards they are the code's again."""
+    """For a `with`: the names are the libraries' own; afterwards they are the code's again.
 
-    __slots__ = ("_changes",)
+    With `lazily` nobody can rely on that before `needed` was called.
+    """
+
+    __slots__ = ("_changes", "_lacks")
+
+    def __init__(self, lazily=False):
+        self._lacks = lazily
+        self._changes = None
 
     def __enter__(self):
-        self._changes = None
-        if _STATE.active:
+        if _STATE.active is not None:
+            needed()
             return
-        _STATE.active = True
+        _STATE.active = self
         self._changes = []
         try:
-            # Found first, changed then: the two get in each other's way.
-            for change in list(_differences()):
-                space, name, _, value = change
-                self._changes.append(change)
-                space.put(name, value)
+            if not _STATE.anything and not _has_strangers():
+                self._lacks = False
+                self._restore(_stored())
+            elif self._lacks:
+                self._restore(_differences_of(_STATE.entrances))
+            else:
+                self._restore(_differences_of(_all()))
         except Exception:
             return  # such as from an audit hook; what was reached is in place
+
+    def _restore(self, differences):
+        # Found first, changed then: the two get in each other's way.
+        for change in list(differences):
+            space, name, _, value = change
+            self._changes.append(change)
+            space.put(name, value)
+
+    def complete(self):
+        """Give back what was left out."""
+        if self._lacks:
+            self._lacks = False
+            try:
+                self._restore(_differences_of(_all()))
+            except Exception:
+                return  # as above
 
     def __exit__(self, *_):
         if self._changes is None:
             return
-        _STATE.active = False
+        _STATE.active = None
         while self._changes:
             space, name, current, value = self._changes.pop()
             if space.held.get(name, _MISSING) is value:
                 space.put(name, current)
+
+
+def needed():
+    """Declare that the names of the libraries will be used: within a `with` of `restored`, they are
+    their own from here to its end.
+    """
+    if _STATE.active is not None:
+        _STATE.active.complete()

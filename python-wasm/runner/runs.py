@@ -35,6 +35,7 @@ _PACKAGE = sys.modules["_belljar"]
 _STATE = interrupt.STATE
 _COROUTINE = 0x80  # CO_COROUTINE: the code awaits at its top level
 _DEPTH = 100  # what the host's JSON reader takes, less the frame around the value
+_PLAIN = frozenset((bool, float, int, str))
 _displayhook = sys.__displayhook__
 _modules = sys.modules
 _set_trace, _set_profile = sys.settrace, sys.setprofile
@@ -77,7 +78,7 @@ def _run(request):
         status = _give(request) or _execute(program, around, request)
     _deliver(status)
     ending.hand_over()
-    with originals.restored():
+    with originals.restored(lazily=True):
         guard.attempt("The figures cannot be captured", figures.harvest, session)
         displays.harvest()
         if request["frames"]["capture"]:
@@ -260,6 +261,8 @@ def _send_value(name, options):
     value = namespaces.GLOBALS.get(name)
     if value is None:
         return
+    if type(value) not in _PLAIN:
+        originals.needed()
     limits = values.Limits(
         min(options["max_depth"], _DEPTH), options["max_items"], options["max_bytes"]
     )
@@ -270,6 +273,7 @@ def _send_value(name, options):
 def _send_typed(name, bounds):
     if name not in namespaces.GLOBALS:
         return
+    originals.needed()
     limits = typed.Limits(**bounds)
     # Kept until the host has it: it reads from what is encoded.
     encoded = typed.encode(namespaces.GLOBALS[name], limits)

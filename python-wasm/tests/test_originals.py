@@ -1,5 +1,8 @@
 """Names that the code has patched: it sees no call of ours, and loses nothing."""
 
+import sys
+import types
+
 import pytest
 
 NAMES = """
@@ -210,8 +213,60 @@ def test_what_a_program_may_patch():
         "from unittest.mock import patch",
         "os.__dict__.update(x=1)",
         "exec('import os')",
+        "import sys; sys.modules['os'] = None",
     ):
         assert stored_by(code) is None, code
+    assert stored_by("globals()['x'] = 1") == set()
+
+
+def test_who_may_have_patched(monkeypatch):
+    import email.charset
+
+    from _belljar import originals
+
+    of_library = originals._is_of_library
+    assert of_library(sys)
+    assert of_library(email.charset)
+    made = types.ModuleType("made")
+    assert not of_library(made)
+    assert not of_library(None)
+    made.__spec__ = email.charset.__spec__
+    assert of_library(made)
+    made.__spec__ = types.SimpleNamespace(origin="built-in")
+    assert not of_library(made)
+
+    loaded = frozenset(sys.modules)
+    monkeypatch.setattr(originals._STATE, "loaded", loaded - {"email.charset"})
+    assert not originals._has_strangers()
+    monkeypatch.setitem(sys.modules, "made", made)
+    assert originals._has_strangers()
+    monkeypatch.delitem(sys.modules, "made")
+    monkeypatch.setattr(originals._STATE, "loaded", loaded | {"gone"})
+    assert originals._has_strangers()
+
+
+def test_nothing_is_looked_at_until_it_is_needed(monkeypatch):
+    from _belljar import originals
+
+    was, mine, looked = object(), object(), []
+    space = originals._Namespace(None, held := {"name": was}, {"name": was})
+    monkeypatch.setattr(originals, "_all", lambda: looked.append(1) or [space])
+    monkeypatch.setattr(originals._STATE, "anything", True)
+    held["name"] = mine
+    with originals.restored(lazily=True):
+        assert held["name"] is mine
+        for _ in range(2):
+            originals.needed()
+            assert held["name"] is was
+    assert held["name"] is mine
+    with originals.restored():
+        assert held["name"] is was
+    with originals.restored(lazily=True), originals.restored():
+        assert held["name"] is was
+    assert held["name"] is mine
+    assert len(looked) == 3
+    originals.needed()
+    assert held["name"] is mine
 
 
 def test_modules_of_the_workspace_may_patch(runs):

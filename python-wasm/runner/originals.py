@@ -100,6 +100,7 @@ class _State:
         "anything",
         "by_class",
         "by_name",
+        "count",
         "entrances",
         "loaded",
         "modules",
@@ -114,6 +115,7 @@ class _State:
         self.by_class = {}  # those that are classes
         self.by_name = {}  # all of them, by each of their names
         self.loaded = frozenset()  # names of all modules
+        self.count = 0  # of modules, when there was none but these and the library's
         self.active = None  # the outermost `restored` that is entered
         self.anything = True  # may have been patched
         self.stored = set()  # attributes that the code stores
@@ -134,15 +136,26 @@ def seal():
     _STATE.entrances = (_Namespace(None, _modules, entrances),)
     # But for the runner, which a run takes out of sight.
     _STATE.loaded = frozenset(_modules) - {"_belljar"}
+    _STATE.count = _count()
+
+
+def _count():
+    return len(_modules) - ("_belljar" in _modules)
 
 
 def _has_strangers():
     """Whether a module is there that may have patched others, or one is not there any more."""
+    count = _count()
+    if count == _STATE.count:
+        return False
     names = _modules.keys()
     if not names >= _STATE.loaded:
         return True
     new = names - _STATE.loaded - {"_belljar"}
-    return bool(new) and not all(map(_is_of_library, map(_modules.get, new)))
+    if not all(map(_is_of_library, map(_modules.get, new))):
+        return True
+    _STATE.count = count
+    return False
 
 
 def _is_of_library(module):

@@ -236,12 +236,15 @@ def test_who_may_have_patched(monkeypatch):
     assert not of_library(made)
 
     loaded = frozenset(sys.modules)
+    monkeypatch.setattr(originals._STATE, "count", 0)
     monkeypatch.setattr(originals._STATE, "loaded", loaded - {"email.charset"})
     assert not originals._has_strangers()
+    assert originals._STATE.count == originals._count()
     monkeypatch.setitem(sys.modules, "made", made)
     assert originals._has_strangers()
     monkeypatch.delitem(sys.modules, "made")
     monkeypatch.setattr(originals._STATE, "loaded", loaded | {"gone"})
+    monkeypatch.setattr(originals._STATE, "count", 0)
     assert originals._has_strangers()
 
 

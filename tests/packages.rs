@@ -30,6 +30,8 @@ const NOT_FOR_EMBEDDERS: &[&str] = &[
 const COMMAND: &str = "belljar-cli";
 /// The one that may depend on one of them.
 const SERVER: (&str, &str) = ("belljar-server", "belljar-kernel");
+/// What opens stores by URL, and who does.
+const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0]);
 
 #[test]
 fn an_embedder_gets_no_more_than_the_engine() {
@@ -66,6 +68,7 @@ fn no_edge_knows_another() {
                 "belljar" => false,
                 COMMAND => true,
                 name if name == SERVER.0 && dependency == SERVER.1 => true,
+                name if dependency == STORES.0 && STORES.1.contains(&name) => true,
                 // What strangers' messages are fuzzed against.
                 "belljar-fuzz" => {
                     dependency == "belljar" || [SERVER.0, SERVER.1].contains(&dependency.as_str())

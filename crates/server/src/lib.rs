@@ -41,9 +41,9 @@ mod routes;
 mod sandbox_fusion;
 mod server;
 mod service;
-mod stores;
 mod v1;
 
+pub use belljar_stores::{StoreUrlError, open_store};
 pub use http::app::{App, Settings};
 pub use http::auth::{Key, Keys};
 pub use http::forwarded::{TrustedProxy, is_path};
@@ -59,4 +59,3 @@ pub use service::error::ServiceError;
 pub use service::owner::{KeyLimits, Owner};
 pub use service::sessions::{Held, NewSession};
 pub use service::turn::Attended;
-pub use stores::{StoreUrlError, open_store};

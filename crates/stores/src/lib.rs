@@ -1,8 +1,10 @@
-//! Where servers keep sessions that they share, by URL.
+//! Where processes keep sessions that they share, by URL.
+#![deny(unsafe_code, missing_docs)]
+#![warn(clippy::unwrap_used)]
 
-#[cfg(feature = "stores")]
+#[cfg(feature = "objects")]
 mod http;
-#[cfg(feature = "stores")]
+#[cfg(feature = "objects")]
 mod object;
 
 use std::sync::Arc;
@@ -33,7 +35,7 @@ pub enum StoreUrlError {
     Store(#[from] belljar::store::StoreError),
 }
 
-/// Opens a store: `file:///directory` or a path, `memory:`, and in a program with the feature `stores`
+/// Opens a store: `file:///directory` or a path, `memory:`, and with the feature `objects`
 /// also `s3://bucket/folder`, `az://container/folder` and `gs://bucket/folder`, whose accounts are in the
 /// environment. It blocks, and does not ask whether the store can be reached.
 ///
@@ -55,9 +57,9 @@ pub fn open_store(text: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
             let path = url.to_file_path().map_err(|()| wrong("it is no path of this machine"))?;
             Ok(Arc::new(DirectoryStore::open(path)?))
         }
-        #[cfg(feature = "stores")]
+        #[cfg(feature = "objects")]
         "s3" | "az" | "gs" => object::open(&url).map_err(|error| wrong(&error.to_string())),
-        #[cfg(not(feature = "stores"))]
+        #[cfg(not(feature = "objects"))]
         scheme @ ("s3" | "az" | "gs") => Err(StoreUrlError::NotBuilt {
             scheme: scheme.to_owned(),
         }),

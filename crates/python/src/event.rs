@@ -10,8 +10,9 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use crate::error::Failure;
+use crate::home::{Home, Letter};
 use crate::json;
-use crate::promise::{HOME, Home, Letter, promise};
+use crate::promise::{HOME, promise};
 use crate::reactor::Reactor;
 
 /// Events that may be on their way to the function; then those that follow wait with the guest.

@@ -10,6 +10,7 @@ mod buffer;
 mod error;
 mod event;
 mod files;
+mod home;
 mod images;
 mod interpreter;
 mod json;
@@ -37,7 +38,7 @@ mod _belljar {
     #[pymodule_export]
     use crate::images::Images;
     #[pymodule_export]
-    use crate::run::Run;
+    use crate::run::{Report, Run};
     #[pymodule_export]
     use crate::runtime::Runtime;
     #[pymodule_export]

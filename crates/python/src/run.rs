@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar::{Error, Interrupt, Outcome, Request};
+use belljar::{Interrupt, Outcome, Request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
 use crate::error::Failure;
 use crate::event::Watched;
+use crate::home::Home;
 use crate::options::Asked;
-use crate::promise::{Home, promise};
+use crate::promise::promise;
 use crate::reactor::Reactor;
 use crate::wait::wait;
 use crate::{json, value};
@@ -53,7 +55,7 @@ fn of(run: Option<&belljar::Run>) -> Result<&belljar::Run, Failure> {
 }
 
 /// Runs what was asked for. Ctrl-C, and a function for events that raises, interrupt it.
-pub(crate) fn launch<T, F>(
+pub(crate) fn launch<T, E, F>(
     py: Python<'_>,
     reactor: &Arc<Reactor>,
     asked: Asked,
@@ -63,12 +65,13 @@ pub(crate) fn launch<T, F>(
 ) -> PyResult<Py<PyAny>>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T, Error>> + Send + 'static,
+    E: Into<Failure> + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
 {
     let switch = Interrupt::new();
     let request = asked.request.interrupt(&switch);
     let home = if later { Some(Home::here(py)?) } else { None };
-    let engine = |begun: F| async { begun.await.map_err(Failure::from) };
+    let engine = |begun: F| async { begun.await.map_err(Into::into) };
     match (asked.on_event, home) {
         (None, None) => {
             let value = wait(py, reactor, Some(&switch), engine(begin(request)))?;
@@ -102,30 +105,67 @@ impl From<belljar::Run> for Finished {
     }
 }
 
+/// The outcome of a run, from which its document is made when somebody asks for it.
+#[pyclass(frozen, module = "belljar._belljar")]
+pub(crate) struct Report {
+    /// None once the document is made.
+    outcome: Mutex<Option<Arc<Outcome>>>,
+    document: PyOnceLock<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Report {
+    /// The outcome as the dictionary that JSON has.
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // Not under the lock: what is made may run the collector, and with it anything.
+        let outcome = self.lock().clone();
+        if let Some(outcome) = outcome {
+            let document = serde_json::to_value(&*outcome)
+                .map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let document = json::to_py(py, &document)?.unbind();
+            let _ = self.document.set(py, document);
+            self.lock().take();
+        }
+        let made = self.document.get(py).map(|made| made.bind(py).clone());
+        made.ok_or_else(|| PyValueError::new_err("there is no outcome"))
+    }
+}
+
+impl Report {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Outcome>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A run as Python takes it: the outcome, the typed result in a tuple if there is one, the files if
 /// there are some.
 pub(crate) fn run_to_py(py: Python<'_>, run: Finished) -> PyResult<Py<PyAny>> {
     match run {
         Finished::WithFiles(mut run) => {
-            let (outcome, typed) = parts(py, &mut run.outcome)?;
+            let typed = run.outcome.typed.take();
+            let mut outcome = run.outcome.clone();
+            outcome.typed = typed;
+            let (report, typed) = parts(py, outcome)?;
             let files = Run(Mutex::new(Some(*run)));
-            Ok((outcome, typed, files).into_pyobject(py)?.into_any().unbind())
+            Ok((report, typed, files).into_pyobject(py)?.into_any().unbind())
         }
         Finished::Without(outcome) => outcome_to_py(py, *outcome),
     }
 }
 
 /// The outcome of a session's run, in the same way.
-pub(crate) fn outcome_to_py(py: Python<'_>, mut outcome: Outcome) -> PyResult<Py<PyAny>> {
-    let (outcome, typed) = parts(py, &mut outcome)?;
-    Ok((outcome, typed, py.None()).into_pyobject(py)?.into_any().unbind())
+pub(crate) fn outcome_to_py(py: Python<'_>, outcome: Outcome) -> PyResult<Py<PyAny>> {
+    let (report, typed) = parts(py, outcome)?;
+    Ok((report, typed, py.None()).into_pyobject(py)?.into_any().unbind())
 }
 
-type Parts<'py> = (Bound<'py, PyAny>, Option<(Bound<'py, PyAny>,)>);
+type Parts<'py> = (Report, Option<(Bound<'py, PyAny>,)>);
 
-fn parts<'py>(py: Python<'py>, outcome: &mut Outcome) -> PyResult<Parts<'py>> {
+fn parts(py: Python<'_>, mut outcome: Outcome) -> PyResult<Parts<'_>> {
     let typed = outcome.typed.take().map(|value| value::to_py(py, value)).transpose()?;
-    let document = serde_json::to_value(&*outcome)
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok((json::to_py(py, &document)?, typed.map(|value| (value,))))
+    let report = Report {
+        outcome: Mutex::new(Some(Arc::new(outcome))),
+        document: PyOnceLock::new(),
+    };
+    Ok((report, typed.map(|value| (value,))))
 }

@@ -10,6 +10,7 @@ __all__ = [
     "Files",
     "Images",
     "Reply",
+    "Report",
     "Run",
     "Runtime",
     "Session",
@@ -25,6 +26,10 @@ class Buffer:
     def tobytes(self) -> bytes: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+
+@final
+class Report:
+    def document(self) -> dict[str, Any]: ...
 
 @final
 class Run:

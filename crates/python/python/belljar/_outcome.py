@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from . import _belljar
+
 
 class Record:
     """Named values that are read as attributes, and come from a dictionary."""
@@ -219,8 +221,9 @@ class Outcome(Record):
     which it was.
     """
 
-    __slots__ = ("_typed",)
+    __slots__ = ("_report", "_typed")
 
+    _report: _belljar.Report
     _typed: tuple[Any] | None
 
     success: bool
@@ -234,6 +237,16 @@ class Outcome(Record):
     def __init__(self, data: Mapping[str, Any], typed: tuple[Any] | None = None) -> None:
         super().__init__(data)
         object.__setattr__(self, "_typed", typed)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name != "_data":
+                return super().__getattr__(name)
+            # Of many outcomes nobody asks for more than that they are there.
+            data = self._report.document()
+            object.__setattr__(self, "_data", data)
+            return data
 
     @property
     def result(self) -> Any:
@@ -346,6 +359,14 @@ class Outcome(Record):
         from ._html import outcome
 
         return outcome(self)
+
+
+def reported(report: _belljar.Report, typed: tuple[Any] | None) -> Outcome:
+    """The outcome that the native half gives."""
+    outcome = Outcome.__new__(Outcome)
+    object.__setattr__(outcome, "_report", report)
+    object.__setattr__(outcome, "_typed", typed)
+    return outcome
 
 
 class SessionInfo(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._outcome import Outcome
+from ._outcome import Outcome, reported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,10 +188,10 @@ def _no_such_file(path: str) -> Exception:
 
 def made(parts: tuple[Any, Any, Any], session: Session | None = None) -> Run:
     """The run that the native half gives."""
-    document, typed, files = parts
+    report, typed, files = parts
     run = Run.__new__(Run)
     put = object.__setattr__
-    put(run, "outcome", Outcome(document, typed))
+    put(run, "outcome", reported(report, typed))
     put(run, "_files", files)
     put(run, "_session", session)
     put(run, "_copies", None)

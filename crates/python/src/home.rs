@@ -1,0 +1,233 @@
+//! An event loop, and how it is reached.
+//!
+//! A thread that runs guests puts a letter down and rings: it never waits for the interpreter. To be rung
+//! out of its sleep costs the loop, and the run that has to leave its processor for it, more than reading a
+//! letter does. So while letters come one after the other, and more runs are under way than there are
+//! processors for, the loop is not rung but looks by itself, every millisecond, until it finds nothing.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// Something to be done on the thread of an event loop.
+pub(crate) type Letter = Box<dyn FnOnce(Python<'_>) + Send>;
+
+/// An event loop.
+pub(crate) struct Home {
+    event_loop: Py<PyAny>,
+    mailbox: Option<Arc<Mailbox>>,
+}
+
+/// Seconds after which a loop looks by itself.
+const LOOK_AFTER: f64 = 0.001;
+/// Letters with which it is rung although it is about to look.
+const MANY: usize = 32;
+
+struct Mailbox {
+    letters: Mutex<Letters>,
+    bell: UnixStream,
+    /// Answers that are still to come.
+    expected: AtomicUsize,
+    /// As long as more than these are to come, those who make them have something to do.
+    enough: usize,
+}
+
+#[derive(Default)]
+struct Letters {
+    held: Vec<Letter>,
+    /// The loop was rung, and has not looked since.
+    is_rung: bool,
+    /// The loop is going to look by itself.
+    is_watched: bool,
+}
+
+/// An answer that is still to come.
+pub(crate) struct Expected(Option<Arc<Mailbox>>);
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        if let Some(mailbox) = &self.0 {
+            mailbox.expected.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Home {
+    /// The loop that runs on this thread.
+    pub(crate) fn here(py: Python<'_>) -> PyResult<Arc<Self>> {
+        let running = running_loop(py)?;
+        if running.is_none() {
+            return Err(PyRuntimeError::new_err(
+                "no event loop runs on this thread: await this inside a coroutine, or call the \
+                 method without the `a`",
+            ));
+        }
+        let known = homes(py)?.call_method1(intern!(py, "get"), (&running,))?;
+        let mailbox = match known.cast::<Reader>() {
+            Ok(known) => Some(Arc::clone(&known.get().mailbox)),
+            Err(_) => Mailbox::open(&running)?,
+        };
+        Ok(Arc::new(Self {
+            event_loop: running.unbind(),
+            mailbox,
+        }))
+    }
+
+    pub(crate) fn event_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
+    }
+
+    /// A future of the loop's.
+    pub(crate) fn create_future(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.event_loop.call_method0(py, intern!(py, "create_future"))
+    }
+
+    /// Says that an answer is to come, until what is returned is dropped.
+    pub(crate) fn expect(&self) -> Expected {
+        let mailbox = self.mailbox.clone();
+        if let Some(mailbox) = &mailbox {
+            mailbox.expected.fetch_add(1, Ordering::AcqRel);
+        }
+        Expected(mailbox)
+    }
+
+    pub(crate) fn post(&self, letter: Letter) {
+        if let Some(mailbox) = &self.mailbox {
+            return mailbox.put(letter);
+        }
+        // A loop that watches no sockets: those of Windows.
+        Python::try_attach(|py| {
+            let letter = OneLetter(Mutex::new(Some(letter)));
+            // One that was closed wants nothing any more.
+            let _ = self.event_loop.call_method1(py, "call_soon_threadsafe", (letter,));
+        });
+    }
+}
+
+fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()
+}
+
+/// The mailboxes of loops, which go with them.
+fn homes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static HOMES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let made = HOMES.get_or_try_init(py, || {
+        let kind = py.import("weakref")?.getattr("WeakKeyDictionary")?;
+        Ok::<_, PyErr>(kind.call0()?.unbind())
+    })?;
+    Ok(made.bind(py))
+}
+
+impl Mailbox {
+    /// One that the loop watches; none if it watches no sockets.
+    fn open(event_loop: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Self>>> {
+        let (bell, heard) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        heard.set_nonblocking(true)?;
+        let mailbox = Arc::new(Self {
+            letters: Mutex::default(),
+            bell,
+            expected: AtomicUsize::new(0),
+            enough: 2 * std::thread::available_parallelism().map_or(1, usize::from),
+        });
+        let number = heard.as_raw_fd();
+        let reader = Reader {
+            mailbox: Arc::clone(&mailbox),
+            heard,
+            is_awaited: AtomicBool::new(false),
+        };
+        let reader = Bound::new(event_loop.py(), reader)?;
+        if event_loop.call_method1("add_reader", (number, &reader)).is_err() {
+            return Ok(None);
+        }
+        homes(event_loop.py())?.set_item(event_loop, reader)?;
+        Ok(Some(mailbox))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Letters> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether those who make answers have something to do, whenever the loop gets to read these.
+    fn is_busy(&self) -> bool {
+        self.expected.load(Ordering::Acquire) > self.enough
+    }
+
+    fn put(&self, letter: Letter) {
+        let mut letters = self.lock();
+        letters.held.push(letter);
+        let may_wait = letters.is_watched && letters.held.len() < MANY && self.is_busy();
+        if !letters.is_rung && !may_wait {
+            letters.is_rung = true;
+            // Where it is full the loop wakes anyway.
+            let _ = (&self.bell).write(&[0]);
+        }
+    }
+
+    /// Takes all letters. With them: whether the loop is to look again by itself.
+    fn take(&self) -> (Vec<Letter>, bool) {
+        let mut letters = self.lock();
+        letters.is_rung = false;
+        letters.is_watched = !letters.held.is_empty() && self.is_busy();
+        (std::mem::take(&mut letters.held), letters.is_watched)
+    }
+}
+
+/// Reads the letters of a loop, when it is called there.
+#[pyclass(frozen, module = "belljar._belljar")]
+struct Reader {
+    mailbox: Arc<Mailbox>,
+    heard: UnixStream,
+    /// The loop will call it by itself.
+    is_awaited: AtomicBool,
+}
+
+#[pymethods]
+impl Reader {
+    /// Called by the loop when it was rung, or by itself.
+    #[pyo3(signature = (by_itself = false))]
+    fn __call__(slf: &Bound<'_, Self>, by_itself: bool) -> PyResult<()> {
+        let (py, own) = (slf.py(), slf.get());
+        if by_itself {
+            own.is_awaited.store(false, Ordering::Relaxed);
+        }
+        // What is put down after this rings again.
+        let _ = (&own.heard).read(&mut [0; 64]);
+        let (letters, is_watched) = own.mailbox.take();
+        // Before anything is read, which takes its time.
+        if is_watched && !own.is_awaited.swap(true, Ordering::Relaxed) {
+            let arguments = (LOOK_AFTER, slf, true);
+            let looking = running_loop(py)?.call_method1(intern!(py, "call_later"), arguments);
+            if looking.is_err() {
+                own.is_awaited.store(false, Ordering::Relaxed);
+                own.mailbox.lock().is_watched = false;
+            }
+        }
+        for letter in letters {
+            letter(py);
+        }
+        Ok(())
+    }
+}
+
+/// A letter that a loop is to call.
+#[pyclass(frozen, module = "belljar._belljar")]
+struct OneLetter(Mutex<Option<Letter>>);
+
+#[pymethods]
+impl OneLetter {
+    fn __call__(&self, py: Python<'_>) {
+        let letter = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(letter) = letter {
+            letter(py);
+        }
+    }
+}

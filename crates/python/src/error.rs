@@ -1,7 +1,8 @@
 //! Errors of the engine as Python's exceptions.
 
 use belljar::{Error, Refusal};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use belljar_stores::StoreUrlError;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
@@ -34,6 +35,15 @@ impl From<Failure> for PyErr {
             Failure::Engine(error) => Python::attach(|py| raised(py, &error)),
             Failure::Closed => Python::attach(closed),
             Failure::Python(error) => error,
+        }
+    }
+}
+
+impl From<StoreUrlError> for Failure {
+    fn from(error: StoreUrlError) -> Self {
+        match error {
+            StoreUrlError::Store(error) => Error::from(error).into(),
+            other => Self::Python(PyValueError::new_err(other.to_string())),
         }
     }
 }

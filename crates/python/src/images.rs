@@ -58,16 +58,16 @@ impl Images {
 
 impl Reactor {
     /// Work that blocks, on a thread for that.
-    pub(crate) fn blocking<T: Send + 'static>(
+    pub(crate) fn blocking<T: Send + 'static, E: Into<Failure> + Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> impl Future<Output = Result<T, Failure>> + Send + 'static {
         let process = self.check_process();
         let handle = self.handle().clone();
         async move {
             process?;
             match handle.spawn_blocking(work).await {
-                Ok(result) => Ok(result?),
+                Ok(result) => result.map_err(Into::into),
                 Err(_) => Err(Failure::Closed),
             }
         }

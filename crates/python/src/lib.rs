@@ -10,6 +10,7 @@ mod buffer;
 mod error;
 mod event;
 mod files;
+mod hold;
 mod home;
 mod images;
 mod interpreter;
@@ -23,6 +24,7 @@ mod reactor;
 mod run;
 mod runtime;
 mod session;
+mod stored;
 mod tool;
 mod value;
 mod wait;
@@ -36,6 +38,8 @@ mod _belljar {
     #[pymodule_export]
     use crate::files::Files;
     #[pymodule_export]
+    use crate::hold::Hold;
+    #[pymodule_export]
     use crate::images::Images;
     #[pymodule_export]
     use crate::run::{Report, Run};
@@ -43,6 +47,8 @@ mod _belljar {
     use crate::runtime::Runtime;
     #[pymodule_export]
     use crate::session::Session;
+    #[pymodule_export]
+    use crate::stored::Stored;
     #[pymodule_export]
     use crate::tool::{Reply, Tool};
 

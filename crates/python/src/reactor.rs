@@ -1,7 +1,9 @@
 //! The threads on which futures run, and their end.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use belljar::Error;
@@ -103,6 +105,54 @@ impl Drop for Reactor {
         } else {
             // In a process that was forked from that one none of its threads runs and would end.
             std::mem::forget(threads);
+        }
+    }
+}
+
+/// Something that is dropped where it finds the reactor's threads, whoever drops it: what a session of a
+/// store needs to be given back.
+pub(crate) struct AtHome<T> {
+    process: u32,
+    handle: Handle,
+    held: Option<T>,
+}
+
+impl<T> AtHome<T> {
+    pub(crate) fn new(reactor: &Reactor, held: T) -> Self {
+        Self {
+            process: reactor.process,
+            handle: reactor.handle.clone(),
+            held: Some(held),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.held.as_ref()
+    }
+}
+
+impl<F: Future + ?Sized> Future for AtHome<Pin<Box<F>>> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        match &mut self.held {
+            Some(future) => future.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for AtHome<T> {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        if self.process == std::process::id() {
+            let _entered = self.handle.enter();
+            drop(held);
+        } else {
+            // Its locks and its session are those of the process from which this one was forked.
+            std::mem::forget(held);
         }
     }
 }

@@ -24,6 +24,17 @@ pub(crate) struct Session {
     session: belljar::Session,
 }
 
+/// Answers to calls, by their numbers: `(id, answer, None)`, or `(id, None, why it failed)`.
+pub(crate) type Answers<'py> = Vec<(u64, Bound<'py, PyAny>, Option<String>)>;
+
+pub(crate) fn answers_of(answers: Answers<'_>) -> PyResult<Vec<ToolAnswer>> {
+    let answers = answers.into_iter().map(|(id, value, failed)| match failed {
+        Some(why) => Ok(ToolAnswer::failed(id, why)),
+        None => Ok(ToolAnswer::new(id, border::from_py(&value)?)),
+    });
+    answers.collect()
+}
+
 /// Makes the session for Python.
 pub(crate) fn session_to_py(
     reactor: &Arc<Reactor>,
@@ -58,19 +69,8 @@ impl Session {
         launch(py, &self.reactor, asked, later, run, outcome_to_py)
     }
 
-    /// `answers` are pairs of a call's number and its answer, a text instead of it where it failed:
-    /// `(id, answer, None)` or `(id, None, why)`.
-    fn answer(
-        &self,
-        py: Python<'_>,
-        answers: Vec<(u64, Bound<'_, PyAny>, Option<String>)>,
-        later: bool,
-    ) -> PyResult<Py<PyAny>> {
-        let answers = answers.into_iter().map(|(id, value, failed)| match failed {
-            Some(why) => Ok(ToolAnswer::failed(id, why)),
-            None => Ok(ToolAnswer::new(id, border::from_py(&value)?)),
-        });
-        let answers = answers.collect::<PyResult<Vec<_>>>()?;
+    fn answer(&self, py: Python<'_>, answers: Answers<'_>, later: bool) -> PyResult<Py<PyAny>> {
+        let answers = answers_of(answers)?;
         let session = self.session.clone();
         let answered = async move { Ok(session.answer(answers).await?) };
         call(py, &self.reactor, later, answered, outcome_to_py)
@@ -298,6 +298,10 @@ impl Session {
 impl Session {
     pub(crate) fn new(reactor: Arc<Reactor>, session: belljar::Session) -> Self {
         Self { reactor, session }
+    }
+
+    pub(crate) fn inner(&self) -> belljar::Session {
+        self.session.clone()
     }
 
     fn tell(

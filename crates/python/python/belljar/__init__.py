@@ -20,6 +20,7 @@ from ._errors import (
     RefusedError,
     SessionError,
     SetupError,
+    StoreError,
 )
 from ._runtime import Runtime, arun, default_runtime, run
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from ._run import Run
     from ._session import GuestError, Session
+    from ._stored import HeldSession, StoredInfo, StoredSession, StoredSessions
     from ._tools import Tool, ToolError, tool
     from ._values import Opaque, Tagged
 
@@ -60,6 +62,7 @@ __all__ = [
     "FileEntry",
     "ForkedError",
     "GuestError",
+    "HeldSession",
     "HistoryEntry",
     "ImageInfo",
     "Inspection",
@@ -76,6 +79,10 @@ __all__ = [
     "SessionFiles",
     "SessionInfo",
     "SetupError",
+    "StoreError",
+    "StoredInfo",
+    "StoredSession",
+    "StoredSessions",
     "Table",
     "Tagged",
     "Tool",
@@ -117,6 +124,10 @@ _LAZY = {
     "GuestError": "_session",
     "Session": "_session",
     "SessionFiles": "_files",
+    "HeldSession": "_stored",
+    "StoredInfo": "_stored",
+    "StoredSession": "_stored",
+    "StoredSessions": "_stored",
     "Tool": "_tools",
     "ToolError": "_tools",
     "tool": "_tools",

@@ -70,6 +70,10 @@ class SessionError(BelljarError):
     """A session or a checkpoint cannot be used."""
 
 
+class StoreError(BelljarError):
+    """A store of sessions cannot be used."""
+
+
 class NoSuchFileError(BelljarError, LookupError):
     """A run or a session has no file of that name."""
 
@@ -90,6 +94,7 @@ _BY_AREA = {
     "recipe": SetupError,
     "bake": SetupError,
     "session": SessionError,
+    "store": StoreError,
 }
 
 

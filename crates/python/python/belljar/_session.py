@@ -266,13 +266,13 @@ class Session(Handle):
     def answer(self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None) -> Run:
         """Answers calls for which a run waits, by their numbers, and goes on with the run. Answers
         are JSON; ``failed`` says of calls why they have none."""
-        return _run(self, self._core.answer(_answers(answers, failed), False))
+        return _run(self, self._core.answer(answers_of(answers, failed), False))
 
     async def aanswer(
         self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None
     ) -> Run:
         """The same for an event loop."""
-        return _run(self, await self._core.answer(_answers(answers, failed), True))
+        return _run(self, await self._core.answer(answers_of(answers, failed), True))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -360,9 +360,10 @@ def _cursor(code: str, cursor: int | None) -> int:
     return len(code) if cursor is None else cursor
 
 
-def _answers(
+def answers_of(
     answers: Mapping[int, Any], failed: Mapping[int, str] | None
 ) -> list[tuple[int, Any, str | None]]:
+    """Answers as the native half takes them."""
     given: list[tuple[int, Any, str | None]] = [(id, held, None) for id, held in answers.items()]
     given.extend((id, None, why) for id, why in (failed or {}).items())
     return given

@@ -1,0 +1,325 @@
+//! Sessions of a store, as the Python half uses them.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::UNIX_EPOCH;
+
+use belljar::{
+    CHUNK_GRACE, Claim, Error, NodeOptions, Outcome, StoredInfo, StoredSessions, collect_chunks,
+};
+use belljar_stores::open_store;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+
+use crate::error::Failure;
+use crate::hold::{Hold, Purpose};
+use crate::promise::call;
+use crate::reactor::{AtHome, Reactor};
+use crate::run::{launch, outcome_to_py};
+use crate::runtime::Runtime;
+use crate::session::{Answers, Session, answers_of};
+use crate::{json as border, options};
+
+/// One node over a store.
+#[pyclass(frozen, module = "belljar._belljar")]
+pub(crate) struct Stored {
+    reactor: Arc<Reactor>,
+    sessions: StoredSessions,
+    settling: Settling,
+    /// Whether a run is answered only when its state is in the store.
+    is_durable: bool,
+}
+
+#[pymethods]
+impl Stored {
+    /// `options` are `name`, `lease`, `patience` and `durable`.
+    #[staticmethod]
+    fn open(
+        py: Python<'_>,
+        runtime: &Bound<'_, Runtime>,
+        store: String,
+        options: &Bound<'_, PyDict>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let (node, is_durable) = node_options(options)?;
+        let reactor = Arc::clone(&runtime.get().reactor);
+        let runtime = runtime.get().runtime.clone();
+        let opened = reactor.blocking(move || {
+            let store = open_store(&store)?;
+            Ok::<_, Failure>(StoredSessions::new(runtime, store, node)?)
+        });
+        let own = Arc::clone(&reactor);
+        call(py, &reactor, later, opened, move |py, sessions| {
+            let stored = Self {
+                settling: Settling::new(&own, &sessions),
+                reactor: own,
+                sessions,
+                is_durable,
+            };
+            Ok(Py::new(py, stored)?.into_any())
+        })
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.sessions.name()
+    }
+
+    /// Puts a session into the store; its id.
+    fn add(
+        &self,
+        py: Python<'_>,
+        session: &Bound<'_, Session>,
+        about: &Bound<'_, PyAny>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let Value::Object(about) = border::from_py(about)? else {
+            return Err(PyTypeError::new_err("about is a dictionary"));
+        };
+        let (sessions, session) = (self.sessions.clone(), session.get().inner());
+        self.tell(py, later, async move { Ok(json!(sessions.add(session, about).await?)) })
+    }
+
+    /// Runs code in a session, wherever it is.
+    fn run(
+        &self,
+        py: Python<'_>,
+        id: String,
+        code: String,
+        options: Option<&Bound<'_, PyDict>>,
+        extras: Option<&Bound<'_, PyDict>>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let asked = options::request(code, options, extras)?;
+        let (sessions, is_durable) = (self.sessions.clone(), self.is_durable);
+        let settling = self.settling.clone();
+        let run = |request| {
+            self.at_home(async move {
+                let mut claim = sessions.claim_run(&id).await?;
+                settling.watch();
+                let ran = claim.run(request).await;
+                give_back(claim, ran, is_durable).await
+            })
+        };
+        launch(py, &self.reactor, asked, later, run, outcome_to_py)
+    }
+
+    /// Answers calls for which a run waits, as `Session.answer` does.
+    fn answer(
+        &self,
+        py: Python<'_>,
+        id: String,
+        answers: Answers<'_>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let answers = answers_of(answers)?;
+        let (sessions, is_durable) = (self.sessions.clone(), self.is_durable);
+        let settling = self.settling.clone();
+        let answered = self.at_home(async move {
+            let mut claim = sessions.claim_run(&id).await?;
+            settling.watch();
+            let ran = claim.answer(answers).await;
+            Ok(give_back(claim, ran, is_durable).await?)
+        });
+        call(py, &self.reactor, later, answered, outcome_to_py)
+    }
+
+    /// Takes a session: to `look` at it, to `change` it, or to `run` something in it.
+    fn take(&self, py: Python<'_>, id: String, purpose: &str, later: bool) -> PyResult<Py<PyAny>> {
+        let purpose = Purpose::of(purpose)?;
+        let (sessions, settling) = (self.sessions.clone(), self.settling.clone());
+        let taken = self.at_home(async move {
+            let held = purpose.take(&sessions, &id).await?;
+            settling.watch();
+            Ok(held)
+        });
+        let reactor = Arc::clone(&self.reactor);
+        call(py, &self.reactor, later, taken, move |py, held| {
+            Ok(Py::new(py, Hold::new(reactor, held))?.into_any())
+        })
+    }
+
+    fn ids(&self, py: Python<'_>, later: bool) -> PyResult<Py<PyAny>> {
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move { Ok(json!(sessions.ids().await?)) })
+    }
+
+    /// What the store says of a session, or None.
+    fn look(&self, py: Python<'_>, id: String, later: bool) -> PyResult<Py<PyAny>> {
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move {
+            Ok(sessions.look(&id).await?.as_ref().map_or(Value::Null, described))
+        })
+    }
+
+    fn interrupt(&self, py: Python<'_>, id: String, later: bool) -> PyResult<Py<PyAny>> {
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move { Ok(json!(sessions.interrupt(&id).await?)) })
+    }
+
+    fn remove(&self, py: Python<'_>, id: String, later: bool) -> PyResult<Py<PyAny>> {
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move {
+            sessions.remove(&id).await?;
+            Ok(Value::Null)
+        })
+    }
+
+    /// Waits until everything is in the store that was done here.
+    fn settle(&self, py: Python<'_>, later: bool) -> PyResult<Py<PyAny>> {
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move {
+            sessions.settled().await;
+            Ok(Value::Null)
+        })
+    }
+
+    /// Removes from the store what belongs to no session and is older than so many seconds: how many
+    /// states and chunks.
+    fn tidy(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>, later: bool) -> PyResult<Py<PyAny>> {
+        let age = options::seconds(seconds)?;
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move {
+            let states = sessions.remove_strays(age).await?;
+            let grace = age.max(CHUNK_GRACE);
+            let chunks = collect_chunks(sessions.store(), "sessions", grace).await?;
+            Ok(json!([states, chunks.removed]))
+        })
+    }
+
+    /// Gives up what is kept here of sessions that nobody has used for so many seconds.
+    fn sweep(
+        &self,
+        py: Python<'_>,
+        seconds: &Bound<'_, PyAny>,
+        later: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let idle = options::seconds(seconds)?;
+        let sessions = self.sessions.clone();
+        self.tell(py, later, async move {
+            sessions.sweep(idle);
+            Ok(Value::Null)
+        })
+    }
+
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let counts = self.sessions.counts();
+        let counts = json!({
+            "woken": counts.woken,
+            "found": counts.found,
+            "written": counts.written,
+            "taken_over": counts.taken_over,
+            "lost": counts.lost,
+        });
+        border::to_py(py, &counts)
+    }
+}
+
+impl Stored {
+    fn tell(
+        &self,
+        py: Python<'_>,
+        later: bool,
+        work: impl Future<Output = Result<Value, Error>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let work = self.at_home(async { work.await.map_err(Failure::from) });
+        call(py, &self.reactor, later, work, |py, value| Ok(border::to_py(py, &value)?.unbind()))
+    }
+
+    fn at_home<F: Future>(&self, work: F) -> AtHome<Pin<Box<F>>> {
+        AtHome::new(&self.reactor, Box::pin(work))
+    }
+}
+
+/// Has the end of the runtime wait, for a while, until everything is in the store that was done here.
+#[derive(Clone)]
+struct Settling {
+    reactor: Weak<Reactor>,
+    sessions: StoredSessions,
+    is_watched: Arc<AtomicBool>,
+}
+
+impl Settling {
+    fn new(reactor: &Arc<Reactor>, sessions: &StoredSessions) -> Self {
+        Self {
+            reactor: Arc::downgrade(reactor),
+            sessions: sessions.clone(),
+            is_watched: Arc::default(),
+        }
+    }
+
+    /// To be called when a session was taken.
+    fn watch(&self) {
+        if self.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // While it is being closed whoever has taken something is told so, and waits for nothing.
+        let Some(Ok(call)) = self.reactor.upgrade().map(|reactor| reactor.enter()) else {
+            return;
+        };
+        let own = self.clone();
+        tokio::spawn(async move {
+            loop {
+                own.sessions.settled().await;
+                own.is_watched.store(false, Ordering::Release);
+                // Another may have been taken before that, by somebody who saw that this goes on.
+                let is_settled = tokio::select! {
+                    biased;
+                    () = own.sessions.settled() => true,
+                    () = std::future::ready(()) => false,
+                };
+                if is_settled || own.is_watched.swap(true, Ordering::AcqRel) {
+                    break;
+                }
+            }
+            drop(call);
+        });
+    }
+}
+
+/// Gives a session back after a run, as it is by then; as it was where the run did not begin.
+async fn give_back(
+    claim: Claim,
+    ran: Result<Outcome, Error>,
+    is_durable: bool,
+) -> Result<Outcome, Error> {
+    let given = match &ran {
+        Err(Error::Refused(_)) => claim.release_unchanged().await,
+        _ if is_durable => claim.release().await,
+        _ => claim.release_behind().await,
+    };
+    let outcome = ran?;
+    given.map(|()| outcome)
+}
+
+fn node_options(asked: &Bound<'_, PyDict>) -> PyResult<(NodeOptions, bool)> {
+    let (mut node, mut is_durable) = (NodeOptions::default(), false);
+    for (key, value) in asked {
+        node = match key.extract::<&str>()? {
+            "name" => node.name(value.extract::<String>()?),
+            "lease" => node.lease(options::seconds(&value)?),
+            "patience" => node.patience(options::seconds(&value)?),
+            "durable" => {
+                is_durable = value.is_truthy()?;
+                node
+            }
+            other => return Err(PyTypeError::new_err(format!("no such option: {other}"))),
+        };
+    }
+    Ok((node, is_durable))
+}
+
+fn described(info: &StoredInfo) -> Value {
+    let used = info.used.duration_since(UNIX_EPOCH).unwrap_or_default();
+    json!({
+        "id": info.id,
+        "image": info.image,
+        "execution": info.execution,
+        "node": info.node,
+        "used": used.as_secs_f64(),
+        "about": info.about,
+    })
+}

@@ -285,6 +285,138 @@ def test_a_pool_that_nobody_holds_ends(ray):
 
 
 @pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def store_pool(ray, store):
+    with Pool(WORKERS, image="core", num_cpus=0.5, store=store, lease=1) as pool:
+        until(lambda: len(pool.workers) == WORKERS)
+        yield pool
+
+
+def test_a_session_that_any_worker_goes_on_with(store_pool):
+    session = store_pool.create({"of": "me"}, init_code="log = []")
+    workers = set()
+    for n in range(40):
+        result = session.run(f"log.append({n})\nresult = len(log)")
+        assert (result.failure, result.result, result.outcome.execution) == (None, n + 1, n + 1)
+        workers.add(result.worker)
+    assert len(workers) > 1
+    assert store_pool.session(session.id) == session
+    assert session.get("log") == list(range(40))
+    assert session.get("nothing", "none") == "none"
+    session.set("log", (1,))
+    assert session.evaluate({"n": "len(log)"}) == {"n": 1}
+    info = session.info
+    assert (info.about, info.execution, info.node) == ({"of": "me"}, 40, None)
+    fork = session.fork()
+    fork.rewind(2)
+    assert fork.get("log") == [0, 1]
+    result = session.run("open('f', 'w').write('text')", collect_bytes=10)
+    assert result["f"] == b"text"
+    session.remove()
+    assert session.info is None
+    with pytest.raises(belljar.SessionError) as caught:
+        session.get("log")
+    assert caught.value.code == "session.not_found"
+    assert session.run("1").failure.code == "session.not_found"
+
+
+async def test_sessions_on_an_event_loop(store_pool):
+    session = await store_pool.acreate(init_code="log = []")
+    runs = [session.arun(f"log.append({n})\nresult = len(log)") for n in range(10)]
+    others = [store_pool.arun("result = 'free'") for _ in range(3)]
+    results = await asyncio.gather(*runs, *others)
+    # In the order of their calls, while others go on.
+    assert [result.result for result in results] == [*range(1, 11), "free", "free", "free"]
+    assert await session.aget("log") == list(range(10))
+    await session.aset("log", 1)
+    assert await session.aevaluate({"a": "log + 1"}) == {"a": 2}
+    fork = await session.afork({"of": session.id})
+    assert (await fork.ainfo()).about == {"of": session.id}
+    await fork.arewind(0)
+    assert await fork.aget("log") == []
+    await fork.aremove()
+    # One that nobody waits for any more is not begun, and holds up nothing.
+    slow = asyncio.ensure_future(session.arun("import time\ntime.sleep(0.5)"))
+    await asyncio.sleep(0.1)
+    dropped = asyncio.ensure_future(session.arun("log = 'dropped'"))
+    await asyncio.sleep(0)
+    dropped.cancel()
+    assert (await slow).success
+    assert await session.aget("log") == 1
+
+
+def test_a_worker_killed_in_the_middle_of_a_sessions_run(store_pool, store, runtime):
+    session = store_pool.create(init_code="x = 1")
+    # What the store says: a worker that is asked would wait for the run.
+    here = belljar.StoredSessions(store, runtime).session(session.id)
+    assert session.run("x = 2").success
+    found = []
+    code = "x = 3\nimport time\ntime.sleep(60)"
+    thread = threading.Thread(target=lambda: found.append(session.run(code, timeout=90)))
+    thread.start()
+    until(lambda: here.info.node is not None)
+    victim = int(here.info.node.partition("@")[0])
+    os.kill(victim, signal.SIGKILL)
+    # Another worker goes on with it, once the other has given no sign of life for a second.
+    result = session.run("result = x")
+    thread.join(30)
+    [lost] = found
+    assert isinstance(lost.failure, LostError)
+    assert lost.attempts == 1
+    assert f"worker {victim}@" in lost.losses[0]
+    assert result.result == 2
+    assert not result.worker.startswith(f"{victim}@")
+    reason = result.outcome.restart_reason
+    assert reason.startswith(f"run 2 was lost: node {victim}@")
+    assert session.run("result = x").outcome.restart_reason is None
+    until(lambda: len(store_pool.workers) == WORKERS)
+
+
+def test_a_pool_without_a_store_has_no_sessions(pool):
+    with pytest.raises(ValueError, match="store="):
+        pool.create()
+    with pytest.raises(ValueError, match="store="):
+        pool.session("0123456789abcdef")
+
+
+def test_sessions_of_a_pool_that_is_closed(ray, tmp_path):
+    pool = Pool(1, image="core", num_cpus=0.5, store=tmp_path)
+    with pytest.raises(TypeError, match="tools belongs to one process"):
+        pool.create(tools=[print])
+    with pytest.raises(TypeError, match="did you mean 'init_code'"):
+        pool.create(init_cod="")
+    session = pool.create(init_code="x = 1")
+    with pytest.raises(TypeError, match="a worker cannot call"):
+        session.run("1", on_event=print)
+    with pytest.raises(TypeError, match="its id can be"):
+        pickle.dumps(session)
+    found = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(session.run("import time\ntime.sleep(30)", timeout=60))
+        )
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    pool.close()
+    for thread in threads:
+        thread.join(20)
+    assert [type(result.failure) for result in found] == [belljar.ClosedError] * 3
+    with pytest.raises(belljar.ClosedError):
+        session.get("x")
+    # Its store has it still.
+    with belljar.Runtime() as runtime:
+        stored = belljar.StoredSessions(tmp_path, runtime).session(session.id)
+        assert stored.run("result = x").result == 1
+
+
+@pytest.fixture(scope="module")
 def data(ray):
     data = pytest.importorskip("ray.data", reason="ray is not installed")
     context = data.DataContext.get_current()

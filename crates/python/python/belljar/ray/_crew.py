@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -56,7 +57,7 @@ class WorkerInfo:
 class Chunk:
     """Inputs that travel together, with their indexes, and what became of earlier attempts."""
 
-    __slots__ = ("inputs", "is_dropped", "job", "losses", "notify", "retries")
+    __slots__ = ("inputs", "is_dropped", "job", "losses", "notify", "over", "retries")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Chunk:
         notify: Callable[[list[Result]], object],
         is_dropped: Callable[[], bool],
         losses: tuple[str, ...] = (),
+        over: Callable[[], object] = lambda: None,
     ) -> None:
         self.job = job
         self.inputs = inputs
@@ -73,12 +75,14 @@ class Chunk:
         self.notify = notify
         self.is_dropped = is_dropped
         self.losses = losses
+        # Called when nothing more becomes of it.
+        self.over = over
 
     def parts(self, *loss: str) -> list[Chunk]:
         """The inputs, each by itself: one of them may be what kills workers."""
         losses = (*self.losses, *loss)
         return [
-            Chunk(self.job, [held], self.retries, self.notify, self.is_dropped, losses)
+            Chunk(self.job, [held], self.retries, self.notify, self.is_dropped, losses, self.over)
             for held in self.inputs
         ]
 
@@ -94,10 +98,12 @@ class Chunk:
                     failure=held.failure,
                     _outcome=held.outcome,
                     _contents=held.contents,
+                    _value=held.value,
                 )
                 for (index, _), held in zip(self.inputs, done, strict=True)
             ]
         )
+        self.over()
 
     def fail(self, error: Exception) -> None:
         """Passes on that there is no answer."""
@@ -115,6 +121,7 @@ class Chunk:
                 for index, _ in self.inputs
             ]
         )
+        self.over()
 
 
 @dataclass
@@ -139,6 +146,7 @@ class Crew:
         actor_options: Mapping[str, Any],
         settings: Mapping[str, Any],
         image: str | None,
+        store: Mapping[str, Any] | None,
     ) -> None:
         self._ray = ray_module()
         self._process = os.getpid()
@@ -147,7 +155,9 @@ class Crew:
         # so that one can be told to end in the middle of a run.
         options = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2, **actor_options}
         kind = self._ray.remote(BelljarWorker)
-        self._make: Callable[[], Any] = lambda: kind.options(**options).remote(settings, image)
+        self._make: Callable[[], Any] = lambda: kind.options(**options).remote(
+            settings, image, store
+        )
         self._actors: set[Any] = set()
         self._hands: list[_Hand] = []
         self._open_places = size
@@ -156,6 +166,8 @@ class Crew:
         # By the loss that they follow, so that what was lost is done before anything else.
         self._work: asyncio.PriorityQueue[tuple[int, int, Chunk]] = asyncio.PriorityQueue()
         self._order = count()
+        # What waits for something that is done with the same session; while there is such a thing.
+        self._turns: dict[str, deque[Chunk]] = {}
         self._lock = threading.Lock()
         self._is_closed = False
         self._loop = asyncio.new_event_loop()
@@ -169,6 +181,17 @@ class Crew:
             if not self._is_closed:
                 self._loop.call_soon_threadsafe(self._add, chunk)
                 return
+        chunk.fail(_closed())
+
+    def submit_in_turn(self, session: str, chunk: Chunk) -> None:
+        """Has a chunk done after those that were submitted before for the same session: a worker
+        that only waited for another would do nothing else meanwhile."""
+        chunk.over = lambda: self._loop.call_soon(self._next_turn, session)
+        with self._lock:
+            if not self._is_closed:
+                self._loop.call_soon_threadsafe(self._add_turn, session, chunk)
+                return
+        chunk.over = lambda: None
         chunk.fail(_closed())
 
     def check_process(self) -> None:
@@ -211,6 +234,9 @@ class Crew:
         # What was submitted before that is added by now.
         await asyncio.sleep(0)
         self._fail_waiting(_closed())
+        for waiting in list(self._turns.values()):
+            for chunk in waiting:
+                chunk.fail(_closed())
         await self._dismiss()
 
     def _add(self, chunk: Chunk) -> None:
@@ -218,6 +244,21 @@ class Crew:
             chunk.fail(self._reason)
         else:
             self._work.put_nowait((-len(chunk.losses), next(self._order), chunk))
+
+    def _add_turn(self, session: str, chunk: Chunk) -> None:
+        waiting = self._turns.get(session)
+        if waiting is None:
+            self._turns[session] = deque()
+            self._add(chunk)
+        else:
+            waiting.append(chunk)
+
+    def _next_turn(self, session: str) -> None:
+        waiting = self._turns.get(session)
+        if waiting:
+            self._add(waiting.popleft())
+        else:
+            self._turns.pop(session, None)
 
     async def _place(self) -> None:
         """Sees to it that there is a worker, one after the other."""
@@ -264,6 +305,7 @@ class Crew:
     async def _do(self, hand: _Hand, chunk: Chunk) -> bool:
         """Has a worker do something; whether the worker is still there."""
         if chunk.is_dropped():
+            chunk.over()
             return True
         errors = self._ray.exceptions
         try:

@@ -11,15 +11,17 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from belljar import _options
+from belljar._stored import check_options
 
 from ._crew import Chunk, Crew, WorkerInfo, ray_module
 from ._result import Result
-from ._worker import Job
+from ._sessions import PoolSession, aask, ask
+from ._worker import Deed, Job
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from belljar._types import RunOptions, Settings
+    from belljar._types import RunOptions, SessionOptions, Settings
 
 __all__ = ["Pool", "WorkerInfo"]
 
@@ -36,7 +38,8 @@ class Pool:
     each takes up; ``actor_options`` are other options of Ray's actors (``memory``, ``resources``,
     ``scheduling_strategy``, ``runtime_env``). ``image`` is made ready in each before its first run,
     and what runs start from; without it they choose by their imports. ``settings`` are those of
-    :class:`belljar.Runtime`.
+    :class:`belljar.Runtime`. ``store`` and ``lease`` are those of :class:`belljar.StoredSessions`:
+    where sessions live, so that any worker goes on with them.
 
     Where there is no connection to a cluster yet, ``ray.init()`` makes one. The workers start in
     the background: what keeps them from it is the failure of what they had to do.
@@ -50,6 +53,8 @@ class Pool:
         num_cpus: float = 1,
         actor_options: Mapping[str, Any] | None = None,
         settings: Settings | None = None,
+        store: str | os.PathLike[str] | None = None,
+        lease: float | None = None,
     ) -> None:
         ray = ray_module()
         if not ray.is_initialized():
@@ -60,7 +65,9 @@ class Pool:
         if workers < 1:
             raise ValueError(f"a pool has at least one worker, not {workers}")
         options = {"num_cpus": num_cpus, **(actor_options or {})}
-        self._crew = Crew(workers, options, dict(settings or {}), image)
+        held = None if store is None else {"store": os.fspath(store), "lease": lease}
+        self._crew = Crew(workers, options, dict(settings or {}), image, held)
+        self._has_store = held is not None
         # Not the pool's own method, which would keep it alive.
         self._finalizer = weakref.finalize(self, self._crew.close)
 
@@ -129,6 +136,38 @@ class Pool:
         flow = self._flow(code, [{}], None, retries, 1, collect_bytes, True, options)
         return await _aiterate(flow).__anext__()
 
+    def create(
+        self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> PoolSession:
+        """Makes a session in the pool's store, on some worker. Options are those of
+        :meth:`belljar.StoredSessions.create`; its image is the pool's unless another is named."""
+        id: str = ask(self, self._creating(about, options))
+        return PoolSession(self, id)
+
+    async def acreate(
+        self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> PoolSession:
+        """The same for an event loop."""
+        id: str = await aask(self, self._creating(about, options))
+        return PoolSession(self, id)
+
+    def session(self, id: str) -> PoolSession:
+        """A handle on the session with that id in the pool's store, which any worker goes on with.
+        The store is not asked whether it has one."""
+        self._check_store()
+        return PoolSession(self, id)
+
+    def _creating(self, about: Mapping[str, Any] | None, options: Any) -> Deed:
+        self._check_store()
+        check_options(options)
+        held = travelling(options, "create", _options.SESSION_OPTIONS)
+        return Deed("create", None, (dict(about or {}),), held)
+
+    def _check_store(self) -> None:
+        self._crew.check_process()
+        if not self._has_store:
+            raise ValueError("the pool has no store for sessions: Pool(..., store=...)")
+
     @property
     def workers(self) -> tuple[WorkerInfo, ...]:
         """The workers that are up."""
@@ -168,12 +207,14 @@ class Pool:
         return _Flow(self, self._crew, job, iter(inputs), retries, chunk, ordered)
 
 
-def travelling(options: Mapping[str, Any]) -> dict[str, Any]:
+def travelling(
+    options: Mapping[str, Any], of: str = "map", known: frozenset[str] = _options.RUN_OPTIONS
+) -> dict[str, Any]:
     """Options as another machine can use them: files of this one are read."""
     held = {name: value for name, value in options.items() if value is not None}
     for name in held:
-        if name not in _options.RUN_OPTIONS:
-            raise TypeError(_options.unknown("map", name, _options.RUN_OPTIONS))
+        if name not in known:
+            raise TypeError(_options.unknown(of, name, known))
         if name in _AT_HOME:
             raise TypeError(f"{name} is a function of this process, which a worker cannot call")
     if "files" in held:

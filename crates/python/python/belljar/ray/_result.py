@@ -31,6 +31,7 @@ class Result:
     failure: Exception | None
     _outcome: belljar.Outcome | None = field(repr=False)
     _contents: Mapping[str, bytes] = field(repr=False)
+    _value: Any = field(repr=False, default=None)
 
     @property
     def outcome(self) -> belljar.Outcome:

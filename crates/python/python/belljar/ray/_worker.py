@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import belljar
 
@@ -24,21 +24,38 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Deed:
+    """Something that is done with a session of the store, and with none but once."""
+
+    what: Literal["create", "run", "get", "set", "evaluate", "rewind", "fork", "info", "remove"]
+    # None where there is no session yet.
+    id: str | None
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    collect_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Done:
-    """What became of one input, as the worker saw it: an outcome or a failure."""
+    """What became of one input, as the worker saw it: an outcome, a value or a failure."""
 
     outcome: belljar.Outcome | None
     failure: Exception | None
     contents: Mapping[str, bytes]
+    value: Any = None
 
 
 class BelljarWorker:
     """An actor: a runtime, which runs one thing at a time."""
 
-    def __init__(self, settings: Mapping[str, Any], image: str | None) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], image: str | None, store: Mapping[str, Any] | None
+    ) -> None:
         self._settings = settings
         self._image = image
+        self._store = store
         self._runtime: belljar.Runtime | None = None
+        self._sessions: belljar.StoredSessions | None = None
 
     def start(self) -> tuple[int, str] | Exception:
         """Makes the runtime and warms the image. The process, or why it cannot be."""
@@ -47,13 +64,18 @@ class BelljarWorker:
             image = self._image or "core"
             runtime.images.prepare(image)
             runtime.run("", image=image)
+            if self._store is not None:
+                name = f"{os.getpid()}@{_node()}"
+                self._sessions = belljar.StoredSessions(runtime=runtime, name=name, **self._store)
         except Exception as error:
             return portable(error)
         self._runtime = runtime
         return os.getpid(), _node()
 
-    def run(self, job: Job, inputs: list[Any]) -> list[Done]:
+    def run(self, job: Job | Deed, inputs: list[Any]) -> list[Done]:
         """Runs the code on each input in turn."""
+        if isinstance(job, Deed):
+            return [self._do(job)]
         return [self._run(job, held) for held in inputs]
 
     def _run(self, job: Job, held: Any) -> Done:
@@ -68,6 +90,33 @@ class BelljarWorker:
                 return Done(run.outcome, None, _collected(run, job.collect_bytes))
         except Exception as error:
             return Done(None, portable(error), {})
+
+    def _do(self, deed: Deed) -> Done:
+        assert self._sessions is not None
+        try:
+            if deed.what == "run":
+                return self._run_in(self._sessions.session(str(deed.id)), deed)
+            return Done(None, None, {}, self._asked(self._sessions, deed))
+        except Exception as error:
+            return Done(None, portable(error), {})
+
+    def _run_in(self, stored: belljar.StoredSession, deed: Deed) -> Done:
+        # At the end of the block its state is in the store: what is answered is not lost.
+        with stored.claim() as session:
+            run = session.run(*deed.arguments, **deed.options)
+            contents = _collected(run, deed.collect_bytes)
+        return Done(run.outcome, None, contents)
+
+    def _asked(self, sessions: belljar.StoredSessions, deed: Deed) -> Any:
+        if deed.what == "create":
+            options = {"image": self._image, **deed.options}
+            return sessions.create(*deed.arguments, **options).id
+        stored = sessions.session(str(deed.id))
+        if deed.what == "fork":
+            return stored.fork(*deed.arguments).id
+        if deed.what == "info":
+            return stored.info
+        return getattr(stored, deed.what)(*deed.arguments)
 
     def close(self) -> None:
         """Ends the runtime, and removes its files."""

@@ -86,6 +86,7 @@ impl Space {
     }
 
     /// What is in `range`.
+    #[cfg(any(memory = "linux", test))]
     pub(in crate::memory) fn bytes(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.accessible);
         // SAFETY: so far the space is mapped, readable and writable (asserted), and it is borrowed

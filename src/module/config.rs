@@ -12,7 +12,7 @@ const HOST_STACK: usize = 1 << 20;
 
 /// Makes an engine whose memories come by `strategy`. The compiled code is the same for all.
 pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
-    let mut config = shared();
+    let mut config = shared(cfg!(windows));
     if strategy.maps() {
         config.with_host_memory(Arc::new(Creator));
         if let Some(stacks) = memory::stacks() {
@@ -22,8 +22,8 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// What holds for every engine, on whichever machine its code runs.
-pub(super) fn shared() -> Config {
+/// What holds for every engine, on whichever machine its code runs, `is_windows` or not.
+pub(super) fn shared(is_windows: bool) -> Config {
     let stack = PINS.abi.stack_bytes;
     let mut config = Config::new();
     config
@@ -34,7 +34,8 @@ pub(super) fn shared() -> Config {
         .wasm_branch_hinting(true)
         // A trap is reported by its kind; nobody reads addresses in the interpreter.
         .wasm_backtrace_max_frames(None)
-        .native_unwind_info(false)
+        // Windows looks at every frame of a stack, even where nothing unwinds it.
+        .native_unwind_info(is_windows)
         .generate_address_map(false)
         // The code starts with an empty memory; images are mapped by `memory`.
         .memory_init_cow(false)

@@ -22,7 +22,7 @@ pub(crate) fn compile_for(
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CodeError> {
     let failed = |e| CodeError::Compile(Cause::new(e));
-    let mut config = config::shared();
+    let mut config = config::shared(triple.contains("windows"));
     config.target(triple).map_err(failed)?;
     enable(&mut config, features);
     let engine = Engine::new(&config).map_err(failed)?;

@@ -11,7 +11,10 @@ pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
         let runtime = Runtime::builder().build().expect("the engine starts");
-        runtime.compile(Tier::All).expect("Python is compiled");
+        // Where `BELLJAR_BUNDLE` names a bundle, as on a machine that cannot compile, there is what it has.
+        if cfg!(feature = "compile") {
+            runtime.compile(Tier::All).expect("Python is compiled");
+        }
         runtime
     })
 }

@@ -4,6 +4,7 @@
 //! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
 
 mod blocking;
+#[cfg(feature = "compile")]
 mod bundles;
 mod cache;
 mod caches;

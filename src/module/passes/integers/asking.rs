@@ -166,6 +166,9 @@ fn starts_with(code: &mut InstructionSink<'_>, layout: &Layout, part: &str, skip
 
 #[cfg(test)]
 mod tests {
+    // They run what they make.
+    #![cfg(feature = "compile")]
+
     use wasm_encoder::{
         CodeSection, ExportKind, ExportSection, FunctionSection, MemorySection, MemoryType, Module,
         TypeSection,

@@ -99,9 +99,11 @@ impl Coded for InstanceError {
 impl Hint for InstanceError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { source, .. } => Some(source.lacks_descriptors().unwrap_or_else(|| {
-                "mounted directories must exist and be readable".into()
-            })),
+            Self::Directory { source, .. } => Some(
+                source
+                    .lacks_descriptors()
+                    .unwrap_or_else(|| "mounted directories must exist and be readable".into()),
+            ),
             Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
             Self::Code(e) => e.hint(),
             Self::Memory(e) => e.hint(),

@@ -25,6 +25,12 @@ pub(super) trait Room: Send + Sync {
 
     /// Suspends the sessions used longest ago until there is room for another in memory. It blocks.
     fn make_room(&self);
+
+    /// A session was read into memory, or put on the disk.
+    fn memory_changed(&self, context: &Context);
+
+    /// A session's lease ends at another time.
+    fn lease_changed(&self, context: &Context);
 }
 
 /// A session's surroundings.
@@ -171,6 +177,9 @@ impl Context {
 
     pub(super) fn note_in_memory(&self, in_memory: bool) {
         self.status.in_memory.store(in_memory, Ordering::Release);
+        if let Some(room) = self.room.upgrade() {
+            room.memory_changed(self);
+        }
     }
 
     pub(super) fn is_in_memory(&self) -> bool {
@@ -226,7 +235,12 @@ impl Context {
         // One that has ended is not begun anew: the session may be closed already.
         let running =
             lease.as_mut().filter(|l| l.then == LeaseEnd::Suspend || l.end > Instant::now());
-        running.map(|lease| *lease = Lease::from_now(duration, lease.then)).is_some()
+        let extended = running.map(|lease| *lease = Lease::from_now(duration, lease.then));
+        drop(lease);
+        if let (Some(()), Some(room)) = (extended, self.room.upgrade()) {
+            room.lease_changed(self);
+        }
+        extended.is_some()
     }
 
     /// What is to become of the session, if its lease is over.

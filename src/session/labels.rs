@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::lease::{LeaseEnd, check_labels};
-use super::{Inner, Session, SessionError};
+use super::lease::check_labels;
+use super::{Session, SessionError};
 use crate::error::Error;
 
 impl Session {
@@ -41,22 +41,5 @@ impl Session {
             return Err(SessionError::NotFound { id }.into());
         }
         Ok(extended)
-    }
-}
-
-impl Inner {
-    /// Does what the end of the lease asks for, if it has come; true when the session is to be closed. It
-    /// blocks.
-    pub(super) fn end_lease(&self) -> bool {
-        match self.context.lease_over() {
-            Some(LeaseEnd::Close) => true,
-            Some(LeaseEnd::Suspend) => {
-                if self.context.is_in_memory() {
-                    self.suspend();
-                }
-                false
-            }
-            None => false,
-        }
     }
 }

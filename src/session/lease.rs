@@ -1,6 +1,6 @@
 //! Labels of a session, and the time until which somebody answers for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use super::SessionError;
@@ -33,6 +33,31 @@ impl Lease {
     }
 }
 
+/// When sessions are to be closed, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Closings {
+    by_time: BTreeSet<(Instant, String)>,
+    times: HashMap<String, Instant>,
+}
+
+impl Closings {
+    /// Sets when a session is to be closed, if it is.
+    pub(super) fn set(&mut self, id: &str, end: Option<Instant>) {
+        if let Some(before) = self.times.remove(id) {
+            self.by_time.remove(&(before, id.to_owned()));
+        }
+        if let Some(end) = end {
+            self.times.insert(id.to_owned(), end);
+            self.by_time.insert((end, id.to_owned()));
+        }
+    }
+
+    /// Those whose time has come by `now`, the earliest first.
+    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = &str> {
+        self.by_time.iter().take_while(move |(end, _)| *end <= now).map(|(_, id)| id.as_str())
+    }
+}
+
 pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), SessionError> {
     let bytes: usize = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
     if labels.len() > MAX_LABELS || bytes > MAX_LABEL_BYTES {
@@ -42,4 +67,27 @@ pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Sess
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_session_is_due_once_at_the_time_set_last() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut closings = Closings::default();
+        for (id, end) in [("a", Some(3)), ("b", Some(1)), ("c", Some(1)), ("a", Some(9))] {
+            closings.set(id, end.map(at));
+        }
+        closings.set("c", None);
+        closings.set("nobody", None);
+        assert_eq!(closings.due(start).count(), 0);
+        assert_eq!(closings.due(at(8)).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(closings.due(at(9)).collect::<Vec<_>>(), ["b", "a"]);
+        // Shortened.
+        closings.set("a", Some(at(0)));
+        assert_eq!(closings.due(at(9)).collect::<Vec<_>>(), ["a", "b"]);
+    }
 }

@@ -1,7 +1,8 @@
 //! The sessions of a runtime: made, found, bounded, put on the disk while nobody needs them.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use super::checkpoint::Written;
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::info::SessionInfo;
-use super::lease::{Lease, check_labels};
+use super::lease::{Closings, Lease, LeaseEnd, check_labels};
 use super::options::{
     FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools,
 };
@@ -44,6 +45,10 @@ pub(super) struct Registry {
 #[derive(Default)]
 pub(super) struct All {
     sessions: HashMap<String, Arc<Inner>>,
+    /// Which of them are in memory: they are few where there are many.
+    awake: HashSet<String>,
+    /// When they are to be closed, those that are.
+    closings: Closings,
     /// Sessions that are being made.
     pending: usize,
     storage: Option<Arc<Storage>>,
@@ -54,6 +59,24 @@ impl All {
     /// Sessions, those that are being made, and snapshots.
     pub(super) fn count(&self) -> usize {
         self.sessions.len() + self.pending + self.snapshots.len()
+    }
+
+    /// Whether this is the session that has its id.
+    fn has(&self, context: &Context) -> bool {
+        self.sessions.get(&context.id).is_some_and(|found| std::ptr::eq(&found.context, context))
+    }
+
+    /// Forgets a session; not one that has got its id since.
+    fn remove(&mut self, context: &Context) {
+        if self.has(context) {
+            self.sessions.remove(&context.id);
+            self.awake.remove(&context.id);
+            self.closings.set(&context.id, None);
+        }
+    }
+
+    fn in_memory(&self) -> Vec<Arc<Inner>> {
+        self.awake.iter().filter_map(|id| self.sessions.get(id).cloned()).collect()
     }
 }
 
@@ -304,6 +327,7 @@ impl Sessions {
             Entry::Vacant(free) => free.insert(Arc::clone(&inner)),
         };
         inner.context.note_in_memory(true);
+        self.shared.lease_changed(&inner.context);
         drop(pending);
         Ok(self.handle(inner))
     }
@@ -324,10 +348,7 @@ impl Sessions {
 
     /// Forgets a session; not one that has got its id since.
     pub(super) fn remove(&self, inner: &Arc<Inner>) {
-        let mut all = self.shared.lock();
-        if all.sessions.get(&inner.context.id).is_some_and(|found| Arc::ptr_eq(found, inner)) {
-            all.sessions.remove(&inner.context.id);
-        }
+        self.shared.lock().remove(&inner.context);
     }
 }
 
@@ -382,27 +403,32 @@ impl Registry {
         Ok(storage)
     }
 
-    /// Closes and suspends those whose lease is over.
-    fn end_leases(&self) {
-        let all: Vec<Arc<Inner>> = self.lock().sessions.values().cloned().collect();
-        for inner in all.into_iter().filter(|inner| inner.end_lease()) {
-            inner.context.close();
-            let mut all = self.lock();
-            if all.sessions.get(&inner.context.id).is_some_and(|found| Arc::ptr_eq(found, &inner)) {
-                all.sessions.remove(&inner.context.id);
+    /// Closes and suspends those whose lease is over, and those that have been idle for so long.
+    fn put_away(&self, after: Duration) {
+        let due = {
+            let all = self.lock();
+            let due = all.closings.due(Instant::now());
+            due.filter_map(|id| all.sessions.get(id).cloned()).collect::<Vec<_>>()
+        };
+        for inner in due {
+            if inner.context.lease_over() != Some(LeaseEnd::Close) {
+                continue;
             }
-            drop(all);
+            inner.context.close();
+            self.lock().remove(&inner.context);
             inner.context.interrupt();
             // A run that is going on frees everything at its end.
             if let Ok(mut core) = inner.core.try_lock() {
                 core.close();
             }
         }
-    }
-
-    fn in_memory(&self) -> Vec<Arc<Inner>> {
-        let all = self.lock();
-        all.sessions.values().filter(|inner| inner.context.is_in_memory()).cloned().collect()
+        let awake = self.lock().in_memory();
+        for inner in awake {
+            let is_over = inner.context.lease_over() == Some(LeaseEnd::Suspend);
+            if is_over || inner.context.used().elapsed() >= after {
+                inner.suspend();
+            }
+        }
     }
 }
 
@@ -419,20 +445,40 @@ impl Drop for Registry {
 
 impl Room for Registry {
     fn make_room(&self) {
-        let mut idle = self.in_memory();
+        let idle = self.lock().in_memory();
         let surplus = (idle.len() + 1).saturating_sub(self.bounds.max_awake.max(1));
-        idle.sort_by_key(|inner| inner.context.used());
         let mut suspended = 0;
-        for inner in idle {
-            if suspended == surplus {
-                break;
-            }
-            suspended += usize::from(inner.suspend());
+        let by_use = idle.iter().enumerate().map(|(n, inner)| Reverse((inner.context.used(), n)));
+        let mut by_use: BinaryHeap<_> = by_use.collect();
+        while suspended < surplus
+            && let Some(Reverse((_, n))) = by_use.pop()
+        {
+            suspended += usize::from(idle[n].suspend());
         }
     }
 
     fn is_full(&self) -> bool {
-        self.in_memory().len() >= self.bounds.max_awake.max(1)
+        self.lock().awake.len() >= self.bounds.max_awake.max(1)
+    }
+
+    fn memory_changed(&self, context: &Context) {
+        let mut all = self.lock();
+        if !all.has(context) {
+            return;
+        }
+        if context.is_in_memory() {
+            all.awake.insert(context.id.clone());
+        } else {
+            all.awake.remove(&context.id);
+        }
+    }
+
+    fn lease_changed(&self, context: &Context) {
+        let mut all = self.lock();
+        if all.has(context) {
+            let closes = context.lease().filter(|lease| lease.then == LeaseEnd::Close);
+            all.closings.set(&context.id, closes.map(|lease| lease.end));
+        }
     }
 }
 
@@ -443,13 +489,7 @@ fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        shared.end_leases();
-        let now = Instant::now();
-        for inner in shared.in_memory() {
-            if now.saturating_duration_since(inner.context.used()) >= after {
-                inner.suspend();
-            }
-        }
+        shared.put_away(after);
     }
 }
 

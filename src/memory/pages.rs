@@ -1,9 +1,10 @@
 //! Pages of guests' memories, set aside: what states that can be returned to consist of.
 //!
 //! All pages are in one anonymous file, so that a state's memory can be mapped copy-on-write from
-//! it. Every capture appends a block to the file; a page is counted by the windows that hold it
-//! ([`windows`]), and its place in the file is given back to the system when the last of them is gone.
+//! it. Every capture writes a block of pages; a page is counted by the windows that hold it ([`windows`]).
+//! When the last of them is gone its place in the file is used again, or given back to the system.
 
+mod freed;
 mod windows;
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::freed::Freed;
 use self::windows::Run;
 pub(crate) use self::windows::{Imported, Pages};
 use super::{MemoryError, Process, sys};
@@ -18,35 +20,30 @@ use super::{MemoryError, Process, sys};
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
 pub(crate) const PAGE: usize = 4096;
 
-/// Pages that nobody holds and that are not given back yet: those of several states are, together,
-/// fewer and longer stretches of the file.
-const MAX_FREED: u64 = 1024;
-
 /// The file in which pages are set aside.
 #[derive(Debug)]
 pub(crate) struct PageStore {
     file: File,
     /// The same as memory, where it can be.
     view: Option<sys::View>,
-    /// Where the next block goes, in pages. A file may have holes; its end only moves up.
+    /// Where the next block goes that takes no place of another, in pages. A file may have holes; its
+    /// end only moves up.
     next: AtomicU64,
+    /// How many pages were ever set aside.
+    written: AtomicU64,
     freed: Mutex<Freed>,
     /// Whose file it is: one that was forked from it has it as well, and must not change it.
     process: Process,
-}
-
-/// Pages to be given back to the system.
-#[derive(Debug, Default)]
-struct Freed {
-    ranges: Vec<Range<u64>>,
-    count: u64,
 }
 
 /// Pages that were set aside together, one after the other in the file.
 #[derive(Debug)]
 struct Block {
     store: Arc<PageStore>,
+    /// The place of the first.
     start: u64,
+    /// Its number among all that were ever set aside: places are used again.
+    number: u64,
     /// How many windows hold each page. A page may be in every place of a guest's memory, in every
     /// state of as many sessions as there are: 32 bits would not do.
     holders: Box<[AtomicU64]>,
@@ -62,6 +59,8 @@ pub(crate) struct Stretch<'a> {
     store: &'a PageStore,
     /// Bytes from the start of the file.
     at: u64,
+    /// The number of its first page among all that were ever set aside.
+    number: u64,
 }
 
 impl PageStore {
@@ -72,6 +71,7 @@ impl PageStore {
             view: sys::View::of(&file),
             file,
             next: AtomicU64::new(0),
+            written: AtomicU64::new(0),
             freed: Mutex::default(),
             process: Process::current(),
         }))
@@ -88,31 +88,73 @@ impl PageStore {
             return Ok(Vec::new());
         }
         self.check_process()?;
-        let start = self.next.fetch_add(total as u64, Ordering::Relaxed);
-        let block = Arc::new(Block {
+        let places = self.places(total as u64);
+        let runs = self.write(memory, ranges, &places);
+        if runs.is_err() {
+            self.release(&places);
+        }
+        runs
+    }
+
+    /// Places for so many pages: those that nobody holds any more, and then new ones.
+    fn places(&self, total: u64) -> Vec<Range<u64>> {
+        let mut places = self.freed.lock().unwrap_or_else(PoisonError::into_inner).take(total);
+        let left = total - places.iter().map(|place| place.end - place.start).sum::<u64>();
+        if left > 0 {
+            let start = self.next.fetch_add(left, Ordering::Relaxed);
+            places.push(start..start + left);
+        }
+        places
+    }
+
+    /// Writes the pages in `ranges` of `memory` to `places`, each of which becomes a block.
+    fn write(
+        self: &Arc<Self>,
+        memory: &[u8],
+        ranges: &[Range<usize>],
+        places: &[Range<u64>],
+    ) -> Result<Vec<Run>, MemoryError> {
+        let mut runs = Vec::with_capacity(ranges.len() + places.len());
+        let mut ranges = ranges.iter();
+        let mut left = 0..0;
+        for place in places {
+            let total = place.end - place.start;
+            let block = self.block(place.start, total as usize);
+            let (mut slices, mut offset) = (Vec::new(), 0);
+            while u64::from(offset) < total {
+                if left.is_empty() {
+                    left = ranges.next().cloned().unwrap_or_default();
+                }
+                // A guest's memory has fewer than 2^32 bytes.
+                let count = (total - u64::from(offset)).min((left.len() / PAGE) as u64) as u32;
+                if count == 0 {
+                    break;
+                }
+                let page = (left.start / PAGE) as u32;
+                let end = left.start + count as usize * PAGE;
+                slices.push(&memory[left.start..end]);
+                left.start = end;
+                runs.push(Run {
+                    page,
+                    count,
+                    block: Arc::clone(&block),
+                    offset,
+                });
+                offset += count;
+            }
+            sys::write_all_at(&self.file, place.start * PAGE as u64, &slices)
+                .map_err(MemoryError::new("set aside pages"))?;
+        }
+        Ok(runs)
+    }
+
+    fn block(self: &Arc<Self>, start: u64, count: usize) -> Arc<Block> {
+        Arc::new(Block {
             store: Arc::clone(self),
             start,
-            holders: (0..total).map(|_| AtomicU64::new(0)).collect(),
-        });
-        let slices: Vec<&[u8]> = ranges.iter().map(|range| &memory[range.clone()]).collect();
-        if let Err(error) = sys::write_all_at(&self.file, start * PAGE as u64, &slices) {
-            let pages = start..start + total as u64;
-            self.release(&[pages]);
-            return Err(MemoryError::new("set aside pages")(error));
-        }
-        let mut offset = 0;
-        let runs = ranges.iter().map(|range| {
-            // A guest's memory has fewer than 2^32 bytes.
-            let count = (range.len() / PAGE) as u32;
-            offset += count;
-            Run {
-                page: (range.start / PAGE) as u32,
-                count,
-                block: Arc::clone(&block),
-                offset: offset - count,
-            }
-        });
-        Ok(runs.collect())
+            number: self.written.fetch_add(count as u64, Ordering::Relaxed),
+            holders: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        })
     }
 }
 
@@ -141,11 +183,7 @@ impl PageStore {
     pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
         self.check_process()?;
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        Ok(Imported::new(Arc::new(Block {
-            store: Arc::clone(self),
-            start,
-            holders: (0..count).map(|_| AtomicU64::new(0)).collect(),
-        })))
+        Ok(Imported::new(self.block(start, count as usize)))
     }
 }
 
@@ -158,12 +196,14 @@ impl Stretch<'_> {
             count,
             store: self.store,
             at: self.at + (index * PAGE) as u64,
+            number: self.number + index as u64,
         }
     }
 
-    /// Whether the page `index` of `other` is kept behind its last one.
+    /// Whether the page `index` of `other` is kept behind its last one, and was set aside after it.
     pub(crate) fn continues(&self, other: &Self, index: usize) -> bool {
         self.at + (self.count * PAGE) as u64 == other.at + (index * PAGE) as u64
+            && self.number + self.count as u64 == other.number + index as u64
     }
 
     /// Both as one, where `next` follows it in the guest's memory and in the file.
@@ -177,9 +217,10 @@ impl Stretch<'_> {
         })
     }
 
-    /// Where its first page is kept, in pages: the same place holds the same bytes.
-    pub(crate) fn kept_at(&self) -> u64 {
-        self.at / PAGE as u64
+    /// The number of its first page among all that were ever set aside: the same number stands for
+    /// the same bytes.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Bytes in the guest's memory.
@@ -232,15 +273,12 @@ impl PageStore {
         if pages.is_empty() || !self.process.is_current() {
             return;
         }
-        let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        freed.count += pages.iter().map(|range| range.end - range.start).sum::<u64>();
-        freed.ranges.extend_from_slice(pages);
-        if freed.count < MAX_FREED {
-            return;
-        }
-        let Freed { ranges, .. } = std::mem::take(&mut *freed);
-        drop(freed);
-        self.give_back(ranges);
+        let surplus = {
+            let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+            pages.iter().for_each(|range| freed.add(range));
+            freed.surplus()
+        };
+        self.give_back(surplus);
     }
 
     /// Gives the memory of pages back to the system. Failing to costs only that memory.
@@ -364,6 +402,7 @@ mod tests {
     #[test]
     #[cfg(memory = "linux")]
     fn what_nobody_holds_takes_no_memory() {
+        use super::freed::MAX_FREED;
         use std::io;
         use std::os::unix::fs::MetadataExt;
         let store = PageStore::new().unwrap();
@@ -372,9 +411,7 @@ mod tests {
         let one = Pages::default().with(&store, &memory, &all).unwrap();
         let two = one.with(&store, &memory, &all[..1]).unwrap();
         let taken = || {
-            let Freed { ranges, count } = std::mem::take(&mut *store.freed.lock().unwrap());
-            assert!(count < MAX_FREED, "{count} pages wait to be given back");
-            store.give_back(ranges);
+            store.give_back(store.freed.lock().unwrap().take_all());
             store.file.metadata().unwrap().blocks() * 512 / PAGE as u64
         };
         assert_eq!(taken(), 150);

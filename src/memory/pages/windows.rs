@@ -275,6 +275,7 @@ impl Run {
             count: self.count as usize,
             store: &self.block.store,
             at: (self.block.start + u64::from(self.offset)) * PAGE as u64,
+            number: self.block.number + u64::from(self.offset),
         }
     }
 }
@@ -333,9 +334,9 @@ impl Imported {
         }
     }
 
-    /// Where the page with this number among these is kept, in pages.
-    pub(crate) fn kept_at(&self, number: u32) -> u64 {
-        self.block.start + u64::from(number)
+    /// The number of one of these among all that were ever set aside.
+    pub(crate) fn number(&self, own: u32) -> u64 {
+        self.block.number + u64::from(own)
     }
 
     /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
@@ -344,6 +345,7 @@ impl Imported {
             store,
             start,
             holders,
+            ..
         } = &*self.block;
         debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
         sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])

@@ -51,7 +51,7 @@ impl Known {
         }
     }
 
-    /// That pages which are kept at `at` are in a chunk, from its page `first` on.
+    /// That pages which are numbered from `at` on are in a chunk, from its page `first` on.
     pub(super) fn add_pages(&mut self, at: u64, count: u32, chunk: usize, first: u32) {
         let chunk = chunk as u32;
         self.places.insert(
@@ -274,7 +274,7 @@ impl<'a> Draft<'a> {
         }
         let mut used: HashMap<u32, u32> = HashMap::new();
         for stretch in state.kept.pages.stretches() {
-            let (start, end) = (stretch.kept_at(), stretch.kept_at() + stretch.count as u64);
+            let (start, end) = (stretch.number(), stretch.number() + stretch.count as u64);
             let first =
                 self.pieces.places.range(..=start).next_back().map_or(start, |(first, _)| *first);
             for (at, there) in self.pieces.places.range(first..end) {

@@ -49,7 +49,7 @@ pub(super) type Piece = (u32, u32, u32);
 /// Chunks in the making; they are named by numbers, counted from 0.
 pub(super) struct Pieces<'a> {
     pub chunks: Vec<(Content<'a>, u32)>,
-    /// By where pages are kept: a page store has nothing twice in one place, as long as it lives.
+    /// By the numbers of pages: a page store gives none twice, as long as it lives.
     pub places: BTreeMap<u64, Placed>,
     /// By address.
     pub files: HashMap<usize, Vec<Piece>>,
@@ -138,7 +138,7 @@ impl<'a> Pieces<'a> {
         for stretch in pages.stretches() {
             let mut index = 0;
             while index < stretch.count {
-                let at = stretch.kept_at() + index as u64;
+                let at = stretch.number() + index as u64;
                 let (count, chunk, first) = match self.placed(at) {
                     Ok(there) => {
                         (there.count.min((stretch.count - index) as u32), there.chunk, there.first)
@@ -170,8 +170,8 @@ impl<'a> Pieces<'a> {
         found
     }
 
-    /// Where the page that is kept at `at` is in a chunk, and how many behind it; or else where the
-    /// next one is kept that is in one.
+    /// Where the page numbered `at` is in a chunk, and how many behind it; or else the number of the next
+    /// one that is in one.
     fn placed(&self, at: u64) -> Result<Placed, u64> {
         if let Some((start, there)) = self.places.range(..=at).next_back()
             && at < start + u64::from(there.count)
@@ -200,7 +200,7 @@ impl<'a> Pieces<'a> {
         let (content, length) = &mut self.chunks[chunk as usize];
         let first = *length / HOST_PAGE as u32;
         *length += (stretch.count * HOST_PAGE) as u32;
-        let (at, count) = (stretch.kept_at(), stretch.count as u32);
+        let (at, count) = (stretch.number(), stretch.count as u32);
         if let Content::Pages(stretches) = content {
             match stretches.last_mut() {
                 Some(last) if last.continues(&stretch, 0) => last.count += stretch.count,

@@ -252,7 +252,7 @@ impl<'a> Documents<'a> {
         let mut known = Known::of(self.second.listed.clone());
         for chunk in numbering.chunks.keys().copied() {
             for (first, count, number) in numbering.stretches(chunk) {
-                known.add_pages(imported.kept_at(number), count, chunk, first);
+                known.add_pages(imported.number(number), count, chunk, first);
             }
         }
         for (file, pieces) in files.iter().zip(pieces) {

@@ -83,6 +83,11 @@ impl Hint for MemoryError {
     }
 }
 
+/// Fills `target` with what is in `file` from `at` on, wherever reading it has come to.
+pub(crate) fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
+    sys::read_exact_at(file, at, target)
+}
+
 /// Takes the room of a file that is to be mapped before it is written with holes in it.
 pub(crate) fn reserve(file: &File, length: u64) -> io::Result<()> {
     sys::reserve(file, length)

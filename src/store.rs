@@ -41,6 +41,23 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Removes what is under `key`, if there is something.
     fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()>;
+
+    /// The same store, where what it holds can be read without awaiting anything: by a thread that may
+    /// block, into memory that it has.
+    fn at_hand(&self) -> Option<&dyn AtHand> {
+        None
+    }
+}
+
+/// A store whose bytes are on this machine.
+pub trait AtHand: Sync {
+    /// Puts what is under `key` in the place of what is in `buffer`, as [`Store::get`] reads it; false
+    /// where there is nothing. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Store::get`].
+    fn read_into(&self, key: &str, max: u64, buffer: &mut Vec<u8>) -> Result<bool, StoreError>;
 }
 
 /// Bytes, and which version of what is under their key they are.

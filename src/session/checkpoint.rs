@@ -7,6 +7,7 @@ mod frozen;
 mod garbage;
 #[cfg(test)]
 mod goldens;
+mod input;
 mod layout;
 mod pieces;
 mod problem;
@@ -23,8 +24,9 @@ use std::sync::Arc;
 
 pub(super) use self::frozen::Frozen;
 pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
+use self::input::Input;
 use self::layout::Known;
-use self::read::{Input, Opened};
+use self::read::Opened;
 pub use self::stored::Saved;
 pub(super) use self::stored::{Written, open as fetch, save as save_apart};
 use super::SessionError;

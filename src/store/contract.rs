@@ -68,6 +68,18 @@ async fn writing(store: &dyn Store) -> Tried {
         version: first.clone(),
     };
     expect!(store.get(key, 1).await? == Some(blob), "what was put is not what is there");
+    if let Some(at_hand) = store.at_hand() {
+        let mut buffer = b"what was there".to_vec();
+        let is_there = at_hand.read_into(key, 1, &mut buffer)?;
+        expect!(is_there && buffer == b"1", "what is at hand is not what was put");
+        let is_there = at_hand.read_into("contract/a/none", 1, &mut buffer)?;
+        expect!(!is_there, "there is something at hand where nothing was put");
+        let refused = at_hand.read_into(key, 0, &mut buffer);
+        expect!(
+            matches!(refused, Err(StoreError::TooLarge { .. })),
+            "more is at hand than was asked for"
+        );
+    }
     let second = store.put(key, bytes("3"), Condition::Is(first.clone())).await?;
     let Put::Written(second) = second else {
         return Ok(Err("the version that is there cannot be replaced".into()));

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 
 use super::{
-    Answer, Blob, Condition, Entry, Put, Store, StoreError, Version, check_folder, check_key,
-    version_of,
+    Answer, AtHand, Blob, Condition, Entry, Put, Store, StoreError, Version, check_folder,
+    check_key, version_of,
 };
 use crate::cache::create_private_dir;
 
@@ -59,15 +59,9 @@ impl DirectoryStore {
     }
 
     fn read(&self, key: &str, max: u64) -> Result<Option<Blob>, StoreError> {
-        let failed = || StoreError::failed("read", key);
-        let Some(file) = open(&self.root.join(key)).map_err(failed())? else {
-            return Ok(None);
-        };
         let mut bytes = Vec::new();
-        file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed())?;
-        if bytes.len() as u64 > max {
-            let key = key.to_owned();
-            return Err(StoreError::TooLarge { key, max });
+        if !self.read_into(key, max, &mut bytes)? {
+            return Ok(None);
         }
         let version = version_of(&bytes);
         let bytes = bytes.into();
@@ -231,10 +225,7 @@ fn remove_old(dir: &Path) -> io::Result<()> {
 
 impl Store for DirectoryStore {
     fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
-        self.blocking("read", key, move |store, key| {
-            check_key(key)?;
-            store.read(key, max)
-        })
+        self.blocking("read", key, move |store, key| store.read(key, max))
     }
 
     fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put> {
@@ -264,6 +255,29 @@ impl Store for DirectoryStore {
             check_key(key)?;
             store.remove(key).map_err(StoreError::failed("remove", key))
         })
+    }
+
+    fn at_hand(&self) -> Option<&dyn AtHand> {
+        Some(self)
+    }
+}
+
+impl AtHand for DirectoryStore {
+    fn read_into(&self, key: &str, max: u64, buffer: &mut Vec<u8>) -> Result<bool, StoreError> {
+        check_key(key)?;
+        let failed = || StoreError::failed("read", key);
+        let Some(mut file) = open(&self.root.join(key)).map_err(failed())? else {
+            return Ok(false);
+        };
+        let length = file.metadata().map_err(failed())?.len();
+        if length > max {
+            let key = key.to_owned();
+            return Err(StoreError::TooLarge { key, max });
+        }
+        // A file is put in its place whole. What was in the buffer is not cleared first.
+        buffer.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+        file.read_exact(buffer).map_err(failed())?;
+        Ok(true)
     }
 }
 

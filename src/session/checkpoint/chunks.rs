@@ -1,9 +1,9 @@
 //! Chunks as they are read: fetched by their number, taken apart and compared with their names.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::sync::{Mutex, PoisonError};
+use std::io::SeekFrom;
 
 use super::format::Name;
+use super::input::Input;
 use super::problem::Problem;
 use crate::session::error::ChunkProblem;
 
@@ -19,21 +19,20 @@ pub(super) trait Chunks: Send + Sync {
 }
 
 /// Those that a file carries.
-pub(super) struct Carried<R> {
-    from: Mutex<R>,
+pub(super) struct Carried {
+    from: Box<dyn Input>,
     /// Where each is and how long, in order.
     places: Vec<(u64, u32)>,
 }
 
-impl<R: Read + Seek> Carried<R> {
+impl Carried {
     /// Finds so many chunks, the first of which begins at `at`, up to the end of the file.
-    pub(super) fn find(mut from: R, at: u64, count: usize) -> Result<Self, Problem> {
+    pub(super) fn find(mut from: Box<dyn Input>, at: u64, count: usize) -> Result<Self, Problem> {
         let end = from.seek(SeekFrom::End(0))?;
         let (mut places, mut at) = (Vec::new(), at);
         for _ in 0..count {
             let mut length = [0; 4];
-            from.seek(SeekFrom::Start(at))?;
-            from.read_exact(&mut length)?;
+            from.read_exact_at(at, &mut length)?;
             let length = u32::from_le_bytes(length);
             places.push((at + 4, length));
             at += 4 + u64::from(length);
@@ -44,14 +43,11 @@ impl<R: Read + Seek> Carried<R> {
         if at != end {
             return Err(Problem::Format("it does not end where it should"));
         }
-        Ok(Self {
-            from: from.into(),
-            places,
-        })
+        Ok(Self { from, places })
     }
 }
 
-impl<R: Read + Seek + Send> Chunks for Carried<R> {
+impl Chunks for Carried {
     fn fetch<'a>(
         &'a self,
         number: usize,
@@ -60,12 +56,9 @@ impl<R: Read + Seek + Send> Chunks for Carried<R> {
     ) -> Result<&'a [u8], Problem> {
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         let (at, length) = *self.places.get(number).ok_or(missing)?;
-        let mut from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
-        from.seek(SeekFrom::Start(at))?;
-        buffer.clear();
-        // As long as the file is, which was looked at.
+        // As long as the file is, which was looked at; what was in it is not cleared first.
         buffer.resize(length as usize, 0);
-        from.read_exact(buffer)?;
+        self.from.read_exact_at(at, buffer)?;
         Ok(buffer)
     }
 }

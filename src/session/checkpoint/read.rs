@@ -7,6 +7,7 @@ use std::path::Path;
 use super::chunks::{Carried, Chunks};
 use super::first::First;
 use super::format::{MAGIC, Manifest, Settings, VERSION};
+use super::input::Input;
 use super::layout::Known;
 use super::problem::Problem;
 use super::rules::{Room, fixed};
@@ -33,11 +34,6 @@ enum Rest {
     First(First<Box<dyn Input>>),
     Second(Second),
 }
-
-/// What a checkpoint is read from.
-pub(super) trait Input: Read + Seek + Send {}
-
-impl<R: Read + Seek + Send> Input for R {}
 
 impl Opened {
     /// Reads the manifest of a file that carries its chunks.
@@ -133,7 +129,7 @@ impl Opened {
 }
 
 /// Checks the magic, reads the version, and goes back to the start.
-fn version(from: &mut (impl Read + Seek)) -> Result<u32, Problem> {
+fn version(from: &mut Box<dyn Input>) -> Result<u32, Problem> {
     let mut head = Vec::with_capacity(12);
     from.by_ref().take(12).read_to_end(&mut head)?;
     if !head.starts_with(&MAGIC[..head.len().min(MAGIC.len())]) {

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
@@ -475,14 +476,19 @@ impl Wanted {
         let imported = storage.pages.reserve(numbering.count)?;
         let prepared = files.sizes.iter().map(|size| storage.spool.prepare(*size));
         let prepared: Vec<Prepared> = prepared.collect::<Result<_, _>>()?;
-        chunks.into_par_iter().try_for_each_init(Opener::new, |opener, chunk| {
-            let plain = opener.open(&*second.chunks, chunk, second.listed[chunk])?;
-            for (first, count, number) in numbering.stretches(chunk) {
-                let (start, length) = (first as usize * HOST_PAGE, count as usize * HOST_PAGE);
-                imported.write(number, &plain[start..start + length])?;
-            }
-            for (file, to, at, length) in files.parts.get(&chunk).into_iter().flatten() {
-                prepared[*file].write(*to, &plain[*at as usize..][..*length as usize])?;
+        let next = AtomicUsize::new(0);
+        // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
+        (0..rayon::current_num_threads()).into_par_iter().try_for_each(|_| {
+            let mut opener = Opener::new();
+            while let Some(&chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let plain = opener.open(&*second.chunks, chunk, second.listed[chunk])?;
+                for (first, count, number) in numbering.stretches(chunk) {
+                    let (start, length) = (first as usize * HOST_PAGE, count as usize * HOST_PAGE);
+                    imported.write(number, &plain[start..start + length])?;
+                }
+                for (file, to, at, length) in files.parts.get(&chunk).into_iter().flatten() {
+                    prepared[*file].write(*to, &plain[*at as usize..][..*length as usize])?;
+                }
             }
             Ok::<_, Problem>(())
         })?;

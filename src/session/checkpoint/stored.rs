@@ -260,8 +260,15 @@ pub(in crate::session) async fn open(
         let reason = "it holds more than this runtime restores";
         return Err(SessionError::Format { path, reason }.into());
     }
-    let chunks = Fetched::ahead(store, &manifest.chunks).await?;
-    let opened = Opened::apart(manifest, Box::new(chunks));
+    let chunks: Box<dyn Chunks> = if store.at_hand().is_some() {
+        Box::new(OnSpot {
+            from: store,
+            lengths: manifest.chunks.iter().map(|(_, length)| *length).collect(),
+        })
+    } else {
+        Box::new(Fetched::ahead(store, &manifest.chunks).await?)
+    };
+    let opened = Opened::apart(manifest, chunks);
     Ok(Checkpoint { opened, path })
 }
 
@@ -318,6 +325,29 @@ impl Fetched {
             ahead,
             lengths: listed.iter().map(|(_, length)| *length).collect(),
         })
+    }
+}
+
+/// Chunks of a store that is at hand, read where they are taken apart.
+struct OnSpot {
+    from: Arc<dyn Store>,
+    lengths: Vec<u32>,
+}
+
+impl Chunks for OnSpot {
+    fn fetch<'a>(
+        &'a self,
+        number: usize,
+        name: Name,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Problem> {
+        let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
+        let from = self.from.at_hand();
+        let read = from.map(|from| from.read_into(&garbage::key(name), max, buffer));
+        if read.transpose().map_err(Problem::Store)? != Some(true) {
+            return Err(Problem::Chunk(name, ChunkProblem::Missing));
+        }
+        Ok(buffer)
     }
 }
 

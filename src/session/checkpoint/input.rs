@@ -1,0 +1,27 @@
+//! What a checkpoint is read from.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+
+use crate::memory::read_exact_at;
+
+/// What a checkpoint is read from.
+pub(super) trait Input: Read + Seek + Send + Sync {
+    /// Fills `target` with what is there from `at` on, wherever reading has come to.
+    fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()>;
+}
+
+impl Input for File {
+    fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
+        read_exact_at(self, at, target)
+    }
+}
+
+impl<T: AsRef<[u8]> + Send + Sync> Input for io::Cursor<T> {
+    fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
+        let all = self.get_ref().as_ref();
+        let there = usize::try_from(at).ok().and_then(|at| all.get(at..)?.get(..target.len()));
+        target.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}

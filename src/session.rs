@@ -397,6 +397,10 @@ impl Inner {
         if !core.is_unkept() {
             return Ok(core);
         }
+        if core.is_kept_soon() {
+            core.keep(&self.context);
+            return Ok(core);
+        }
         let inner = Arc::clone(self);
         on_blocking_thread(move || {
             core.keep(&inner.context);

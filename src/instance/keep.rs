@@ -99,6 +99,11 @@ impl Instance {
         self.store.data_mut().descriptors().await
     }
 
+    /// How many bytes of its memory [`keep`](Self::keep) has to look at.
+    pub(crate) fn look(&mut self) -> usize {
+        self.tracker.look(self.memory.data(&self.store))
+    }
+
     /// Writes down what it is now, with its open files; `before` is what it was resumed from or
     /// kept as last. It takes time in proportion to what has changed since, and does not yield.
     pub(crate) fn keep(

@@ -7,7 +7,8 @@
 //! * [`Backing`] and [`Region`]: an image to map, and address space to map it in; [`Extent`]: leave
 //!   to map pages into one region;
 //! * [`stacks`]: where guests' stacks come from, if not from wasmtime;
-//! * [`watch`], [`written_pages`], [`private_pages`]: what was written, where the system tells;
+//! * [`watch`], [`protect`], [`written_pages`], [`unprotected_pages`], [`private_pages`]: what was
+//!   written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
 //!   [`PageStore`](super::PageStore); [`View`]: the same file as memory, where it can be;
 //! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
@@ -65,5 +66,6 @@ use unix as system;
 pub(crate) use system::stacks;
 pub(super) use system::{
     Backing, Extent, MAPS_IMAGES, Region, View, anonymous_file, private_pages, process_number,
-    read_exact_at, release, reserve, trim_heap, watch, without_holes, write_all_at, written_pages,
+    protect, read_exact_at, release, reserve, trim_heap, unprotected_pages, watch, without_holes,
+    write_all_at, written_pages,
 };

@@ -3,14 +3,14 @@
 //! Where the kernel notes which pages are written ([`sys::watch`]), a capture costs what changed
 //! since the one before. Elsewhere pages are compared with what they were.
 
-mod busy;
+mod writes;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use self::busy::Busy;
+use self::writes::Writes;
 use super::pages::{PAGE, PageStore, Pages, Stretch};
-use super::sys::{self, Extent};
+use super::sys::Extent;
 use super::{MemoryError, Source};
 
 /// Knows how the memory of one live guest, at rest, differs from its image.
@@ -19,9 +19,9 @@ pub(crate) struct Tracker {
     image: Source,
     /// Where pages can be mapped, rather than copied.
     extent: Option<Extent>,
-    /// How many bytes from its start the kernel watches.
-    watched: usize,
-    busy: Busy,
+    writes: Writes,
+    /// What may have been written, where somebody has asked since the guest came to rest.
+    looked: Option<Vec<Range<usize>>>,
     /// What is mapped over the image, of which no range covers another.
     mapped: Vec<Range<usize>>,
     /// The state last captured or restored: every mapped page that the guest has not written to
@@ -43,11 +43,17 @@ impl Tracker {
         Self {
             image: image.clone(),
             extent,
-            watched: 0,
-            busy: Busy::default(),
+            writes: Writes::default(),
+            looked: None,
             mapped: Vec::new(),
             shown: Arc::default(),
         }
+    }
+
+    /// How many bytes the next capture has to look at; all where nobody knows.
+    pub(crate) fn look(&mut self, memory: &[u8]) -> usize {
+        self.looked = self.candidates(memory);
+        self.looked.as_deref().map_or(memory.len(), |found| writes::count(found) * PAGE)
     }
 
     /// Sets aside what differs from the image; `before` is what the last capture returned, or what
@@ -58,15 +64,22 @@ impl Tracker {
         before: &Pages,
         store: &Arc<PageStore>,
     ) -> Result<Arc<Pages>, MemoryError> {
-        let changed = self.changed(memory, before)?;
+        let candidates = self.looked.take().or_else(|| self.candidates(memory));
+        let changed = match &candidates {
+            // Half of the pages that a short run writes to end up as they were: counters of
+            // references go up and down.
+            Some(candidates) => rewritten(memory, candidates, before, &self.image)?,
+            None => differing(memory, &whole(memory), before, &self.image)?,
+        };
         let pages = Arc::new(before.with(store, memory, &changed)?);
         self.shown = Arc::clone(&pages);
+        let looked_at = candidates.as_deref().map_or(0, writes::count);
+        self.writes.settle(memory, (looked_at, writes::count(&changed)));
         let long = |range: &&Range<usize>| range.len() >= SHARED_AFTER_CAPTURE * PAGE;
         for range in changed.iter().filter(long) {
             for stretch in pages.within(range.clone()) {
                 if self.map(&stretch, &mut memory[stretch.range()])? {
-                    // A new mapping is not watched.
-                    self.watched = 0;
+                    self.writes.remapped(memory, &stretch.range());
                 }
             }
         }
@@ -89,7 +102,7 @@ impl Tracker {
         // What was just copied, and what others have left in place, counts as written until the first
         // capture, which looks at it: to have it noted now would cost the run before that a fault for
         // each page that it touches.
-        self.watched = 0;
+        self.writes.forget();
         Ok(())
     }
 
@@ -100,7 +113,8 @@ impl Tracker {
         memory: &mut [u8],
         before: &Pages,
     ) -> Result<bool, MemoryError> {
-        let Some(candidates) = self.written(memory).or_else(|| self.private(memory)) else {
+        self.looked = None;
+        let Some(candidates) = self.candidates(memory) else {
             return Ok(false);
         };
         let mut held = Vec::new();
@@ -136,59 +150,12 @@ impl Tracker {
         Ok(true)
     }
 
-    /// The ranges of `memory` that differ from `before`.
-    fn changed(&mut self, memory: &[u8], before: &Pages) -> Result<Vec<Range<usize>>, MemoryError> {
-        match self.written(memory).or_else(|| self.private(memory)) {
-            // Half of the pages that a short run writes to end up as they were: counters of
-            // references go up and down.
-            Some(candidates) => rewritten(memory, &candidates, before, &self.image),
-            None => differing(memory, &whole(memory), before, &self.image),
-        }
-    }
-
-    /// What the kernel noted since the last call; `None` where it does not.
-    fn written(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
+    /// The ranges of `memory` that may differ from what the last capture or restoration held; `None`
+    /// where nobody knows.
+    fn candidates(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
         self.extent.as_ref()?;
-        let all = memory.as_ptr_range();
-        let (start, end) = (all.start as usize, all.end as usize);
-        if self.watched != memory.len() {
-            self.watched = 0;
-            if !sys::watch(start..end) {
-                return None;
-            }
-            self.watched = memory.len();
-            let written = sys::written_pages(start..end, true)?;
-            self.busy.begin(&written);
-            return Some(within(&written, start));
-        }
-        let written = sys::written_pages(start..end, false)?;
-        match self.busy.settled(&written) {
-            // A page that is not protected is written as far as the kernel can tell: it is looked
-            // at every time.
-            Some(settled) => {
-                for range in settled {
-                    sys::written_pages(range, true)?;
-                }
-            }
-            None => {
-                sys::written_pages(start..end, true)?;
-            }
-        }
-        Some(within(&written, start))
+        self.writes.find(memory).or_else(|| writes::private(memory))
     }
-
-    /// What was ever written to since the image was mapped; `None` when the kernel cannot tell.
-    fn private(&self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
-        self.extent.as_ref()?;
-        let all = memory.as_ptr_range();
-        let (start, end) = (all.start as usize, all.end as usize);
-        Some(within(&sys::private_pages(start..end, usize::MAX)?, start))
-    }
-}
-
-/// Addresses as offsets from `start`.
-fn within(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
-    addresses.iter().map(|range| range.start - start..range.end - start).collect()
 }
 
 /// All of it, as one range.

@@ -41,6 +41,19 @@ pub(in crate::memory) fn watch(_range: Range<usize>) -> bool {
     false
 }
 
+/// Has the system protect all of `range`; it cannot.
+pub(in crate::memory) fn protect(_range: Range<usize>) -> bool {
+    false
+}
+
+/// What is not protected any more; nobody knows.
+pub(in crate::memory) fn unprotected_pages(
+    _range: Range<usize>,
+    _protect: bool,
+) -> Option<Vec<Range<usize>>> {
+    None
+}
+
 /// What was written since the last protection; nobody knows.
 pub(in crate::memory) fn written_pages(
     _range: Range<usize>,

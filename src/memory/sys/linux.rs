@@ -16,12 +16,12 @@ pub(in crate::memory) use files::{
 };
 #[cfg(target_env = "gnu")]
 pub(in crate::memory) use heap::trim_heap;
-pub(in crate::memory) use pagemap::{private_pages, written_pages};
+pub(in crate::memory) use pagemap::{private_pages, unprotected_pages, written_pages};
 pub(in crate::memory) use process::process_number;
 pub(in crate::memory) use region::Region;
 pub(crate) use stacks::stacks;
 pub(in crate::memory) use view::View;
-pub(in crate::memory) use watch::watch;
+pub(in crate::memory) use watch::{protect, watch};
 
 /// Images are mapped.
 pub(in crate::memory) const MAPS_IMAGES: bool = true;

@@ -27,6 +27,9 @@ pub(super) struct Failed {
     why: String,
 }
 
+/// Bytes of memory that are looked at without that being long enough to be in the way of others.
+const MAX_SOON: usize = 4 << 20;
+
 /// What the next outcome says of a state that could not be kept.
 const NOT_KEPT: &str = "the state after an earlier run could not be kept";
 
@@ -36,11 +39,29 @@ impl Core {
         self.unkept.is_some()
     }
 
+    /// Whether the state after the last run is one of memory alone, which is kept without waiting for
+    /// anything.
+    pub(in crate::session) fn is_memory_unkept(&mut self) -> bool {
+        self.unkept.as_mut().is_some_and(|unkept| {
+            !unkept.files_changed && !unkept.awake.interpreter.instance().has_open_files()
+        })
+    }
+
+    /// Whether that is kept so soon that whoever needs it may as well do it, on whichever thread.
+    pub(in crate::session) fn is_kept_soon(&mut self) -> bool {
+        self.is_memory_unkept()
+            && self
+                .unkept
+                .as_mut()
+                .is_some_and(|unkept| unkept.awake.interpreter.instance().look() <= MAX_SOON)
+    }
+
     /// Keeps the state after the last run, if that has yet to be done. Where it fails the session is
     /// in the state before that run, and says so. It blocks, on a thread of an asynchronous runtime
     /// that may.
     pub(in crate::session) fn keep(&mut self, context: &Context) {
         let Some(mut unkept) = self.unkept.take() else {
+            context.note_keeping(false);
             return;
         };
         let record = unkept.record.take();
@@ -65,6 +86,7 @@ impl Core {
             let state = Arc::clone(&past.state);
             past.history.push(record, state);
         }
+        context.note_keeping(false);
     }
 
     /// Keeps the state for a caller that waits for it: dropped meanwhile, the state is lost.

@@ -111,7 +111,10 @@ pub(in crate::memory) fn written_pages(
 ///
 /// This asks for nothing but the protection, which is in the page table itself: for anything else
 /// the kernel looks at what describes each page, ten times as slowly.
-pub(super) fn unprotected_pages(range: Range<usize>, protect: bool) -> Option<Vec<Range<usize>>> {
+pub(in crate::memory) fn unprotected_pages(
+    range: Range<usize>,
+    protect: bool,
+) -> Option<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let looking_for = ScanArguments {
         flags: CHECK_WATCHED | if protect { PROTECT_MATCHING } else { 0 },

@@ -116,13 +116,16 @@ impl Region {
             return self.space.discard(0);
         };
         self.space.discard(image.len())?;
+        let base = self.base() as usize;
+        // Each page that is protected would cost a fault when it is put back, and when the next guest
+        // writes to it.
+        watch::unprotect(base..base + image.len());
         for overlaid in self.space.take_overlaid() {
             let range = overlaid.start..overlaid.end.min(image.len());
             if !range.is_empty() {
                 self.space.show(&image, range)?;
             }
         }
-        let base = self.base() as usize;
         match pagemap::private_pages(base..base + image.len(), Self::KEEP_RESTED) {
             Some(written) => {
                 let written: Vec<_> =

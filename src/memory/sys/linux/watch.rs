@@ -61,14 +61,23 @@ pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
 
 /// Protects all of `range`, which is watched, also where there is nothing yet. Returns whether it
 /// could be done.
-pub(super) fn protect(range: Range<usize>) -> bool {
+pub(in crate::memory) fn protect(range: Range<usize>) -> bool {
+    write_protect(range, PROTECT)
+}
+
+/// Protects nothing of `range` any more, which is watched. Returns whether it could be done.
+pub(super) fn unprotect(range: Range<usize>) -> bool {
+    write_protect(range, 0)
+}
+
+fn write_protect(range: Range<usize>, mode: u64) -> bool {
     let Some(watcher) = watcher() else {
         return false;
     };
     let mut argument = WriteProtect {
         start: range.start as u64,
         length: range.len() as u64,
-        mode: PROTECT,
+        mode,
     };
     // SAFETY: the opcode goes with the argument's layout. Asynchronous protection changes neither
     // what is in memory nor who may access it.

@@ -15,6 +15,7 @@ from _belljar import (
     feather,
     figures,
     fonts,
+    holes,
     hooks,
     in_place,
     integers,
@@ -86,6 +87,7 @@ def seal():
     originals.seal()
     gc.collect()
     gc.collect()
+    holes.fill()
     gc.freeze()
     return [number for number in _DESCRIPTORS if _is_open(number)]
 

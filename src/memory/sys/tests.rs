@@ -1,4 +1,8 @@
-//! The contract that the twins share, held by both.
+//! The contract that the twins share, held by all.
+#![expect(
+    clippy::large_stack_arrays,
+    reason = "a few pages, for which a test's stack has room"
+)]
 
 use std::io::Write;
 use std::sync::Arc;
@@ -9,9 +13,10 @@ const PAGE: usize = 16 << 10;
 /// Whether the system's pages are as small as those that are set aside.
 fn has_small_pages() -> bool {
     #[cfg(unix)]
-    return rustix::param::page_size() == crate::memory::HOST_PAGE;
+    let size = rustix::param::page_size();
     #[cfg(not(unix))]
-    true
+    let size = crate::memory::HOST_PAGE;
+    size == crate::memory::HOST_PAGE
 }
 
 /// The tests of one system's `Backing`, `Region` and files.

@@ -164,11 +164,10 @@ fn starts_with(code: &mut InstructionSink<'_>, layout: &Layout, part: &str, skip
     code.drop().i32_const(1).end();
 }
 
+// They run what they make.
+#[cfg(feature = "compile")]
 #[cfg(test)]
 mod tests {
-    // They run what they make.
-    #![cfg(feature = "compile")]
-
     use wasm_encoder::{
         CodeSection, ExportKind, ExportSection, FunctionSection, MemorySection, MemoryType, Module,
         TypeSection,

@@ -75,7 +75,8 @@ fn contract_11_artifacts_last_until_the_run_is_dropped() {
 fn contract_11_a_run_without_files_holds_no_directory() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = runtime_in(dir.path());
-    let held: Vec<_> = (0..50).map(|n| run_on(&runtime, Request::new(format!("{n}")))).collect();
+    let held: Vec<_> =
+        (0..50).map(|n| run_on(&runtime, Request::new(format!("print({n})")))).collect();
     let wrote = run_on(&runtime, Request::new("open('a', 'w').write('b')"));
     assert!(fs::read_dir(dir.path()).unwrap().count() <= 2);
     for (n, run) in held.into_iter().enumerate() {

@@ -275,7 +275,9 @@ impl PageStore {
         }
         let surplus = {
             let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
-            pages.iter().for_each(|range| freed.add(range));
+            for range in pages {
+                freed.add(range);
+            }
             freed.surplus()
         };
         self.give_back(surplus);

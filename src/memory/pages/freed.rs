@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(freed.count, 0);
         freed.add(&(0..5));
         assert!(freed.take(6).is_empty(), "not worth it");
-        assert_eq!(freed.take(5), [0..5]);
+        assert_eq!(freed.take(5), vec![Range { start: 0, end: 5 }]);
     }
 }

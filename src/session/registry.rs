@@ -63,7 +63,9 @@ impl All {
 
     /// Whether this is the session that has its id.
     fn has(&self, context: &Context) -> bool {
-        self.sessions.get(&context.id).is_some_and(|found| std::ptr::eq(&raw const found.context, context))
+        self.sessions
+            .get(&context.id)
+            .is_some_and(|found| std::ptr::eq(&raw const found.context, context))
     }
 
     /// Forgets a session; not one that has got its id since.

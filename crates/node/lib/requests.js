@@ -83,12 +83,19 @@ async function watched({ signal, onEvent }, begin) {
       stop.interrupt();
     }
   };
+  // The last events may still be on their way, which keep no process from its end by themselves.
+  const heard = async () => {
+    if (!begun) await new Promise(setImmediate);
+    if (!begun) return;
+    const awake = setInterval(() => {}, 1000);
+    await ending.promise;
+    clearInterval(awake);
+  };
   if (signal?.aborted) stop.interrupt();
   else signal?.addEventListener('abort', interrupt, { once: true });
   try {
     const done = await begin(onEvent && listener, stop);
-    // The last events may still be on their way.
-    if (onEvent !== undefined && begun) await ending.promise;
+    if (onEvent !== undefined) await heard();
     if (thrown !== undefined) throw thrown.error;
     return done;
   } finally {

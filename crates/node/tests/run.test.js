@@ -92,6 +92,14 @@ test('many events come all', async () => {
   assert.equal(count, 5000);
 });
 
+test('a short run has told all when it is over', async () => {
+  for (let n = 0; n < 100; n++) {
+    const types = [];
+    await runtime.run('print(1)', { onEvent: (event) => types.push(event.type) });
+    assert.equal(types.at(-1), 'ended', types.join(' '));
+  }
+});
+
 test('events come while the code runs', async () => {
   const stream = runtime.stream('import time\nprint(1)\ntime.sleep(1)');
   const begun = performance.now();

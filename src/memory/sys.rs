@@ -32,6 +32,10 @@ mod elsewhere;
 #[cfg(memory = "linux")]
 mod linux;
 #[cfg(any(memory = "linux", memory = "unix", all(unix, test)))]
+#[cfg_attr(
+    memory = "portable",
+    allow(dead_code, reason = "unit tests look only at what all have in common")
+)]
 mod mapping;
 #[cfg(any(memory = "portable", test))]
 #[cfg_attr(

@@ -26,3 +26,18 @@ pub(crate) fn lacks_descriptors(error: &std::io::Error) -> Option<String> {
     }
     None
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn who_has_too_many_open_files_is_told_what_to_do() {
+        let hint = lacks_descriptors(&io::Error::from_raw_os_error(libc::EMFILE)).unwrap();
+        assert!(hint.contains("ulimit -n"), "{hint}");
+        assert!(lacks_descriptors(&io::Error::from_raw_os_error(libc::ENFILE)).is_some());
+        assert_eq!(lacks_descriptors(&io::ErrorKind::NotFound.into()), None);
+    }
+}

@@ -46,6 +46,23 @@ fn many_runs_find_each_other() {
 }
 
 #[test]
+fn what_code_may_have_patched_is_not_looked_for_in_vain() {
+    block_on(async {
+        let session = session_on(runtime(), SessionOptions::new().image("data")).await;
+        let fuel = async |code: &str| run(&session, Request::new(code)).await.usage.fuel;
+        fuel("import mailbox\nglobals()['x'] = 1\nvars()['x'] = 2\nexec('x = 3')").await;
+        let short = fuel("x = 4").await;
+        assert!(short < 5_000_000, "{short}");
+        // With a table there is something to look for.
+        let drawn = fuel("import pandas as pd\nframe = pd.DataFrame({'a': [1]})").await;
+        assert!(drawn > 10 * short, "{drawn} and {short}");
+        let same = fuel("x = 5").await;
+        assert!(same < 5_000_000, "{same}");
+        session.close();
+    });
+}
+
+#[test]
 fn each_run_has_its_own_input_limits_and_result() {
     block_on(async {
         let session = core().await;

@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::caches::shared;
+use crate::lasting;
 use crate::support::{chain, run_on};
 
 const MANIFEST: &str = "belljar-bundle.json";
 
 /// A bundle with `core`, for processors like this one, and the hash of its manifest.
-static MADE: LazyLock<(TempDir, String)> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().unwrap();
+static MADE: LazyLock<(PathBuf, String)> = LazyLock::new(|| {
+    let dir = lasting::directory().join("bundle");
     let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
     let builder = Runtime::builder().cache(shared());
-    let made =
-        builder.make_bundle(&options, dir.path()).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    let made = builder.make_bundle(&options, &dir).unwrap_or_else(|e| panic!("{}", chain(&e)));
     assert_eq!(made.images, ["core"]);
     (dir, made.hash)
 });
 
 fn bundle() -> &'static Path {
-    MADE.0.path()
+    &MADE.0
 }
 
 /// The bundle again, by links, for a test that spoils it.

@@ -21,6 +21,7 @@ mod forge;
 mod host;
 mod images;
 mod integers;
+mod lasting;
 mod limits;
 mod metering;
 mod places;

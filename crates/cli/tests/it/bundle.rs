@@ -6,17 +6,15 @@ use std::sync::LazyLock;
 use super::*;
 
 /// A bundle with `core`, and what the command said of it.
-static MADE: LazyLock<(TempDir, Value)> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().unwrap();
-    let to = dir.path().join("bundle");
+static MADE: LazyLock<Value> = LazyLock::new(|| {
+    let to = lasting::directory().join("bundle");
     let to = to.to_str().unwrap();
     let arguments = ["bundle", "--image", "core", "--processor", "native", "-o", to, "--json"];
-    let made = ran(&arguments).exits(0).json();
-    (dir, made)
+    ran(&arguments).exits(0).json()
 });
 
 pub fn path() -> &'static str {
-    MADE.1["path"].as_str().unwrap()
+    MADE["path"].as_str().unwrap()
 }
 
 /// The command with nothing in its environment but a bundle.
@@ -59,7 +57,7 @@ fn every_user_may_read_a_bundle() {
 
 #[test]
 fn the_hash_is_that_of_the_manifest_and_can_be_demanded() {
-    let hash = MADE.1["hash"].as_str().unwrap();
+    let hash = MADE["hash"].as_str().unwrap();
     let mut sum = Command::new("sha256sum");
     sum.arg(Path::new(path()).join("belljar-bundle.json"));
     assert!(Ran::from(sum.output().unwrap()).stdout.starts_with(hash));

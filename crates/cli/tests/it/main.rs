@@ -8,6 +8,8 @@ mod caches;
 mod endings;
 mod help;
 mod lambda;
+#[path = "../../../../tests/it/lasting.rs"]
+mod lasting;
 mod leftovers;
 mod receipts;
 mod repl;

@@ -308,7 +308,9 @@ class restored:  # noqa: N801 (it is used like a function)
         _STATE.active = self
         self._changes = []
         try:
-            if not _STATE.anything and not _has_strangers():
+            # Looked for once: what a stranger has patched stays when it goes.
+            _STATE.anything = _STATE.anything or _has_strangers()
+            if not _STATE.anything:
                 self._lacks = False
                 self._restore(_stored())
             elif self._lacks:

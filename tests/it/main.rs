@@ -21,6 +21,7 @@ mod forge;
 mod host;
 mod images;
 mod integers;
+#[cfg(feature = "compile")]
 mod lasting;
 mod limits;
 mod metering;

@@ -355,7 +355,7 @@ fn a_backslash_in_a_name_is_a_character_like_others() {
 fn a_file_without_a_name_is_kept_once() {
     block_on(async {
         let limits = belljar::Limits::default().workspace(1 << 20);
-        let options = SessionOptions::new().image("core").run_limits(limits).history(100, 18 << 20);
+        let options = SessionOptions::new().image("core").run_limits(limits).history(100, 16 << 20);
         let session = session_on(runtime(), options).await;
         out(&session, "import tempfile\nf = tempfile.TemporaryFile()\n_ = f.write(bytes(900_000))")
             .await;
@@ -370,7 +370,7 @@ fn a_file_without_a_name_is_kept_once() {
             out(&session, &format!("f.seek({n})\n_ = f.write(b'x')\nf.flush()")).await;
         }
         let entries = session.history().await.unwrap().len();
-        assert!((2..=20).contains(&entries), "{entries}");
+        assert!((2..=14).contains(&entries), "{entries}");
         assert!(session.suspend().await);
         assert_eq!(
             out(&session, "_ = f.seek(0)\nprint(f.read(3), f.seek(0, 2))").await,

@@ -8,6 +8,7 @@ mod afterwards;
 mod checkpoint;
 mod context;
 mod core;
+mod earlier;
 pub(crate) mod error;
 mod files;
 mod history;
@@ -266,7 +267,7 @@ impl Session {
     ) -> Result<Option<Saved>, Error> {
         let context = &self.inner.context;
         let mut core = self.lock().await?;
-        let (frozen, written) = (core.freeze(context).await?, Arc::clone(&core.written));
+        let (frozen, written) = (core.freeze_as_it_is(context).await?, Arc::clone(&core.written));
         drop(core);
         checkpoint::save_apart(frozen, &written, store, key, condition).await
     }
@@ -417,10 +418,10 @@ impl Inner {
         if core.is_unkept() {
             return false;
         }
-        let Some(frozen) = core.freeze_in_memory(&self.context) else {
+        let Some((frozen, elsewhere)) = core.freeze_in_memory(&self.context) else {
             return true;
         };
-        match checkpoint::suspend(&self.context, &frozen) {
+        match checkpoint::suspend(&self.context, &frozen, elsewhere) {
             Ok(suspended) => {
                 core.suspend(suspended);
                 tracing::debug!(session = self.context.id, "a session was suspended");

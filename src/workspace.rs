@@ -16,7 +16,9 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
-pub(crate) use self::contents::{Contents, Identities, Node, Prepared, Spool, StoredFile};
+pub(crate) use self::contents::{
+    Contents, FadingFile, Identities, Node, Prepared, Spool, StoredFile,
+};
 pub(crate) use self::copies::Copies;
 pub(crate) use self::edit::Moved;
 pub use self::edit::PathProblem;

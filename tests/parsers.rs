@@ -200,6 +200,9 @@ fn checkpoints_of_the_corpus_are_whole() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint").join(name);
         assert!(parse_checkpoint(&checkpoint_of(&fs::read(path).unwrap()[1..]), true), "{name}");
     }
+    // What nobody needs at first is looked at all the same.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint/past_past_chunk");
+    assert!(!parse_checkpoint(&checkpoint_of(&fs::read(path).unwrap()[1..]), true));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod windows;
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::freed::Freed;
@@ -44,6 +44,8 @@ struct Block {
     start: u64,
     /// Its number among all that were ever set aside: places are used again.
     number: u64,
+    /// Nothing was written there yet, and so nothing can be read.
+    is_hollow: AtomicBool,
     /// How many windows hold each page. A page may be in every place of a guest's memory, in every
     /// state of as many sessions as there are: 32 bits would not do.
     holders: Box<[AtomicU64]>,
@@ -56,7 +58,7 @@ pub(crate) struct Stretch<'a> {
     pub page: usize,
     /// How many pages it has.
     pub count: usize,
-    store: &'a PageStore,
+    block: &'a Block,
     /// Bytes from the start of the file.
     at: u64,
     /// The number of its first page among all that were ever set aside.
@@ -153,6 +155,7 @@ impl PageStore {
             store: Arc::clone(self),
             start,
             number: self.written.fetch_add(count as u64, Ordering::Relaxed),
+            is_hollow: AtomicBool::new(false),
             holders: (0..count).map(|_| AtomicU64::new(0)).collect(),
         })
     }
@@ -181,20 +184,38 @@ impl PageStore {
 
     /// A place for `count` pages that come in, which are yet to be written there.
     pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
+        Ok(Imported::new(self.reserve_block(count)?))
+    }
+
+    /// A place for `count` pages that come in after those of `state`, if there is one, which are numbered before them. All
+    /// that `state` has came in together, and nothing that came in then is missing there.
+    pub(crate) fn reserve_after(
+        self: &Arc<Self>,
+        state: Option<&Arc<Pages>>,
+        count: u32,
+    ) -> Result<Imported, MemoryError> {
+        let block = self.reserve_block(count)?;
+        Ok(match state {
+            Some(state) => Imported::after(state, block),
+            None => Imported::new(block),
+        })
+    }
+
+    fn reserve_block(self: &Arc<Self>, count: u32) -> Result<Arc<Block>, MemoryError> {
         self.check_process()?;
         let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        Ok(Imported::new(self.block(start, count as usize)))
+        Ok(self.block(start, count as usize))
     }
 }
 
-impl Stretch<'_> {
+impl<'a> Stretch<'a> {
     /// So many of its pages from `index` on.
     pub(crate) fn part(&self, index: usize, count: usize) -> Self {
         debug_assert!(index + count <= self.count);
         Self {
             page: self.page + index,
             count,
-            store: self.store,
+            block: self.block,
             at: self.at + (index * PAGE) as u64,
             number: self.number + index as u64,
         }
@@ -209,7 +230,8 @@ impl Stretch<'_> {
     /// Both as one, where `next` follows it in the guest's memory and in the file.
     fn joined(&self, next: &Self) -> Option<Self> {
         let follows = self.page + self.count == next.page
-            && std::ptr::eq(self.store, next.store)
+            && std::ptr::eq(self.store(), next.store())
+            && self.block.is_hollow() == next.block.is_hollow()
             && self.continues(next, 0);
         follows.then(|| Self {
             count: self.count + next.count,
@@ -228,21 +250,27 @@ impl Stretch<'_> {
         self.page * PAGE..(self.page + self.count) * PAGE
     }
 
+    fn store(&self) -> &'a PageStore {
+        &self.block.store
+    }
+
     /// Copies it to `target`, which is as long.
     pub(crate) fn read(&self, target: &mut [u8]) -> Result<(), MemoryError> {
-        if let Some(view) = &self.store.view
+        self.block.check()?;
+        if let Some(view) = &self.store().view
             && view.read(self.at, target)
         {
             return Ok(());
         }
-        sys::read_exact_at(&self.store.file, self.at, target)
+        sys::read_exact_at(&self.store().file, self.at, target)
             .map_err(MemoryError::new("read pages set aside"))
     }
 
     /// Whether `bytes` are what is in its page `index`.
     pub(super) fn is_page(&self, index: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
+        self.block.check()?;
         let page = self.part(index, 1);
-        let seen = self.store.view.as_ref().and_then(|view| view.is_same(page.at, bytes));
+        let seen = self.store().view.as_ref().and_then(|view| view.is_same(page.at, bytes));
         if let Some(is_same) = seen {
             return Ok(is_same);
         }
@@ -252,8 +280,9 @@ impl Stretch<'_> {
     }
 
     /// The file that it is in, and where.
-    pub(super) fn file(&self) -> (&File, u64) {
-        (&self.store.file, self.at)
+    pub(super) fn file(&self) -> Result<(&File, u64), MemoryError> {
+        self.block.check()?;
+        Ok((&self.store().file, self.at))
     }
 }
 
@@ -294,6 +323,19 @@ impl PageStore {
 }
 
 impl Block {
+    fn is_hollow(&self) -> bool {
+        self.is_hollow.load(Ordering::Acquire)
+    }
+
+    /// Refuses to read what is yet to be written.
+    fn check(&self) -> Result<(), MemoryError> {
+        if !self.is_hollow() {
+            return Ok(());
+        }
+        let hollow = std::io::Error::other("they have yet to come in");
+        Err(MemoryError::new("read pages set aside")(hollow))
+    }
+
     fn holders(&self, offset: u32, count: u32) -> &[AtomicU64] {
         &self.holders[offset as usize..(offset + count) as usize]
     }
@@ -372,6 +414,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_comes_in_later_is_beside_what_came_in_before() {
+        let store = PageStore::new().unwrap();
+        let fill = |imported: &Imported, first: u32, bytes: &[u8]| {
+            for (number, byte) in (first..).zip(bytes) {
+                imported.write(number, &[*byte; PAGE]).unwrap();
+            }
+        };
+        let first = store.reserve(4).unwrap();
+        fill(&first, 0, b"abcd");
+        let latest = Arc::new(Pages::from_imported(&first, [(3, 2, 0), (300, 2, 2)]).unwrap());
+        drop(first);
+
+        let later = store.reserve_after(Some(&latest), 2).unwrap();
+        later.set_hollow(true);
+        assert!(Pages::from_imported(&later, [(0, 2, 3)]).is_none(), "no run is in two blocks");
+        assert!(Pages::from_imported(&later, [(0, 1, 6)]).is_none());
+        let older =
+            Pages::from_imported(&later, [(3, 1, 1), (4, 1, 4), (300, 2, 2), (600, 1, 5)]).unwrap();
+        assert!(
+            older.lists_beyond(&latest) < older.lists_beyond(&Pages::default()),
+            "a window is shared"
+        );
+        assert_eq!(older.beyond(&latest), 3, "a page at another address, and two more");
+        let mut page = [0; PAGE];
+        let read = older.stretches().map(|stretch| stretch.part(0, 1).read(&mut page).is_ok());
+        assert_eq!(read.collect::<Vec<_>>(), [true, false, true, false], "what is not there yet");
+        fill(&later, 4, b"ef");
+        later.set_hollow(false);
+        drop((later, latest));
+        let found: Vec<(usize, u8)> = content(&older).into_iter().collect();
+        assert_eq!(found, [(3, b'b'), (4, b'e'), (300, b'c'), (301, b'd'), (600, b'f')]);
     }
 
     #[test]

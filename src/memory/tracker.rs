@@ -144,7 +144,7 @@ impl Tracker {
         if self.mapped.len() >= MAX_MAPPED {
             return Ok(false);
         }
-        let (file, at) = stretch.file();
+        let (file, at) = stretch.file()?;
         extent.map_over(target, file, at)?;
         self.mapped.push(range);
         Ok(true)

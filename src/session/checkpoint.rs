@@ -1,6 +1,7 @@
 //! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
 
 mod chunks;
+mod documents;
 mod first;
 mod format;
 mod frozen;
@@ -8,13 +9,16 @@ mod garbage;
 #[cfg(test)]
 mod goldens;
 mod input;
+mod later;
 mod layout;
+mod listing;
 mod pieces;
 mod problem;
 mod read;
 mod rules;
 mod second;
 mod stored;
+mod wanted;
 mod write;
 
 use std::fs::File;
@@ -25,7 +29,7 @@ use std::sync::Arc;
 pub(super) use self::frozen::Frozen;
 pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
 use self::input::Input;
-use self::layout::Known;
+pub(super) use self::later::Named;
 use self::read::Opened;
 pub use self::stored::Saved;
 pub(super) use self::stored::{Written, open as fetch, save as save_apart};
@@ -33,7 +37,7 @@ use super::SessionError;
 use super::context::Context;
 use super::error::FileAction;
 use super::options::FixedSettings;
-use super::past::Past;
+use super::past::{Elsewhere, Past};
 use super::pending::Pending;
 use super::storage::Storage;
 use crate::api::policy::Bounds;
@@ -49,6 +53,8 @@ use crate::shared::on_blocking_thread;
 pub(super) struct Suspended {
     path: PathBuf,
     process: Process,
+    /// What is not in that file.
+    elsewhere: Elsewhere,
 }
 
 impl Drop for Suspended {
@@ -68,15 +74,23 @@ impl Suspended {
         let (image, mounts) = (Arc::clone(&context.image), context.fixed.mounts.clone());
         // What this process wrote may be as large as it is.
         let bounds = (context.engine.ceilings, u64::MAX);
-        Ok(opened.read(image, mounts, storage, bounds).await?.past)
+        let mut past = opened.read(image, mounts, storage, bounds).await?.past;
+        // The file goes.
+        let past = blocking(move || past.settle().map(|()| past)).await?;
+        Ok(past.with(&self.elsewhere))
     }
 }
 
 /// Writes a session to the runtime's own directory. It blocks.
-pub(super) fn suspend(context: &Context, frozen: &Frozen) -> Result<Suspended, Error> {
+pub(super) fn suspend(
+    context: &Context,
+    frozen: &Frozen,
+    elsewhere: Elsewhere,
+) -> Result<Suspended, Error> {
     let suspended = Suspended {
         path: context.storage.spool.path(),
         process: Process::current(),
+        elsewhere,
     };
     let failed = io(FileAction::Write, &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
@@ -164,7 +178,7 @@ pub(super) struct Read {
     pub fixed: FixedSettings,
     pub past: Past,
     /// What of it is in chunks of the checkpoint.
-    pub known: Known,
+    pub known: Named,
     pub execution: u64,
     pub fuel: u64,
     pub pending: Option<Pending>,
@@ -192,7 +206,7 @@ impl Checkpoint {
         (ceilings, max): (Bounds, u64),
     ) -> Result<Read, Error> {
         let Self { opened, path } = self;
-        blocking(move || opened.read(&image, mounts, &storage, (&ceilings, max), &path)).await
+        blocking(move || opened.read(&image, mounts, storage, (&ceilings, max), &path)).await
     }
 }
 

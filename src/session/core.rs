@@ -13,7 +13,7 @@ use super::checkpoint::{Frozen, Suspended, Written};
 use super::context::Context;
 use super::history::{History, HistoryEntry};
 use super::options::InitialRun;
-use super::past::Past;
+use super::past::{Elsewhere, Past};
 use super::pending::{self, Pending, Pins, may_wait};
 use super::state::State;
 use crate::api::interrupt::Interrupt;
@@ -87,7 +87,7 @@ impl Core {
         });
         let past = Past {
             state: Arc::clone(&origin),
-            origin,
+            origin: origin.into(),
             history: History::new(context.fixed.history),
         };
         Self::of(past, 0, entropy, 0)
@@ -142,7 +142,7 @@ impl Core {
             return Err(SessionError::InitCode { error, stderr }.into());
         }
         let past = self.past(context).await?;
-        past.origin = Arc::clone(&past.state);
+        past.origin = Arc::clone(&past.state).into();
         Ok(())
     }
 
@@ -430,18 +430,31 @@ impl Core {
 
     /// A frozen copy for a checkpoint; read from the disk if it is there.
     pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
+        let mut past = self.past(context).await?.clone();
+        if !past.is_settled() {
+            past = aside(true, move || past.settle().map(|()| past)).await??;
+            *self.past_in_memory() = past;
+        }
+        self.freeze_as_it_is(context).await
+    }
+
+    /// A frozen copy for a store, whose earlier states may yet have to be read.
+    pub(super) async fn freeze_as_it_is(&mut self, context: &Context) -> Result<Frozen, Error> {
         let past = self.past(context).await?.clone();
         Ok(Frozen::of(context, past, self.execution, self.fuel).waiting(self.pending.clone()))
     }
 
-    /// A frozen copy for a checkpoint; `None` when it is on the disk already.
-    pub(super) fn freeze_in_memory(&self, context: &Context) -> Option<Frozen> {
-        match &self.residence {
-            Residence::Memory(past) => {
-                Some(Frozen::of(context, past.clone(), self.execution, self.fuel))
-            }
-            Residence::Disk(_) => None,
+    /// A frozen copy for the disk, and the states of which it has none since they cannot be read; `None`
+    /// when it is there already. It blocks.
+    pub(super) fn freeze_in_memory(&mut self, context: &Context) -> Option<(Frozen, Elsewhere)> {
+        let Residence::Memory(past) = &mut self.residence else {
+            return None;
+        };
+        if let Err(error) = past.settle() {
+            tracing::debug!(session = context.id, %error, "earlier states stay where they are");
         }
+        let (here, elsewhere) = past.part();
+        Some((Frozen::of(context, here, self.execution, self.fuel), elsewhere))
     }
 
     /// Puts the states on the disk, and everything else away.
@@ -473,7 +486,7 @@ impl Core {
             0 => Some(&past.origin),
             _ => past.history.state(execution),
         };
-        let Some(state) = state else {
+        let Some(state) = state.cloned() else {
             let known = past.history.describe();
             return Err(SessionError::NoState {
                 id,
@@ -482,7 +495,12 @@ impl Core {
             }
             .into());
         };
-        past.state = Arc::clone(state);
+        let state = match state.here() {
+            Some(state) => Arc::clone(state),
+            None => aside(true, move || state.read()).await?.map_err(unread(id, execution))?,
+        };
+        let past = self.past_in_memory();
+        past.state = state;
         if execution == 0 {
             past.history.clear();
         } else {
@@ -626,6 +644,19 @@ fn restart_reason(execution: &Execution) -> Option<String> {
             || "the interpreter was ended".into(),
             |detail| format!("{}: {}", detail.type_, detail.message),
         )),
+    }
+}
+
+/// For what is wrong with a state that a session was to go back to.
+fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {
+    move |error| match error {
+        Error::Session(source) => SessionError::Unread {
+            id,
+            execution,
+            source: Box::new(source),
+        }
+        .into(),
+        error => error,
     }
 }
 

@@ -68,6 +68,19 @@ pub enum SessionError {
         /// What there is instead.
         known: String,
     },
+    /// A state of its past cannot be read from what the session was restored from: that is damaged, or
+    /// not what it was.
+    #[error(
+        "session {id} cannot go back to the state after run {execution}: that state cannot be read"
+    )]
+    Unread {
+        /// The session.
+        id: String,
+        /// The run; 0 is the session's beginning.
+        execution: u64,
+        /// Why.
+        source: Box<SessionError>,
+    },
     /// The file is something else.
     #[error(
         "{path} is not a usable checkpoint: it does not begin like a checkpoint",
@@ -288,6 +301,7 @@ impl Coded for SessionError {
             Self::Labels { .. } => Code::SessionLabels,
             Self::InitCode { .. } => Code::SessionInitialRun,
             Self::NoState { .. } => Code::SessionNoState,
+            Self::Unread { source, .. } => source.code(),
             Self::NotKept { .. } => Code::SessionNotKept,
             Self::Waiting { .. } => Code::SessionWaiting,
             Self::NotWaiting { .. } => Code::SessionNotWaiting,
@@ -329,6 +343,7 @@ impl Hint for SessionError {
             Self::TooMany { .. } => "close some, or raise SessionBounds::max",
             Self::InitCode { .. } => "run the code by itself to see what it does",
             Self::NoState { .. } => "raise HistoryBounds to keep more",
+            Self::Unread { .. } => "go back to another one, or restore it from another copy",
             Self::NotCheckpoint { .. } => {
                 "name a file that --session, %checkpoint or Session::checkpoint has written"
             }

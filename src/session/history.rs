@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::earlier::Earlier;
 use super::options::HistoryBounds;
 use super::state::State;
 use crate::api::outcome::Outcome;
+use crate::error::Error;
 
 /// One run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,8 +45,8 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub record: HistoryEntry,
-    pub state: Arc<State>,
-    /// Bytes that this state holds and the one after it does not.
+    pub state: Earlier,
+    /// Bytes that this state holds and the one after it does not: none as long as it is not read.
     alone: u64,
 }
 
@@ -58,9 +60,11 @@ impl History {
     }
 
     /// Adds the latest run, and drops the oldest that there is no room for.
-    pub(super) fn push(&mut self, record: HistoryEntry, state: Arc<State>) {
+    pub(super) fn push(&mut self, record: HistoryEntry, state: impl Into<Earlier>) {
+        let state = state.into();
         if let Some(before) = self.entries.back_mut() {
-            before.alone = before.state.beyond(&state);
+            let both = before.state.here().zip(state.here());
+            before.alone = both.map_or(0, |(before, state)| before.beyond(state));
             self.bytes += before.alone;
         }
         self.entries.push_back(Entry {
@@ -96,8 +100,57 @@ impl History {
         self.bytes = 0;
     }
 
+    /// Has all states here, which were read. There may be no room for some then.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        self.replace(Earlier::read)
+    }
+
+    /// Has what all states consist of here. It blocks.
+    pub(super) fn outline(&mut self) -> Result<(), Error> {
+        self.replace(Earlier::outline)
+    }
+
+    fn replace(
+        &mut self,
+        read: impl Fn(&Earlier) -> Result<Arc<State>, Error>,
+    ) -> Result<(), Error> {
+        let mut replaced = Self::new(self.bounds);
+        for entry in &self.entries {
+            replaced.push(entry.record.clone(), read(&entry.state)?);
+        }
+        *self = replaced;
+        Ok(())
+    }
+
+    /// Leaves out the runs whose states are elsewhere, and returns them.
+    pub(super) fn part(&mut self) -> Vec<(HistoryEntry, Earlier)> {
+        let (mut here, mut elsewhere) = (Self::new(self.bounds), Vec::new());
+        for Entry { record, state, .. } in self.entries.drain(..) {
+            match state.here() {
+                Some(state) => here.push(record, Arc::clone(state)),
+                None => elsewhere.push((record, state)),
+            }
+        }
+        *self = here;
+        elsewhere
+    }
+
+    /// Adds runs that were left out.
+    pub(super) fn join(&mut self, elsewhere: &[(HistoryEntry, Earlier)]) {
+        if elsewhere.is_empty() {
+            return;
+        }
+        let here = self.entries.drain(..).map(|entry| (entry.record, entry.state));
+        let mut all: Vec<_> = here.chain(elsewhere.iter().cloned()).collect();
+        all.sort_by_key(|(record, _)| record.execution);
+        *self = Self::new(self.bounds);
+        for (record, state) in all {
+            self.push(record, state);
+        }
+    }
+
     /// The state after a run.
-    pub(super) fn state(&self, execution: u64) -> Option<&Arc<State>> {
+    pub(super) fn state(&self, execution: u64) -> Option<&Earlier> {
         self.entries.iter().find(|e| e.record.execution == execution).map(|entry| &entry.state)
     }
 

@@ -47,7 +47,7 @@ impl Sessions {
         let snapshot = found.ok_or_else(|| SessionError::NoSnapshot { name: name.into() })?;
         let fixed = snapshot.fixed.clone();
         let past = Past {
-            origin: Arc::clone(&snapshot.state),
+            origin: Arc::clone(&snapshot.state).into(),
             state: Arc::clone(&snapshot.state),
             history: History::new(fixed.history),
         };

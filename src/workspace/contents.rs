@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
@@ -53,6 +53,37 @@ pub(super) enum Bytes {
     Disk(Arc<SpoolFile>),
 }
 
+/// A file that is there for as long as somebody else keeps it.
+#[derive(Debug)]
+pub(crate) enum FadingFile {
+    Memory(Weak<[u8]>),
+    Disk(Weak<SpoolFile>, u64),
+}
+
+impl FadingFile {
+    /// What is in a file without a name.
+    pub(crate) fn nameless(bytes: &Arc<[u8]>) -> Self {
+        Self::Memory(Arc::downgrade(bytes))
+    }
+
+    /// The file, if it is still kept.
+    pub(crate) fn get(&self, modified: SystemTime) -> Option<StoredFile> {
+        let (bytes, size) = match self {
+            Self::Memory(bytes) => {
+                let bytes = bytes.upgrade()?;
+                let size = bytes.len() as u64;
+                (Bytes::Memory(bytes), size)
+            }
+            Self::Disk(file, size) => (Bytes::Disk(file.upgrade()?), *size),
+        };
+        Some(StoredFile {
+            modified,
+            size,
+            bytes,
+        })
+    }
+}
+
 /// The directory in which larger files are kept.
 #[derive(Debug)]
 pub(crate) struct Spool {
@@ -74,7 +105,7 @@ enum PreparedBytes {
 
 /// A file of a spool; removed when nobody needs it any more.
 #[derive(Debug)]
-pub(super) struct SpoolFile(PathBuf, Process);
+pub(crate) struct SpoolFile(PathBuf, Process);
 
 impl SpoolFile {
     pub(super) fn path(&self) -> &Path {
@@ -260,6 +291,24 @@ impl StoredFile {
             }
         }
         to.set_modified(self.modified)
+    }
+
+    /// Its bytes in memory: those in which it is kept, if it is kept there.
+    pub(crate) fn to_memory(&self) -> io::Result<Arc<[u8]>> {
+        if let Bytes::Memory(bytes) = &self.bytes {
+            return Ok(Arc::clone(bytes));
+        }
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// The same file, for as long as it is kept elsewhere.
+    pub(crate) fn fading(&self) -> FadingFile {
+        match &self.bytes {
+            Bytes::Memory(bytes) => FadingFile::Memory(Arc::downgrade(bytes)),
+            Bytes::Disk(file) => FadingFile::Disk(Arc::downgrade(file), self.size),
+        }
     }
 
     /// Its address: two that are kept under the same one are one.

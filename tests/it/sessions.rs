@@ -8,6 +8,7 @@ mod files;
 mod keeping;
 mod leases;
 mod limits;
+mod past;
 mod questions;
 mod recovery;
 mod registry;

@@ -46,6 +46,8 @@ pub(crate) struct Pages {
 /// Pages that came in together; dropped, it gives up those that no state holds.
 #[derive(Debug)]
 pub(crate) struct Imported {
+    /// Those that came in before, which have the numbers before theirs, and a state that holds them all.
+    before: Option<(Arc<Block>, Arc<Pages>)>,
     block: Arc<Block>,
     made: Mutex<Made>,
 }
@@ -58,8 +60,8 @@ struct Made {
     held: u64,
 }
 
-/// A run of an import: the first page's number, how many they are, and the first one's number in the
-/// block.
+/// A run of an import: the first page's number, how many they are, and the first one's number among
+/// those that came in.
 type Piece = (u32, u32, u32);
 
 impl Pages {
@@ -94,25 +96,23 @@ impl Pages {
         imported: &Imported,
         stretches: impl IntoIterator<Item = (u32, u32, u32)>,
     ) -> Option<Self> {
-        let block = &imported.block;
         let mut made = imported.made.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut windows, mut end) = (Vec::new(), 0);
         let mut pieces: Vec<Piece> = Vec::new();
         for (page, count, offset) in stretches {
-            let there = offset.checked_add(count)? as usize <= block.holders.len();
-            if count == 0 || page < end || !there {
+            if count == 0 || page < end || !imported.has(offset, count) {
                 return None;
             }
             end = page.checked_add(count).filter(|end| *end <= MAX_PAGES)?;
             for piece in by_window((page, count, offset)) {
                 if pieces.last().is_some_and(|last| last.0 / WINDOW != piece.0 / WINDOW) {
-                    windows.push(made.window(block, std::mem::take(&mut pieces))?);
+                    windows.push(made.window(imported, std::mem::take(&mut pieces))?);
                 }
                 pieces.push(piece);
             }
         }
         if !pieces.is_empty() {
-            windows.push(made.window(block, pieces)?);
+            windows.push(made.window(imported, pieces)?);
         }
         Some(Self { windows })
     }
@@ -160,7 +160,7 @@ impl Pages {
                 .within(mine.range())
                 .map(|theirs| {
                     let at = (theirs.page - mine.page) * PAGE;
-                    let same = std::ptr::eq(mine.store, theirs.store)
+                    let same = std::ptr::eq(mine.store(), theirs.store())
                         && theirs.at.wrapping_sub(mine.at) == at as u64;
                     if same { theirs.count } else { 0 }
                 })
@@ -273,7 +273,7 @@ impl Run {
         Stretch {
             page: self.page as usize,
             count: self.count as usize,
-            store: &self.block.store,
+            block: &self.block,
             at: (self.block.start + u64::from(self.offset)) * PAGE as u64,
             number: self.block.number + u64::from(self.offset),
         }
@@ -313,7 +313,7 @@ impl Drop for Window {
 
 impl Made {
     /// The window with these pieces: the one that was made before, if it was.
-    fn window(&mut self, block: &Arc<Block>, pieces: Vec<Piece>) -> Option<Arc<Window>> {
+    fn window(&mut self, imported: &Imported, pieces: Vec<Piece>) -> Option<Arc<Window>> {
         if let Some(window) = self.windows.get(&pieces) {
             return Some(Arc::clone(window));
         }
@@ -321,7 +321,7 @@ impl Made {
         if self.held > MAX_HELD {
             return None;
         }
-        let runs = pieces.iter().map(|piece| Run::of(block, *piece)).collect();
+        let runs = pieces.iter().map(|piece| imported.run(*piece)).collect();
         Some(Arc::clone(self.windows.entry(pieces).or_insert(Window::holding(runs))))
     }
 }
@@ -329,14 +329,65 @@ impl Made {
 impl Imported {
     pub(super) fn new(block: Arc<Block>) -> Self {
         Self {
+            before: None,
             block,
             made: Mutex::default(),
         }
     }
 
+    /// More pages, after those that `state` was made of: all of its pages came in together.
+    pub(super) fn after(state: &Arc<Pages>, block: Arc<Block>) -> Self {
+        let mut made = Made::default();
+        for window in &state.windows {
+            let piece = |run: &Run| (run.page, run.count, run.offset);
+            made.windows.insert(window.runs.iter().map(piece).collect(), Arc::clone(window));
+            made.held += window.runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
+        }
+        let before = state.runs().next().map(|run| Arc::clone(&run.block));
+        debug_assert!(
+            before.iter().all(|one| state.runs().all(|run| Arc::ptr_eq(&run.block, one)))
+        );
+        Self {
+            before: before.map(|before| (before, Arc::clone(state))),
+            block,
+            made: made.into(),
+        }
+    }
+
+    /// How many came in before.
+    fn earlier(&self) -> u32 {
+        // It has as many pages as an import may, which is fewer than 2^32.
+        self.before.as_ref().map_or(0, |(before, _)| before.holders.len() as u32)
+    }
+
+    /// The block of a page, and its number there.
+    fn place(&self, own: u32) -> (&Arc<Block>, u32) {
+        match (&self.before, own.checked_sub(self.earlier())) {
+            (Some((before, _)), None) => (before, own),
+            (_, rest) => (&self.block, rest.unwrap_or(own)),
+        }
+    }
+
+    /// Whether there are so many pages from `own` on, in one block.
+    fn has(&self, own: u32, count: u32) -> bool {
+        let (block, offset) = self.place(own);
+        offset.checked_add(count).is_some_and(|end| end as usize <= block.holders.len())
+    }
+
+    fn run(&self, (page, count, own): Piece) -> Run {
+        let (block, offset) = self.place(own);
+        Run::of(block, (page, count, offset))
+    }
+
     /// The number of one of these among all that were ever set aside.
     pub(crate) fn number(&self, own: u32) -> u64 {
-        self.block.number + u64::from(own)
+        let (block, offset) = self.place(own);
+        block.number + u64::from(offset)
+    }
+
+    /// Whether nothing is written there yet: until then nobody can read it.
+    pub(crate) fn set_hollow(&self, is_hollow: bool) {
+        self.block.is_hollow.store(is_hollow, Ordering::Release);
     }
 
     /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
@@ -347,6 +398,7 @@ impl Imported {
             holders,
             ..
         } = &*self.block;
+        let first = first - self.earlier();
         debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
         sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])
             .map_err(MemoryError::new("set aside pages"))

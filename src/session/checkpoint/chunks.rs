@@ -16,6 +16,11 @@ pub(super) trait Chunks: Send + Sync {
         name: Name,
         buffer: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Problem>;
+
+    /// Hears which chunks are fetched next, so that they can be on their way together. It blocks.
+    fn prepare(&self, _numbers: &[usize], _listed: &[(Name, u32)]) -> Result<(), Problem> {
+        Ok(())
+    }
 }
 
 /// Those that a file carries.

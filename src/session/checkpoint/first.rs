@@ -17,6 +17,7 @@ use crate::api::request::{Deterministic, Policy};
 use crate::instance::{Descriptor, Kept};
 use crate::limits::{MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_MANIFEST};
 use crate::memory::{HOST_PAGE, Imported, Pages};
+use crate::session::earlier::Earlier;
 use crate::session::history::{History, HistoryEntry};
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
 use crate::session::past::Past;
@@ -144,7 +145,7 @@ impl<R: Read + Seek> First<R> {
         }
         let size = self.files.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         let placed = self.states.iter().map(|state| state.placed.0).max().unwrap_or(0);
-        room.check(settings, u64::from(self.pages), size, placed)?;
+        room.check(u64::from(self.pages), size, placed)?;
         let mut body =
             Body::new(self.from, u64::from(self.pages) * HOST_PAGE as u64 + size.unwrap_or(0));
         let imported = storage.pages.import(self.pages, |piece| body.fill(piece))?;
@@ -158,11 +159,14 @@ impl<R: Read + Seek> First<R> {
             }
         }
         let mut nameless = HashMap::new();
-        let states: Vec<Arc<State>> = self
+        let states: Vec<Earlier> = self
             .states
             .into_iter()
-            .map(|entry| state(entry, &imported, (&files, &mut nameless), room).map(Arc::new))
-            .collect::<Result<_, _>>()?;
+            .map(|entry| {
+                let state = state(entry, &imported, (&files, &mut nameless), room)?;
+                Ok(Arc::new(state).into())
+            })
+            .collect::<Result<_, Problem>>()?;
         let numbers = (self.origin, self.current);
         past(&states, numbers, self.history, settings.execution, history)
     }

@@ -67,7 +67,7 @@ fn every_version_is_readable() {
 fn thawed(file: &[u8]) -> Frozen {
     let image = image();
     let folder = tempfile::tempdir().unwrap();
-    let storage = Storage::create(folder.path()).unwrap();
+    let storage = Arc::new(Storage::create(folder.path()).unwrap());
     let mount = Mount {
         host: folder.path().to_owned(),
         guest: "/data".into(),
@@ -75,7 +75,8 @@ fn thawed(file: &[u8]) -> Frozen {
     let name = Path::new("(golden)");
     let opened = Opened::open(Box::new(Cursor::new(file.to_vec())), name).unwrap();
     let bounds = (&Bounds::CEILINGS, u64::MAX);
-    let read = opened.read(&image, vec![mount], &storage, bounds, name).unwrap();
+    let mut read = opened.read(&image, vec![mount], storage, bounds, name).unwrap();
+    read.past.settle().unwrap();
     Frozen {
         image,
         fixed: read.fixed,

@@ -51,6 +51,14 @@ impl Known {
         }
     }
 
+    /// This, and the states and directories that another knows of the same chunks.
+    pub(super) fn with_documents_of(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.states.extend(other.states.iter().cloned());
+        both.contents.extend(other.contents.iter().cloned());
+        both
+    }
+
     /// That pages which are numbered from `at` on are in a chunk, from its page `first` on.
     pub(super) fn add_pages(&mut self, at: u64, count: u32, chunk: usize, first: u32) {
         let chunk = chunk as u32;
@@ -181,9 +189,11 @@ impl<'a> Layout<'a> {
                 states.len() - 1
             })
         };
-        let (current, origin) = (number(state), number(origin));
-        let history: Vec<_> =
-            history.entries().map(|e| (e.record.clone(), number(&e.state))).collect();
+        let (current, origin) = (number(state), number(origin.here().ok_or_else(lost)?));
+        let history: Vec<_> = history
+            .entries()
+            .map(|e| Ok((e.record.clone(), number(e.state.here().ok_or_else(lost)?))))
+            .collect::<io::Result<_>>()?;
 
         let mut draft = Draft::new(known);
         draft.drop_thin(state);

@@ -3,11 +3,13 @@
 
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::chunks::{Carried, Chunks};
 use super::first::First;
 use super::format::{MAGIC, Manifest, Settings, VERSION};
 use super::input::Input;
+use super::later::Named;
 use super::layout::Known;
 use super::problem::Problem;
 use super::rules::{Room, fixed};
@@ -17,6 +19,7 @@ use crate::api::request::{ImageChoice, Mount};
 use crate::image::Image;
 use crate::memory::PageStore;
 use crate::session::SessionError;
+use crate::session::earlier::Earlier;
 use crate::session::history::History;
 use crate::session::past::Past;
 use crate::session::storage::Storage;
@@ -76,7 +79,7 @@ impl Opened {
         mut self,
         image: &Image,
         mounts: Vec<Mount>,
-        storage: &Storage,
+        storage: Arc<Storage>,
         (ceilings, max): (&Bounds, u64),
         path: &Path,
     ) -> Result<super::Read, crate::error::Error> {
@@ -92,6 +95,7 @@ impl Opened {
             image: image.memory.len() as u64,
             bounds,
             mounts: fixed.mounts.len(),
+            history: self.settings.history_bounds.bytes,
             max,
         };
         let pending = self.settings.waiting.take().map(|entry| {
@@ -101,7 +105,7 @@ impl Opened {
         let history = History::new(fixed.history);
         let (execution, fuel) = (self.settings.execution, self.settings.fuel);
         let (past, known) =
-            self.past(&room, storage, history).map_err(|problem| problem.at(path))?;
+            self.past(room, storage, history, path).map_err(|problem| problem.at(path))?;
         Ok(super::Read {
             fixed,
             past,
@@ -114,16 +118,17 @@ impl Opened {
 
     fn past(
         self,
-        room: &Room,
-        storage: &Storage,
+        room: Room,
+        storage: Arc<Storage>,
         history: History,
-    ) -> Result<(Past, Known), Problem> {
+        path: &Path,
+    ) -> Result<(Past, Named), Problem> {
         match self.rest {
             Rest::First(first) => {
-                let past = first.read(&self.settings, room, storage, history)?;
-                Ok((past, Known::default()))
+                let past = first.read(&self.settings, &room, &storage, history)?;
+                Ok((past, Known::default().into()))
             }
-            Rest::Second(second) => second.read(&self.settings, room, storage, history),
+            Rest::Second(second) => second.read(&self.settings, room, storage, history, path),
         }
     }
 }
@@ -144,12 +149,13 @@ fn version(from: &mut Box<dyn Input>) -> Result<u32, Problem> {
 /// The entry for fuzzing: everything that can be read without an image.
 pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let opened = Opened::manifest(Box::new(io::Cursor::new(bytes.to_vec())), is_summed).ok()?;
-    let (fixed, bounds) =
-        fixed(&opened.settings, Vec::new(), &Bounds::CEILINGS, Path::new("(bytes)")).ok()?;
+    let path = Path::new("(bytes)");
+    let (fixed, bounds) = fixed(&opened.settings, Vec::new(), &Bounds::CEILINGS, path).ok()?;
     let room = Room {
         image: 0,
         bounds,
         mounts: 0,
+        history: opened.settings.history_bounds.bytes,
         // Larger ones are as good, and slow.
         max: 32 << 20,
     };
@@ -157,5 +163,13 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
         pages: PageStore::new().ok()?,
         spool: Spool::create(&std::env::temp_dir()).ok()?,
     };
-    opened.past(&room, &storage, History::new(fixed.history)).ok().map(|_| ())
+    let history = History::new(fixed.history);
+    let (mut past, _) = opened.past(room, Arc::new(storage), history, path).ok()?;
+    // One by one as far as they can be read, and then all of them.
+    let earlier = past.history.entries().map(|entry| &entry.state);
+    let _ = earlier
+        .chain([&past.origin])
+        .map(Earlier::read)
+        .fold(0, |read, state| read + usize::from(state.is_ok()));
+    past.settle().ok()
 }

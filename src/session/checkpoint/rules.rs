@@ -13,6 +13,7 @@ use crate::instance::{Descriptor, Kept};
 use crate::memory::{HOST_PAGE, Pages};
 use crate::module::PAGE;
 use crate::session::SessionError;
+use crate::session::earlier::Earlier;
 use crate::session::history::{History, HistoryEntry};
 use crate::session::options::{FixedSettings, SessionTools};
 use crate::session::past::Past;
@@ -35,6 +36,8 @@ pub(super) struct Room {
     pub bounds: Bounds,
     /// Directories of the host that are seen.
     pub mounts: usize,
+    /// Bytes that the history may hold besides the first state and the latest.
+    pub history: u64,
     /// Bytes of everything together.
     pub max: u64,
 }
@@ -42,15 +45,9 @@ pub(super) struct Room {
 impl Room {
     /// Whether there is room for so many pages, and files of so many bytes; `placed` are the bytes
     /// that the host placed.
-    pub(super) fn check(
-        &self,
-        settings: &Settings,
-        pages: u64,
-        files: Option<u64>,
-        placed: u64,
-    ) -> Result<(), Problem> {
+    pub(super) fn check(&self, pages: u64, files: Option<u64>, placed: u64) -> Result<(), Problem> {
         let each = self.image.saturating_add(self.bounds.memory);
-        let kept = settings.history_bounds.bytes;
+        let kept = self.history;
         let pages = pages.saturating_mul(HOST_PAGE as u64);
         // The first state, the latest, and what the history may hold besides.
         if pages > each.saturating_mul(3).saturating_add(kept) {
@@ -161,7 +158,7 @@ pub(super) fn fixed(
 
 /// The states of a session, each by its number.
 pub(super) fn past(
-    states: &[Arc<State>],
+    states: &[Earlier],
     (origin, current): (usize, usize),
     runs: Vec<(HistoryEntry, usize)>,
     execution: u64,
@@ -178,9 +175,10 @@ pub(super) fn past(
         last = record.execution;
         history.push(record, find(number)?);
     }
+    let no_state = Problem::Format("the latest state was not read");
     Ok(Past {
         origin: find(origin)?,
-        state: find(current)?,
+        state: find(current)?.here().cloned().ok_or(no_state)?,
         history,
     })
 }

@@ -1,10 +1,10 @@
 //! A session in a store: its manifest under a key of its own, and its chunks by their names, which all
 //! sessions of the store share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use super::chunks::Chunks;
 use super::format::{MAGIC, Manifest, Name, VERSION};
 use super::frozen::Frozen;
 use super::garbage::{self, CHUNK_GRACE, CHUNKS};
+use super::later::Named;
 use super::layout::{Known, LEAST_USED, Layout};
 use super::pieces::Content;
 use super::problem::Problem;
@@ -58,7 +59,7 @@ struct Last {
     key: String,
     /// When its manifest was surely there.
     seen: Instant,
-    known: Known,
+    known: Named,
 }
 
 impl Clone for Written {
@@ -73,7 +74,7 @@ impl Written {
         store: &Arc<dyn Store>,
         key: &str,
         seen: Instant,
-        known: Known,
+        known: Named,
     ) -> Self {
         let written = Self::default();
         written.note(store, key, seen, known);
@@ -84,7 +85,7 @@ impl Written {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Known) {
+    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Named) {
         let last = Last {
             store: Arc::clone(store),
             key: key.to_owned(),
@@ -95,33 +96,43 @@ impl Written {
     }
 
     /// What is in `store` for certain, and since when that is known.
-    async fn trusted(&self, store: &Arc<dyn Store>) -> Result<(Known, Instant), StoreError> {
+    async fn trusted(
+        &self,
+        store: &Arc<dyn Store>,
+    ) -> Result<(Option<Arc<Last>>, Instant), StoreError> {
         let now = Instant::now();
         let Some(last) = self.last().filter(|last| Arc::ptr_eq(&last.store, store)) else {
-            return Ok((Known::default(), now));
+            return Ok((None, now));
         };
         if last.seen.elapsed() < CHUNK_GRACE / 4 {
-            return Ok((last.known.clone(), last.seen));
+            let seen = last.seen;
+            return Ok((Some(last), seen));
         }
         // What a manifest names that is there is not removed.
         let there = store.get(&last.key, MAX_HEAD).await?;
-        Ok((there.map(|_| last.known.clone()).unwrap_or_default(), now))
+        Ok((there.map(|_| last), now))
     }
 }
 
 /// Writes a session; `None` where the condition does not hold for what is under `key`.
 pub(in crate::session) async fn save(
-    frozen: Frozen,
+    mut frozen: Frozen,
     written: &Written,
     store: &Arc<dyn Store>,
     key: &str,
     condition: Condition,
 ) -> Result<Option<Saved>, Error> {
-    let (known, seen) = written.trusted(store).await?;
+    let (trusted, seen) = written.trusted(store).await?;
     let condemned = garbage::condemned(&**store).await?;
     let (to, handle) = (Arc::clone(store), Handle::current());
     let path = PathBuf::from(key);
     let laid = blocking(move || {
+        // What is there need not be read to be named again.
+        let is_outlined = trusted.is_some() && frozen.past.outline().is_ok();
+        if !is_outlined {
+            frozen.past.settle()?;
+        }
+        let known = trusted.map(|last| last.known.known()).unwrap_or_default();
         let failed = failed(FileAction::Write, &path);
         let writer = Writer {
             to,
@@ -144,7 +155,7 @@ pub(in crate::session) async fn save(
         let late = io::Error::new(io::ErrorKind::TimedOut, "it took too long to write it");
         return Err(failed(FileAction::Write, key.as_ref())(late).into());
     }
-    written.note(store, key, seen, known);
+    written.note(store, key, seen, known.into());
     Ok(Some(Saved {
         version,
         chunks,
@@ -266,7 +277,7 @@ pub(in crate::session) async fn open(
             lengths: manifest.chunks.iter().map(|(_, length)| *length).collect(),
         })
     } else {
-        Box::new(Fetched::ahead(store, &manifest.chunks).await?)
+        Box::new(Fetched::of(store, &manifest.chunks))
     };
     let opened = Opened::apart(manifest, chunks);
     Ok(Checkpoint { opened, path })
@@ -286,8 +297,8 @@ fn apart(head: &[u8]) -> Option<Manifest> {
 pub(super) struct Fetched {
     from: Arc<dyn Store>,
     handle: Handle,
-    /// What was fetched: as much as there is room for.
-    ahead: Vec<Option<Bytes>>,
+    /// What was fetched and not taken yet: as much as there is room for.
+    ahead: Mutex<HashMap<usize, Bytes>>,
     lengths: Vec<u32>,
 }
 
@@ -297,10 +308,28 @@ fn max_compressed(length: u32) -> u64 {
 }
 
 impl Fetched {
-    async fn ahead(from: Arc<dyn Store>, listed: &[(Name, u32)]) -> Result<Self, StoreError> {
-        let mut ahead = vec![None; listed.len()];
+    fn of(from: Arc<dyn Store>, listed: &[(Name, u32)]) -> Self {
+        Self {
+            from,
+            handle: Handle::current(),
+            ahead: Mutex::default(),
+            lengths: listed.iter().map(|(_, length)| *length).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Bytes>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Chunks by their numbers, as many as there is room for.
+    async fn some(
+        from: &Arc<dyn Store>,
+        numbers: &[usize],
+        listed: &[(Name, u32)],
+    ) -> Result<HashMap<usize, Bytes>, StoreError> {
+        let mut ahead = HashMap::new();
         let (mut under_way, mut left) = (JoinSet::new(), MAX_AHEAD);
-        let mut next = listed.iter().enumerate();
+        let mut next = numbers.iter().filter_map(|number| Some((*number, listed.get(*number)?)));
         loop {
             while under_way.len() < AT_ONCE
                 && let Some((number, (name, length))) = next.next()
@@ -310,21 +339,18 @@ impl Fetched {
                     continue;
                 };
                 left = rest;
-                let (from, key) = (Arc::clone(&from), garbage::key(*name));
+                let (from, key) = (Arc::clone(from), garbage::key(*name));
                 under_way.spawn(async move { (number, from.get(&key, max).await) });
             }
             let Some(fetched) = under_way.join_next().await else {
                 break;
             };
             let (number, blob) = fetched.map_err(StoreError::failed("read chunks of", CHUNKS))?;
-            ahead[number] = blob?.map(|blob| blob.bytes);
+            if let Some(blob) = blob? {
+                ahead.insert(number, blob.bytes);
+            }
         }
-        Ok(Self {
-            from,
-            handle: Handle::current(),
-            ahead,
-            lengths: listed.iter().map(|(_, length)| *length).collect(),
-        })
+        Ok(ahead)
     }
 }
 
@@ -358,8 +384,9 @@ impl Chunks for Fetched {
         name: Name,
         buffer: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Problem> {
-        if let Some(Some(bytes)) = self.ahead.get(number) {
-            return Ok(bytes);
+        if let Some(bytes) = self.lock().remove(&number) {
+            *buffer = bytes.into();
+            return Ok(buffer);
         }
         let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
         let key = garbage::key(name);
@@ -367,5 +394,12 @@ impl Chunks for Fetched {
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         *buffer = blob.ok_or(missing)?.bytes.into();
         Ok(buffer)
+    }
+
+    fn prepare(&self, numbers: &[usize], listed: &[(Name, u32)]) -> Result<(), Problem> {
+        let fetched = self.handle.block_on(Self::some(&self.from, numbers, listed));
+        // What was fetched for one that failed is of no use.
+        *self.lock() = fetched.map_err(Problem::Store)?;
+        Ok(())
     }
 }

@@ -22,10 +22,19 @@ async fn checkpoint(dir: &Path) -> std::path::PathBuf {
     path
 }
 
+/// What is told when the file is restored, or else when all of the session is asked for.
 async fn refused(bytes: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    let (error, _) = told(runtime().restore(file.path()).await);
+    let result = match runtime().restore(file.path()).await {
+        Ok(session) => {
+            let written = session.checkpoint_to(std::io::sink()).await;
+            session.close();
+            written
+        }
+        Err(error) => Err(error),
+    };
+    let (error, _) = told(result);
     error.replace(file.path().to_str().unwrap(), "FILE")
 }
 

@@ -1,0 +1,293 @@
+//! Reads documents of states and of their directories, and makes states of them.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::de::DeserializeOwned;
+
+use super::chunks::Opener;
+use super::format::{ContentsDocument, MAX_CHUNK, Name, PieceEntry, StateDocument};
+use super::layout::Known;
+use super::listing::Listing;
+use super::problem::Problem;
+use super::rules::{Room, no_file, tree};
+use super::wanted::{Fetched, Wanted};
+use crate::instance::Kept;
+use crate::memory::Pages;
+use crate::session::state::State;
+use crate::session::storage::Storage;
+use crate::workspace::{Contents, StoredFile};
+
+/// Documents that were read, and what is needed for them.
+pub(super) struct Documents<'a> {
+    listing: &'a Listing,
+    wanted: Wanted<'a>,
+    /// Bytes that documents may have yet.
+    pub left: u64,
+    states: HashMap<Name, PlannedState>,
+    contents: HashMap<Name, PlannedContents>,
+    /// Bytes that the host placed, of the state with the most.
+    pub placed: u64,
+}
+
+struct PlannedState {
+    document: StateDocument,
+    /// The stretches, each with the number of its chunk in the manifest.
+    stretches: Vec<(u32, u32, usize, u32)>,
+    /// The numbers of the files that have no name.
+    nameless: Vec<usize>,
+    /// The chunks that it names.
+    chunks: Vec<usize>,
+}
+
+/// What is in the directories of a state.
+enum PlannedContents {
+    /// Read before, with all chunks that its document names.
+    Known(Arc<Contents>, Vec<usize>),
+    New {
+        document: ContentsDocument,
+        files: Vec<usize>,
+        chunks: Vec<usize>,
+    },
+}
+
+/// States that were made.
+pub(super) struct Made {
+    pub states: HashMap<Name, Arc<State>>,
+    pub known: Known,
+    pub fetched: Fetched,
+    /// Open files without a name, by their numbers.
+    pub nameless: HashMap<usize, Arc<[u8]>>,
+    /// Directories, each with the chunks that its document names.
+    pub contents: HashMap<Name, (Arc<Contents>, Vec<usize>)>,
+}
+
+impl<'a> Documents<'a> {
+    /// None yet; of what is needed for them `before` is there.
+    pub(super) fn beside(listing: &'a Listing, before: &'a Fetched, left: u64) -> Self {
+        Self {
+            listing,
+            wanted: Wanted::beside(before),
+            left,
+            states: HashMap::new(),
+            contents: HashMap::new(),
+            placed: 0,
+        }
+    }
+
+    /// Adds directories that were read before.
+    pub(super) fn know(&mut self, name: Name, contents: Arc<Contents>, chunks: Vec<usize>) {
+        self.contents.insert(name, PlannedContents::Known(contents, chunks));
+    }
+
+    /// Reads states and their directories, and notes what they need.
+    pub(super) fn read(&mut self, names: &BTreeSet<Name>) -> Result<(), Problem> {
+        let states: Vec<(Name, StateDocument)> = self.documents(names)?;
+        let directories: BTreeSet<Name> = states
+            .iter()
+            .map(|(_, state)| state.contents)
+            .filter(|name| !self.contents.contains_key(name))
+            .collect();
+        for (name, contents) in self.documents(&directories)? {
+            self.plan_contents(name, contents)?;
+        }
+        for (name, state) in states {
+            self.plan(name, state)?;
+        }
+        Ok(())
+    }
+
+    fn documents<T: DeserializeOwned + Send>(
+        &mut self,
+        names: &BTreeSet<Name>,
+    ) -> Result<Vec<(Name, T)>, Problem> {
+        let Listing { listed, chunks, .. } = self.listing;
+        let mut numbers = Vec::with_capacity(names.len());
+        for name in names {
+            let number = self.listing.number(*name)?;
+            let left = self.left.checked_sub(u64::from(listed[number].1));
+            self.left = left.ok_or(Problem::Format("its documents are too long"))?;
+            numbers.push(number);
+        }
+        chunks.prepare(&numbers, listed)?;
+        let open = |opener: &mut Opener, number: &usize| {
+            let bytes = opener.open(&**chunks, *number, listed[*number])?;
+            let document = serde_json::from_slice(bytes);
+            let document = document.map_err(|_| Problem::Format("a document of it is not valid"));
+            Ok((listed[*number].0, document?))
+        };
+        if let [number] = *numbers {
+            return Ok(vec![open(&mut Opener::new(), &number)?]);
+        }
+        numbers.par_iter().with_min_len(4).map_init(Opener::new, open).collect()
+    }
+
+    fn plan(&mut self, name: Name, mut document: StateDocument) -> Result<(), Problem> {
+        let chunks = self.listing.numbers(&document.chunks)?;
+        let mut stretches = Vec::with_capacity(document.stretches.len());
+        for (page, count, chunk, first) in std::mem::take(&mut document.stretches) {
+            let number = *chunks.get(chunk as usize).ok_or_else(no_chunk)?;
+            self.wanted.add_pages((number, self.listing.listed[number].1), first, count)?;
+            if count == 0 {
+                return Err(Problem::Format("a state's pages are not where they may be"));
+            }
+            stretches.push((page, count, number, first));
+        }
+        let pieces = std::mem::take(&mut document.pieces);
+        let nameless = self.files(&document.nameless, &pieces, &chunks)?;
+        self.placed = self.placed.max(document.placed.0);
+        let planned = PlannedState {
+            document,
+            stretches,
+            nameless,
+            chunks,
+        };
+        self.states.insert(name, planned);
+        Ok(())
+    }
+
+    fn plan_contents(&mut self, name: Name, mut document: ContentsDocument) -> Result<(), Problem> {
+        let chunks = self.listing.numbers(&document.chunks)?;
+        let pieces = std::mem::take(&mut document.pieces);
+        let files = self.files(&document.files, &pieces, &chunks)?;
+        let planned = PlannedContents::New {
+            document,
+            files,
+            chunks,
+        };
+        self.contents.insert(name, planned);
+        Ok(())
+    }
+
+    /// Notes the files of one document, and returns their numbers.
+    fn files(
+        &mut self,
+        counts: &[u32],
+        pieces: &[PieceEntry],
+        chunks: &[usize],
+    ) -> Result<Vec<usize>, Problem> {
+        // Two files with the same bytes are two all the same.
+        let mut same: HashMap<Vec<(usize, u32, u32)>, usize> = HashMap::new();
+        let (mut files, mut rest) = (Vec::new(), pieces);
+        for count in counts {
+            let own = rest.split_off(..*count as usize).ok_or_else(no_file)?;
+            let mut found = Vec::with_capacity(own.len());
+            for (chunk, at, length) in own {
+                let number = *chunks.get(*chunk as usize).ok_or_else(no_chunk)?;
+                let end = at.checked_add(*length);
+                let there = self.listing.listed[number].1.min(MAX_CHUNK);
+                if end.is_none_or(|end| end > there) {
+                    return Err(Problem::Format("it names bytes that no chunk has"));
+                }
+                found.push((number, *at, *length));
+            }
+            let ordinal = same.entry(found.clone()).or_insert(0);
+            files.push(self.wanted.add_file(found, *ordinal)?);
+            *ordinal += 1;
+        }
+        Ok(files)
+    }
+
+    /// Fetches what is needed, if there is room for it, and makes the states. `state` has all pages that
+    /// were fetched before. Those that were not are hollow unless it is `with_pages`.
+    pub(super) fn make(
+        self,
+        room: &Room,
+        state: Option<&Arc<Pages>>,
+        storage: &Storage,
+        with_pages: bool,
+    ) -> Result<Made, Problem> {
+        let (pages, files) = self.wanted.size();
+        room.check(pages, files, self.placed)?;
+        let listing = self.listing;
+        let fetched = self.wanted.fetch(listing.source(), state, storage, with_pages)?;
+        let mut known = Known::of(listing.listed.clone());
+        for (number, count, chunk, first) in fetched.all_pages() {
+            known.add_pages(number, count, chunk, first);
+        }
+        for (file, pieces) in fetched.files() {
+            known.add_file(file, pieces);
+        }
+        let mut contents: HashMap<Name, (Arc<Contents>, Vec<usize>)> = HashMap::new();
+        for (name, planned) in self.contents {
+            let (tree, chunks) = match planned {
+                PlannedContents::Known(contents, chunks) => (contents, chunks),
+                PlannedContents::New {
+                    document,
+                    files,
+                    chunks,
+                } => {
+                    let file = |number: &usize| fetched.files()[*number].0.clone();
+                    let own: Vec<StoredFile> = files.iter().map(file).collect();
+                    (Arc::new(tree(document.nodes, &own)?), chunks)
+                }
+            };
+            known.add_contents(&tree, listing.number(name)?, &chunks);
+            contents.insert(name, (tree, chunks));
+        }
+        let mut nameless = HashMap::new();
+        let mut states = HashMap::new();
+        for (name, mut planned) in self.states {
+            let (tree, theirs) = contents.get(&planned.document.contents).ok_or_else(no_chunk)?;
+            let mut parts = std::mem::take(&mut planned.chunks);
+            let directories = listing.number(planned.document.contents)?;
+            parts.extend(theirs.iter().copied().chain([directories]));
+            let state = planned.state(&fetched, &mut nameless, Arc::clone(tree), room)?;
+            let state = Arc::new(state);
+            known.add_state(&state, listing.number(name)?, &parts);
+            states.insert(name, state);
+        }
+        for (number, bytes) in &nameless {
+            known.add_nameless(bytes, &fetched.files()[*number].1);
+        }
+        Ok(Made {
+            states,
+            known,
+            fetched,
+            nameless,
+            contents,
+        })
+    }
+}
+
+impl PlannedState {
+    fn state(
+        self,
+        fetched: &Fetched,
+        nameless: &mut HashMap<usize, Arc<[u8]>>,
+        contents: Arc<Contents>,
+        room: &Room,
+    ) -> Result<State, Problem> {
+        let mut descriptors = Vec::new();
+        for (mut descriptor, content) in self.document.descriptors {
+            if let Some(index) = content {
+                let number = *self.nameless.get(index).ok_or_else(no_file)?;
+                let bytes = match nameless.entry(number) {
+                    Entry::Occupied(bytes) => Arc::clone(bytes.get()),
+                    Entry::Vacant(free) => {
+                        let bytes = fetched.files()[number].0.to_memory()?;
+                        Arc::clone(free.insert(bytes))
+                    }
+                };
+                descriptor.nameless = Some(bytes);
+            }
+            descriptors.push(descriptor);
+        }
+        let kept = Kept {
+            pages: Arc::default(),
+            memory: self.document.memory as usize,
+            stack_pointer: self.document.stack_pointer,
+            descriptors,
+            lived: self.document.lived,
+            random_blocks: self.document.random_blocks,
+        };
+        let pages = fetched.pages(&self.stretches);
+        room.state(pages, kept, contents, self.document.placed)
+    }
+}
+
+pub(super) fn no_chunk() -> Problem {
+    Problem::Format("it names a chunk that is not there")
+}

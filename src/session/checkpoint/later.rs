@@ -1,0 +1,232 @@
+//! States of a checkpoint that are read when somebody asks for them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::documents::{Documents, Made};
+use super::format::Name;
+use super::layout::Known;
+use super::listing::Listing;
+use super::problem::Problem;
+use super::rules::Room;
+use super::wanted::{Faded, Fetched};
+use crate::error::Error;
+use crate::memory::Pages;
+use crate::parallel::on_all_cores;
+use crate::session::earlier::{Earlier, Source, Unread};
+use crate::session::state::State;
+use crate::session::storage::Storage;
+use crate::workspace::Contents;
+
+/// A checkpoint of which only the latest state was read at first.
+pub(in crate::session) struct Later {
+    path: PathBuf,
+    stage: Mutex<Stage>,
+    /// Where its states go; those that nobody has any more are not read.
+    places: OnceLock<Vec<Weak<Unread>>>,
+}
+
+enum Stage {
+    Unread(Box<Rest>),
+    /// Of all that were wanted then there is everything but their pages.
+    Outlined(Box<(Rest, Made)>),
+    /// All that were wanted then; what of them is in chunks.
+    Read(Known),
+}
+
+/// All that is needed to read the rest.
+pub(super) struct Rest {
+    listing: Listing,
+    /// The latest state, with which others have most of their pages and files in common.
+    latest: Weak<State>,
+    name: Name,
+    fetched: Faded,
+    contents: Option<(Name, Weak<Contents>, Vec<usize>)>,
+    /// Bytes that documents may have yet.
+    left: u64,
+    /// Bytes that the host placed for the latest.
+    placed: u64,
+    room: Room,
+    storage: Arc<Storage>,
+}
+
+/// What of a session is in chunks of what it was restored from.
+pub(in crate::session) struct Named {
+    known: Known,
+    later: Option<Arc<Later>>,
+}
+
+impl Named {
+    pub(super) fn of(known: Known, later: Option<Arc<Later>>) -> Self {
+        Self { known, later }
+    }
+
+    /// As far as it was read by now.
+    pub(super) fn known(&self) -> Known {
+        let read = self.later.as_ref().and_then(|later| match &*later.lock() {
+            Stage::Unread(_) => None,
+            Stage::Outlined(both) => Some(both.1.known.with_documents_of(&self.known)),
+            Stage::Read(known) => Some(known.with_documents_of(&self.known)),
+        });
+        read.unwrap_or_else(|| self.known.clone())
+    }
+}
+
+impl From<Known> for Named {
+    fn from(known: Known) -> Self {
+        Self::of(known, None)
+    }
+}
+
+impl Rest {
+    /// What is left after the latest state was made.
+    pub(super) fn after(
+        listing: Listing,
+        (latest, name, made): (&Arc<State>, Name, Made),
+        (left, placed): (u64, u64),
+        room: Room,
+        storage: Arc<Storage>,
+    ) -> Self {
+        let contents = made.contents.into_iter().next();
+        Self {
+            listing,
+            latest: Arc::downgrade(latest),
+            name,
+            fetched: made.fetched.fade(&made.nameless),
+            contents: contents.map(|(name, (tree, chunks))| (name, Arc::downgrade(&tree), chunks)),
+            left,
+            placed,
+            room,
+            storage,
+        }
+    }
+
+    /// Reads states, beside the latest if somebody still has that.
+    fn read(&self, names: &BTreeSet<Name>, with_pages: bool) -> Result<Made, Problem> {
+        let latest = self.latest.upgrade();
+        let pages: Option<Arc<Pages>> =
+            latest.as_ref().map(|latest| Arc::clone(&latest.kept.pages));
+        let before = match &latest {
+            Some(_) => self.fetched.again(),
+            None => Fetched::default(),
+        };
+        let mut documents = Documents::beside(&self.listing, &before, self.left);
+        documents.placed = self.placed;
+        if let Some((name, contents, chunks)) = &self.contents
+            && let Some(contents) = contents.upgrade()
+        {
+            documents.know(*name, contents, chunks.clone());
+        }
+        documents.read(names)?;
+        documents.make(&self.room, pages.as_ref(), &self.storage, with_pages)
+    }
+}
+
+impl Later {
+    /// What is left of a checkpoint, and the places of its states, by number.
+    pub(super) fn of(
+        rest: Rest,
+        latest: &Arc<State>,
+        path: &Path,
+    ) -> (Option<Arc<Self>>, Vec<Earlier>) {
+        let (names, name) = (rest.listing.states.clone(), rest.name);
+        if names.iter().all(|other| *other == name) {
+            return (None, names.iter().map(|_| Arc::clone(latest).into()).collect());
+        }
+        let later = Arc::new(Self {
+            path: path.to_owned(),
+            stage: Mutex::new(Stage::Unread(Box::new(rest))),
+            places: OnceLock::new(),
+        });
+        // One that is there twice is read once.
+        let mut unread: HashMap<Name, Arc<Unread>> = HashMap::new();
+        let (mut states, mut places) = (Vec::with_capacity(names.len()), Vec::new());
+        for (number, own) in names.iter().enumerate() {
+            if *own == name {
+                states.push(Arc::clone(latest).into());
+                continue;
+            }
+            let new = || Arc::new(Unread::new(Arc::clone(&later) as Arc<dyn Source>, number));
+            let place = unread.entry(*own).or_insert_with(|| {
+                let place = new();
+                places.push(Arc::downgrade(&place));
+                place
+            });
+            states.push(Earlier::There(Arc::clone(place)));
+        }
+        let _ = later.places.set(places);
+        (Some(later), states)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The places that somebody has and that are empty, each once.
+    fn wanted(&self) -> Vec<Arc<Unread>> {
+        let places = self.places.get().into_iter().flatten();
+        places.filter_map(Weak::upgrade).filter(|place| !place.is_read()).collect()
+    }
+
+    fn make(
+        &self,
+        rest: &Rest,
+        places: &[Arc<Unread>],
+        with_pages: bool,
+        put: impl Fn(&Unread, Arc<State>),
+    ) -> Result<Made, Error> {
+        let name = |place: &Arc<Unread>| rest.listing.states[place.number()];
+        let names: BTreeSet<Name> = places.iter().map(name).collect();
+        let made = on_all_cores(|| rest.read(&names, with_pages));
+        let made = made.map_err(|problem| problem.at(&self.path))?;
+        for place in places {
+            if let Some(state) = made.states.get(&name(place)) {
+                put(place, Arc::clone(state));
+            }
+        }
+        Ok(made)
+    }
+}
+
+impl Source for Later {
+    fn read(&self, places: &[Arc<Unread>]) -> Result<(), Error> {
+        let mut stage = self.lock();
+        let wanted = self.wanted();
+        let (rest, read) = match &*stage {
+            Stage::Read(_) => return Ok(()),
+            Stage::Unread(rest) => {
+                (&**rest, self.make(rest, &wanted, true, Unread::fill).map(|made| made.known))
+            }
+            Stage::Outlined(both) => {
+                let (rest, made) = &**both;
+                let filled = on_all_cores(|| made.fetched.fill(rest.listing.source()));
+                let filled = filled.map(|()| {
+                    wanted.iter().for_each(|place| place.fill_outline());
+                    made.known.clone()
+                });
+                (rest, filled.map_err(|problem| problem.at(&self.path)))
+            }
+        };
+        match read {
+            Ok(known) => *stage = Stage::Read(known),
+            // There are no others.
+            Err(error) if wanted.len() <= places.len() => return Err(error),
+            Err(_) => drop(self.make(rest, places, true, Unread::fill)?),
+        }
+        Ok(())
+    }
+
+    fn outline(&self) -> Result<(), Error> {
+        let mut stage = self.lock();
+        let Stage::Unread(rest) = &*stage else {
+            return Ok(());
+        };
+        let made = self.make(rest, &self.wanted(), false, Unread::set_outline)?;
+        let known = Stage::Read(Known::default());
+        if let Stage::Unread(rest) = std::mem::replace(&mut *stage, known) {
+            *stage = Stage::Outlined(Box::new((*rest, made)));
+        }
+        Ok(())
+    }
+}

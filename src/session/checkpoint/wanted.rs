@@ -1,0 +1,403 @@
+//! What of the chunks states need: which pages, which files. Each chunk is fetched once, and what it is
+//! needed for is known by then.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+
+use super::chunks::{Chunks, Opener};
+use super::format::{MAX_CHUNK, Name};
+use super::problem::Problem;
+use crate::limits::MAX_CHECKPOINT_FILES;
+use crate::memory::{HOST_PAGE, Imported, Pages};
+use crate::session::storage::Storage;
+use crate::workspace::{FadingFile, Prepared, StoredFile};
+
+/// The most pages of a chunk.
+const MAX_PAGES: u32 = MAX_CHUNK / HOST_PAGE as u32;
+const WORDS: usize = MAX_PAGES as usize / 64;
+
+/// Some pages of a chunk, a bit each.
+#[derive(Clone, Copy, Default)]
+struct Bits([u64; WORDS]);
+
+impl Bits {
+    fn add(&mut self, first: u32, end: u32) {
+        let mut page = first;
+        while page < end {
+            let (word, bit) = (page as usize / 64, page % 64);
+            let here = (64 - bit).min(end - page);
+            self.0[word] |= (u64::MAX >> (64 - here)) << bit;
+            page += here;
+        }
+    }
+
+    fn without(mut self, other: &Self) -> Self {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own &= !other;
+        }
+        self
+    }
+
+    fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// How many there are before a page.
+    fn before(&self, page: u32) -> u32 {
+        let (word, bit) = (page as usize / 64, page % 64);
+        let words: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
+        words + (self.0[word] & ((1 << bit) - 1)).count_ones()
+    }
+
+    /// How many follow each other from a page on.
+    fn in_row(&self, first: u32) -> u32 {
+        let mut page = first;
+        while page < MAX_PAGES {
+            let left = 64 - page % 64;
+            let ones = (self.0[page as usize / 64] >> (page % 64)).trailing_ones().min(left);
+            page += ones;
+            if ones < left {
+                break;
+            }
+        }
+        page - first
+    }
+
+    /// Stretches: the first page, and how many.
+    fn stretches(self) -> impl Iterator<Item = (u32, u32)> {
+        let mut page = 0;
+        std::iter::from_fn(move || {
+            while page < MAX_PAGES {
+                let rest = self.0[page as usize / 64] >> (page % 64);
+                if rest == 0 {
+                    page = (page / 64 + 1) * 64;
+                    continue;
+                }
+                page += rest.trailing_zeros();
+                let (first, count) = (page, self.in_row(page));
+                page += count;
+                return Some((first, count));
+            }
+            None
+        })
+    }
+}
+
+/// What is needed of the chunks, beside what was fetched before.
+pub(super) struct Wanted<'a> {
+    before: &'a Fetched,
+    pages: BTreeMap<usize, Bits>,
+    sizes: Vec<u64>,
+    files: HashMap<(Pieces, usize), usize>,
+    /// Parts of files by chunk: the file, where in it, the first byte of the chunk and how many.
+    parts: BTreeMap<usize, Vec<(usize, u64, u32, u32)>>,
+}
+
+/// What a file consists of: chunks, where in them it begins, and how many bytes are of it.
+pub(super) type Pieces = Vec<(usize, u32, u32)>;
+
+/// Pages of a chunk that came in together, and the number of the first.
+#[derive(Clone, Copy)]
+struct Placed {
+    first: u32,
+    pages: Bits,
+}
+
+/// What was fetched.
+#[derive(Default)]
+pub(super) struct Fetched {
+    imported: Option<Imported>,
+    /// Pages that were not fetched, of which there are only the places.
+    hollow: BTreeMap<usize, Placed>,
+    /// Where the pages of each chunk are among those that came in.
+    placed: BTreeMap<usize, Vec<Placed>>,
+    /// How many these are.
+    count: u32,
+    numbers: HashMap<(Pieces, usize), usize>,
+    /// The files, each with what it consists of.
+    files: Vec<(StoredFile, Pieces)>,
+    bytes: u64,
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn beside(before: &'a Fetched) -> Self {
+        Self {
+            before,
+            pages: BTreeMap::new(),
+            sizes: Vec::new(),
+            files: HashMap::new(),
+            parts: BTreeMap::new(),
+        }
+    }
+
+    /// Adds pages of a chunk of so many bytes.
+    pub(super) fn add_pages(
+        &mut self,
+        (chunk, length): (usize, u32),
+        first: u32,
+        count: u32,
+    ) -> Result<(), Problem> {
+        let there = length.min(MAX_CHUNK) / HOST_PAGE as u32;
+        let end = first.checked_add(count).filter(|end| *end <= there);
+        let end = end.ok_or(Problem::Format("it names pages that no chunk has"))?;
+        self.pages.entry(chunk).or_default().add(first, end);
+        Ok(())
+    }
+
+    /// Adds a file, unless another state has it, and returns its number; `ordinal` tells files of one
+    /// state apart that have the same bytes.
+    pub(super) fn add_file(&mut self, pieces: Pieces, ordinal: usize) -> Result<usize, Problem> {
+        let number = self.before.files.len() + self.sizes.len();
+        let key = (pieces, ordinal);
+        if let Some(there) = self.before.numbers.get(&key) {
+            return Ok(*there);
+        }
+        if number >= MAX_CHECKPOINT_FILES {
+            return Err(Problem::Format("it holds too many files"));
+        }
+        let free = match self.files.entry(key) {
+            Entry::Occupied(there) => return Ok(*there.get()),
+            Entry::Vacant(free) => free,
+        };
+        let mut size = 0;
+        for (chunk, at, length) in &free.key().0 {
+            self.parts.entry(*chunk).or_default().push((number, size, *at, *length));
+            size += u64::from(*length);
+        }
+        self.sizes.push(size);
+        free.insert(number);
+        Ok(number)
+    }
+
+    /// How many pages there are then, and how many bytes of files, in all.
+    pub(super) fn size(&self) -> (u64, Option<u64>) {
+        let new =
+            |(chunk, pages): (&usize, &Bits)| u64::from(self.before.missing(*chunk, pages).count());
+        let pages: u64 = self.pages.iter().map(new).sum();
+        let files =
+            self.sizes.iter().try_fold(self.before.bytes, |sum, size| sum.checked_add(*size));
+        (u64::from(self.before.count) + pages, files)
+    }
+
+    /// Fetches every chunk of which something is needed; `with_pages` also those of which only pages are,
+    /// whose place is hollow otherwise. `state` has the pages that were fetched before.
+    pub(super) fn fetch(
+        self,
+        from: (&dyn Chunks, &[(Name, u32)]),
+        state: Option<&Arc<Pages>>,
+        storage: &Storage,
+        with_pages: bool,
+    ) -> Result<Fetched, Problem> {
+        let (_, bytes) = self.size();
+        let before = self.before;
+        let mut placed = before.placed.clone();
+        let mut count = before.count;
+        let mut new: BTreeMap<usize, Placed> = BTreeMap::new();
+        for (chunk, pages) in &self.pages {
+            let pages = before.missing(*chunk, pages);
+            if pages.count() > 0 {
+                let first = count;
+                count += pages.count();
+                new.insert(*chunk, Placed { first, pages });
+                placed.entry(*chunk).or_default().push(Placed { first, pages });
+            }
+        }
+        let imported = storage.pages.reserve_after(state, count - before.count)?;
+        imported.set_hollow(true);
+        let prepared = self.sizes.iter().map(|size| storage.spool.prepare(*size));
+        let prepared: Vec<Prepared> = prepared.collect::<Result<_, _>>()?;
+
+        let pages = if with_pages {
+            std::mem::take(&mut new)
+        } else {
+            BTreeMap::new()
+        };
+        let all: BTreeSet<usize> = pages.keys().chain(self.parts.keys()).copied().collect();
+        open_all(from, all, |chunk, plain| {
+            if let Some(placed) = pages.get(&chunk) {
+                placed.write(&imported, plain)?;
+            }
+            for (file, to, at, length) in self.parts.get(&chunk).into_iter().flatten() {
+                let bytes = &plain[*at as usize..][..*length as usize];
+                prepared[*file - before.files.len()].write(*to, bytes)?;
+            }
+            Ok(())
+        })?;
+        imported.set_hollow(!new.is_empty());
+
+        let mut pieces = vec![Vec::new(); prepared.len()];
+        let mut numbers = before.numbers.clone();
+        for (key, number) in self.files {
+            pieces[number - before.files.len()].clone_from(&key.0);
+            numbers.insert(key, number);
+        }
+        let files =
+            prepared.into_iter().map(|file| file.finish(SystemTime::UNIX_EPOCH)).zip(pieces);
+        Ok(Fetched {
+            imported: Some(imported),
+            hollow: new,
+            placed,
+            count,
+            numbers,
+            files: before.files.iter().cloned().chain(files).collect(),
+            bytes: bytes.unwrap_or(u64::MAX),
+        })
+    }
+}
+
+impl Placed {
+    fn write(&self, imported: &Imported, plain: &[u8]) -> Result<(), Problem> {
+        let mut number = self.first;
+        for (page, count) in self.pages.stretches() {
+            let (start, end) = (page as usize, (page + count) as usize);
+            imported.write(number, &plain[start * HOST_PAGE..end * HOST_PAGE])?;
+            number += count;
+        }
+        Ok(())
+    }
+}
+
+/// Takes chunks apart, on all processors.
+fn open_all(
+    (chunks, listed): (&dyn Chunks, &[(Name, u32)]),
+    numbers: BTreeSet<usize>,
+    each: impl Fn(usize, &[u8]) -> Result<(), Problem> + Sync,
+) -> Result<(), Problem> {
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    chunks.prepare(&numbers, listed)?;
+    let next = AtomicUsize::new(0);
+    // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
+    (0..rayon::current_num_threads().min(numbers.len())).into_par_iter().try_for_each(|_| {
+        let mut opener = Opener::new();
+        while let Some(&chunk) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+            each(chunk, opener.open(chunks, chunk, listed[chunk])?)?;
+        }
+        Ok(())
+    })
+}
+
+impl Fetched {
+    /// Fetches the pages that were not.
+    pub(super) fn fill(&self, from: (&dyn Chunks, &[(Name, u32)])) -> Result<(), Problem> {
+        let Some(imported) = &self.imported else {
+            return Ok(());
+        };
+        let chunks = self.hollow.keys().copied().collect();
+        open_all(from, chunks, |chunk, plain| match self.hollow.get(&chunk) {
+            Some(placed) => placed.write(imported, plain),
+            None => Ok(()),
+        })?;
+        imported.set_hollow(false);
+        Ok(())
+    }
+
+    /// Those of a chunk's pages that have yet to come in.
+    fn missing(&self, chunk: usize, pages: &Bits) -> Bits {
+        let there = self.placed.get(&chunk).into_iter().flatten();
+        there.fold(*pages, |missing, placed| missing.without(&placed.pages))
+    }
+
+    /// Where pages of a chunk are that are all there: how many follow each other, and the number of the
+    /// first.
+    fn runs(&self, chunk: usize, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
+        let placed = self.placed.get(&chunk).map_or(&[][..], Vec::as_slice);
+        let (mut page, end) = (first, first + count);
+        std::iter::from_fn(move || {
+            let left = end.checked_sub(page).filter(|left| *left > 0)?;
+            let found = placed.iter().find_map(|placed| {
+                let there = placed.pages.in_row(page);
+                (there > 0).then(|| (there.min(left), placed.first + placed.pages.before(page)))
+            })?;
+            page += found.0;
+            Some(found)
+        })
+    }
+
+    /// The pages of a state in these stretches: the first page's number, how many, their chunk and the
+    /// first one there.
+    pub(super) fn pages(&self, stretches: &[(u32, u32, usize, u32)]) -> Option<Pages> {
+        let runs = stretches.iter().flat_map(|(page, count, chunk, first)| {
+            let mut page = *page;
+            self.runs(*chunk, *first, *count).map(move |(count, number)| {
+                let run = (page, count, number);
+                page = page.saturating_add(count);
+                run
+            })
+        });
+        match &self.imported {
+            Some(imported) => Pages::from_imported(imported, runs),
+            None => None,
+        }
+    }
+
+    /// All pages that are there: the number of the first among all that were ever set aside, how many,
+    /// the chunk and the first one there.
+    pub(super) fn all_pages(&self) -> impl Iterator<Item = (u64, u32, usize, u32)> {
+        let stretches = self.placed.iter().flat_map(|(chunk, placed)| {
+            placed.iter().flat_map(move |Placed { first, pages }| {
+                let mut number = *first;
+                pages.stretches().map(move |(page, count)| {
+                    number += count;
+                    (number - count, count, *chunk, page)
+                })
+            })
+        });
+        let number = |own| self.imported.as_ref().map(|imported| imported.number(own));
+        stretches
+            .filter_map(move |(own, count, chunk, page)| Some((number(own)?, count, chunk, page)))
+    }
+
+    pub(super) fn files(&self) -> &[(StoredFile, Pieces)] {
+        &self.files
+    }
+
+    /// What of this can be had again later, for as long as somebody keeps it.
+    /// `nameless` are those that are kept in memory for open files.
+    pub(super) fn fade(self, nameless: &HashMap<usize, Arc<[u8]>>) -> Faded {
+        let mut keys: Vec<Option<(Pieces, usize)>> = vec![None; self.files.len()];
+        for (key, number) in self.numbers {
+            keys[number] = Some(key);
+        }
+        let fading = |(number, (file, _)): (usize, &(StoredFile, Pieces))| {
+            nameless.get(&number).map_or_else(|| file.fading(), FadingFile::nameless)
+        };
+        let files = self.files.iter().enumerate().map(fading).zip(keys);
+        Faded {
+            placed: self.placed,
+            count: self.count,
+            files: files.filter_map(|(file, key)| Some((file, key?))).collect(),
+        }
+    }
+}
+
+/// What was fetched, but not kept.
+#[derive(Default)]
+pub(super) struct Faded {
+    placed: BTreeMap<usize, Vec<Placed>>,
+    count: u32,
+    files: Vec<(FadingFile, (Pieces, usize))>,
+}
+
+impl Faded {
+    /// As if it were fetched again: all pages, which somebody keeps, and the files that somebody does.
+    pub(super) fn again(&self) -> Fetched {
+        let mut fetched = Fetched {
+            placed: self.placed.clone(),
+            count: self.count,
+            ..Fetched::default()
+        };
+        for (file, key) in &self.files {
+            if let Some(file) = file.get(SystemTime::UNIX_EPOCH) {
+                fetched.bytes = fetched.bytes.saturating_add(file.size);
+                fetched.numbers.insert(key.clone(), fetched.files.len());
+                fetched.files.push((file, key.0.clone()));
+            }
+        }
+        fetched
+    }
+}

@@ -1,5 +1,5 @@
-//! Embeds the Python runner: its modules, in the order in which they are loaded. Chooses among the
-//! folders of `src/memory/sys`.
+//! Embeds the Python runner: its modules, in the order in which they are loaded, and a hash of them all.
+//! Chooses among the folders of `src/memory/sys`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,16 +12,28 @@ fn main() {
         .join("runner");
     println!("cargo::rerun-if-changed={}", runner.display());
     let order = fs::read_to_string(runner.join("ORDER")).expect("the list of runner modules");
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |name: &str, file: &Path| {
+        let source = fs::read(file).expect("a runner module");
+        for part in [name.as_bytes(), &source] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+    };
+    add("bootstrap", &runner.join("bootstrap.py"));
     let mut code = format!(
         "pub const BOOTSTRAP: &str = include_str!({:?});\npub const MODULES: &[(&str, &str)] = &[\n",
         path(&runner.join("bootstrap.py"))
     );
     for name in order.split_whitespace().filter(|name| *name != "bootstrap") {
         let file = runner.join(format!("{name}.py"));
+        add(name, &file);
         let file = path(&file);
         writeln!(code, "    ({name:?}, include_str!({file:?})),").expect("a string can be written");
     }
     code.push_str("];\n");
+    let hash = hasher.finalize().to_hex();
+    writeln!(code, "pub const HASH: &str = {:?};", hash.as_str()).expect("a string can be written");
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("runner.rs");
     fs::write(out, code).expect("the output directory can be written");
 }

@@ -17,6 +17,7 @@ pub use artifact::ArtifactError;
 pub(crate) use artifact::{Artifact, PINS};
 pub use code::CodeError;
 pub(crate) use code::{Code, Codes, code_file, first_memory};
+pub(crate) use compiler::IS_HERE as HAS_COMPILER;
 pub(crate) use passes::{
     FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, check_module, meter_module,
     versions as pass_versions,

@@ -24,7 +24,7 @@ use crate::images::{ImageIdentity, Images};
 use crate::instance::Factory;
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code, CodeError, Codes, Tier};
+use crate::module::{Artifact, Code, CodeError, Codes, HAS_COMPILER, Tier};
 #[cfg(feature = "compile")]
 use crate::pack::{BundleInfo, BundleOptions, pack};
 use crate::progress::{Progress, Silent};
@@ -233,6 +233,9 @@ impl RuntimeBuilder {
         if let Some(bundle) = self.open_bundle()? {
             return licenses::read(&Artifact::in_bundle(bundle.root()));
         }
+        if !HAS_COMPILER {
+            return Err(BundleError::NoCompiler.into());
+        }
         let cache = Cache::open(self.cache.clone())?;
         licenses::read(&self.artifact(&cache)?)
     }
@@ -342,7 +345,7 @@ type Parts = (Factory, ImageStore);
 impl RuntimeBuilder {
     /// From the cache, in which what is missing is made.
     fn set_up(&self) -> Result<Parts, Error> {
-        if cfg!(not(feature = "compile")) {
+        if !HAS_COMPILER {
             return Err(BundleError::NoCompiler.into());
         }
         let cache = Cache::open(self.cache.clone())?;
@@ -505,6 +508,16 @@ impl Runtime {
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// Ends the runtime of a process that is about to end as well: removes the directories that it keeps for
+    /// further runs, and leaves its memory to the system, which takes it back faster than it is freed piece by
+    /// piece. One that has sessions is dropped.
+    pub fn end(self) {
+        if self.check_process().is_ok() && self.sessions.list().is_empty() {
+            self.engine.workspaces.clear();
+            std::mem::forget(self);
+        }
     }
 
     /// Fails in a process that was forked from the one that built it.

@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
-    /// a thread that may block.
+    /// a thread that may block; one of a bundle, of which only the head is read, at once.
     pub(crate) async fn image(
         self: &Arc<Self>,
         choice: &ImageChoice,
@@ -46,6 +46,9 @@ impl Engine {
             && let Some(image) = self.images.loaded(name)
         {
             return Ok(image);
+        }
+        if self.images.are_at_hand() {
+            return Ok(self.images.ensure(&self.factory, name)?);
         }
         let (engine, name) = (Arc::clone(self), name.to_owned());
         let made = on_blocking_thread(move || {

@@ -183,6 +183,12 @@ impl Workspaces {
         Ok(workspace)
     }
 
+    /// Removes those that are kept.
+    pub(crate) fn clear(&self) {
+        let unused = std::mem::take(&mut *self.lock());
+        drop(unused);
+    }
+
     fn folder(&self) -> Result<Folder, WorkspaceError> {
         let folder = Folder::create(&self.parent)?;
         self.swept.call_once(|| folder::sweep(&self.parent, &folder));

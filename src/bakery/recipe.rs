@@ -28,19 +28,15 @@ pub(crate) fn stamp() -> String {
 }
 
 /// What an image is made from before its recipe: the artifact and what is changed in it, and the
-/// runner.
+/// runner, by the hash that was taken of it when this program was built.
 fn foundation(base: &str) -> String {
-    let mut all = format!(
-        "{BAKERY}\n{base}\n{}\n{}\n{}\n{BOOTSTRAP}\n",
+    format!(
+        "{BAKERY}\n{base}\n{}\n{}\n{}\n{}\n",
         PINS.files.module.sha256,
         PINS.files.stdlib.sha256,
-        pass_versions()
-    );
-    for (name, source) in MODULES {
-        all.push_str(name);
-        all.push_str(source);
-    }
-    all
+        pass_versions(),
+        sources::HASH,
+    )
 }
 
 /// A recipe cannot be used.

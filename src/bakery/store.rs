@@ -10,12 +10,12 @@ use super::choose::BUILT_IN;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use super::shelf::{BOOT, Shelf, StoredImage, is_built_in};
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, BundleError};
 use crate::cache::{Cache, CacheError, create_atomically};
 use crate::image::{Image, ImageError, Manifest};
 use crate::instance::Factory;
 use crate::memory::Strategy;
-use crate::module::{Artifact, PINS, Tier, first_memory, pass_versions};
+use crate::module::{Artifact, HAS_COMPILER, PINS, Tier, first_memory, pass_versions};
 use crate::progress::{Progress, Stage};
 
 /// Images by name.
@@ -81,6 +81,11 @@ impl ImageStore {
         self.lock().get(name).cloned()
     }
 
+    /// Whether none is ever made, so that to have one takes no longer than to map it.
+    pub(crate) fn are_at_hand(&self) -> bool {
+        self.bundle.is_some()
+    }
+
     /// Loads the image, making it first if need be. This can take seconds; it blocks.
     pub(crate) fn ensure(&self, factory: &Factory, name: &str) -> Result<Arc<Image>, BakeError> {
         if let Some(image) = self.loaded(name) {
@@ -96,6 +101,9 @@ impl ImageStore {
     /// an earlier image of that name stays.
     pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
         self.check_changeable("make an image")?;
+        if !HAS_COMPILER {
+            return Err(ImageError::from(BundleError::NoCompiler).into());
+        }
         let recipe = Recipe::read(path)?;
         if is_built_in(&recipe.name) || recipe.name == BOOT {
             return Err(ImageError::BuiltIn { name: recipe.name }.into());
@@ -159,6 +167,9 @@ impl ImageStore {
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
             return Ok(super::bundled::load(bundle, name, self.strategy)?);
+        }
+        if !HAS_COMPILER {
+            return Err(ImageError::from(BundleError::NoCompiler).into());
         }
         let (recipe, packages) = self.shelf.recipe(name)?;
         self.bake(factory, &recipe, &packages, false)

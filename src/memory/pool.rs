@@ -4,6 +4,7 @@
 //! one gets it. While a processor has nothing else to do, a thread of the pool does that, and the
 //! outcome of the run is on its way meanwhile. When all are busy, whoever gives the region back
 //! does: another thread would only take the processor from a run, and find the pages in no cache.
+//! The first region of all waits as it is: many a process runs one thing and ends.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ struct Idle {
     rested: Vec<Region>,
     /// How many regions sandboxes have.
     lent: usize,
+    /// How many sandboxes were asked for so far.
+    asked: u64,
     /// Sandboxes that will still end before the processors count as free.
     pressure: u32,
     /// The fewest clean regions since the thread last looked: nobody needed these.
@@ -165,6 +168,11 @@ impl Pool {
         }
         let mut idle = self.shared.lock();
         idle.lent -= 1;
+        if idle.asked == 1 && region.grown() <= MAX_GROWN {
+            // Until a second one is asked for, nobody knows that there will be one.
+            idle.used.push(region);
+            return;
+        }
         let is_free = idle.pressure == 0 && idle.used.len() < MAX_BEHIND;
         if (is_free || region.grown() > MAX_GROWN) && self.start_thread(&mut idle) {
             idle.used.push(region);
@@ -277,6 +285,7 @@ impl Idle {
         } else {
             self.pressure.saturating_sub(1)
         };
+        self.asked += 1;
         let taken = self.find(image, max_idle);
         self.fewest = self.fewest.min(self.clean.len());
         #[cfg(test)]
@@ -424,6 +433,20 @@ mod tests {
             run(&pool, &images[which], 7 + which as u8, number);
         }
         assert!(settled(&pool, 3) <= 4);
+    }
+
+    #[test]
+    fn the_first_region_is_cleaned_by_whoever_comes_second() {
+        let pool = Pool::new(2);
+        let image = image(7);
+        run(&pool, &image, 7, 3);
+        {
+            let idle = pool.shared.lock();
+            assert_eq!((idle.used.len(), idle.thread), (1, Thread::None));
+        }
+        run(&pool, &image, 7, 4);
+        assert_eq!(settled(&pool, 1), 1);
+        assert_eq!(pool.shared.lock().made, 1);
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use wasmtime::{Engine, Result};
 
+/// Whether there is one. Asked for before what only serves to compile and to bake, so that a program
+/// without a compiler has none of that either: neither the passes nor the runner's sources.
+pub(crate) const IS_HERE: bool = cfg!(feature = "compile");
+
 /// Compiles a module for this machine.
 #[cfg(feature = "compile")]
 pub(super) fn compile(engine: &Engine, module: &[u8]) -> Result<Vec<u8>> {

@@ -55,6 +55,8 @@ Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the eng
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
+// The arguments of commands that nobody asked for are not built.
+#[command(defer = true)]
 pub(super) enum Command {
     /// Run one program
     ///

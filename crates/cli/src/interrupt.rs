@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
+use super::engine;
 use super::exit::Exit;
 
 /// How long cancelling may take.
@@ -34,13 +35,24 @@ impl Interrupt {
     pub(super) fn watch_except(handled: impl Fn() -> bool + Send + 'static) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         let shared = Arc::clone(&interrupt);
-        let (watching, is_watching) = std::sync::mpsc::channel();
+        let (begin, begun) = std::sync::mpsc::channel();
         // Detached: it ends with the process.
-        let _ = std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || shared.wait_and_exit(handled, &watching));
-        // Until then a signal would end the process. Without that thread nobody says anything.
-        let _ = is_watching.recv();
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            if let Ok((reactor, signals)) = begun.recv() {
+                shared.wait_and_exit(handled, &reactor, signals);
+            }
+        });
+        // On this thread, which need not wait for the other one to come to it. From here on no signal
+        // ends the process by itself.
+        if thread.is_ok()
+            && let Ok(reactor) = engine::reactor()
+        {
+            let signals = {
+                let _within = reactor.enter();
+                Signals::new()
+            };
+            let _ = signals.map(|signals| begin.send((reactor, signals)));
+        }
         interrupt
     }
 
@@ -54,15 +66,8 @@ impl Interrupt {
         Exit::Signal(self.number.load(Ordering::Relaxed))
     }
 
-    fn wait_and_exit(&self, handled: impl Fn() -> bool, watching: &Sender<()>) {
-        let Ok(reactor) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-            return;
-        };
+    fn wait_and_exit(&self, handled: impl Fn() -> bool, reactor: &Runtime, mut signals: Signals) {
         reactor.block_on(async {
-            let Ok(mut signals) = Signals::new() else {
-                return;
-            };
-            let _ = watching.send(());
             let number = loop {
                 let number = signals.next().await;
                 if number != CTRL_C || !handled() {

@@ -53,6 +53,10 @@ use cli::{Cli, Command};
 use exit::Exit;
 use printer::Printer;
 
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// Does what the command line asks for and ends the process. What could be left undone by that
 /// has been done: output is flushed, workspaces are removed; the rest the system frees faster.
 fn main() -> ! {

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use super::exit::Usage;
 use super::source;
 
-/// What the user gives the code to see.
+// What the user gives the code to see. As a doc comment it would be the help text of commands.
 #[derive(Debug, Args)]
 pub(super) struct Given {
     /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be

@@ -133,8 +133,7 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
     let receipt = receipt.map(|wanted| wanted.write(&run.outcome)).transpose();
     let success = run.outcome.success;
     drop(run);
-    // Directories that were kept for a next run go with it.
-    drop(runtime);
+    runtime.end();
     receipt.context("the run is done, but there is no receipt")?;
     copied.context("the run is done, but its files could not all be copied")?;
     Ok(if success { Exit::Success } else { Exit::Found })

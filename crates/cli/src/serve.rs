@@ -90,7 +90,7 @@ pub(super) struct ServeArgs {
     most: Most,
 }
 
-/// The most that a client may ask for.
+// The most that a client may ask for. As a doc comment it would be the help text of the command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The most that a client gets")]
 struct Most {

@@ -55,9 +55,15 @@ async function answer(known, name, given) {
   }
 }
 
+/** Waits until others have had the event loop. */
+function turn() {
+  return new Promise(setImmediate);
+}
+
 /**
- * Begins a run: `begin` is given a function for events or undefined, and a switch. What the caller's
- * own function for events throws interrupts the run, and is what the promise rejects with.
+ * Begins a run: `begin` is given a function for events and a switch, or undefined where nobody uses them.
+ * What the caller's own function for events throws interrupts the run, and is what the promise rejects
+ * with.
  */
 async function watched({ signal, onEvent }, begin) {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
@@ -65,6 +71,12 @@ async function watched({ signal, onEvent }, begin) {
   }
   if (onEvent !== undefined && typeof onEvent !== 'function') {
     throw argument('onEvent', 'is no function');
+  }
+  if (signal === undefined && onEvent === undefined) {
+    const done = await begin();
+    // A short run is over by the time that it is promised: a row of them keeps nobody from the loop.
+    await turn();
+    return done;
   }
   const stop = new native.Switch();
   const interrupt = () => stop.interrupt();
@@ -85,7 +97,8 @@ async function watched({ signal, onEvent }, begin) {
   };
   // The last events may still be on their way, which keep no process from its end by themselves.
   const heard = async () => {
-    if (!begun) await new Promise(setImmediate);
+    // In the second one those have come that were told before the first began.
+    for (let turns = 0; !begun && turns < 2; turns++) await turn();
     if (!begun) return;
     const awake = setInterval(() => {}, 1000);
     await ending.promise;
@@ -95,7 +108,8 @@ async function watched({ signal, onEvent }, begin) {
   else signal?.addEventListener('abort', interrupt, { once: true });
   try {
     const done = await begin(onEvent && listener, stop);
-    if (onEvent !== undefined) await heard();
+    if (onEvent === undefined) await turn();
+    else await heard();
     if (thrown !== undefined) throw thrown.error;
     return done;
   } finally {

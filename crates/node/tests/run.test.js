@@ -145,6 +145,14 @@ test('a signal interrupts, before and during', async () => {
   await assert.rejects(runtime.run('', { signal: 1 }), { code: 'argument' });
 });
 
+test('a row of short runs leaves the event loop its turns', async () => {
+  let turns = 0;
+  const ticking = setInterval(() => turns++, 1);
+  for (let k = 0; k < 50; k++) await runtime.run('1', { image: 'core' });
+  clearInterval(ticking);
+  assert.ok(turns >= 5, `${turns} turns`);
+});
+
 test('the event loop goes on while code runs', async () => {
   let ticks = 0;
   const timer = setInterval(() => {

@@ -36,7 +36,10 @@ pub(super) struct Unread {
 impl std::fmt::Debug for Unread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let is_read = self.state.get().is_some();
-        f.debug_struct("Unread").field("number", &self.number).field("is_read", &is_read).finish()
+        f.debug_struct("Unread")
+            .field("number", &self.number)
+            .field("is_read", &is_read)
+            .finish_non_exhaustive()
     }
 }
 

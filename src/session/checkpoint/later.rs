@@ -202,7 +202,9 @@ impl Source for Later {
                 let (rest, made) = &**both;
                 let filled = on_all_cores(|| made.fetched.fill(rest.listing.source()));
                 let filled = filled.map(|()| {
-                    wanted.iter().for_each(|place| place.fill_outline());
+                    for place in &wanted {
+                        place.fill_outline();
+                    }
                     made.known.clone()
                 });
                 (rest, filled.map_err(|problem| problem.at(&self.path)))

@@ -296,7 +296,8 @@ fn apart(head: &[u8]) -> Option<Manifest> {
 /// Chunks of a store.
 pub(super) struct Fetched {
     from: Arc<dyn Store>,
-    handle: Handle,
+    /// The asynchronous runtime in which chunks were asked for last: the one before may have ended.
+    handle: Mutex<Handle>,
     /// What was fetched and not taken yet: as much as there is room for.
     ahead: Mutex<HashMap<usize, Bytes>>,
     lengths: Vec<u32>,
@@ -311,10 +312,14 @@ impl Fetched {
     fn of(from: Arc<dyn Store>, listed: &[(Name, u32)]) -> Self {
         Self {
             from,
-            handle: Handle::current(),
+            handle: Handle::current().into(),
             ahead: Mutex::default(),
             lengths: listed.iter().map(|(_, length)| *length).collect(),
         }
+    }
+
+    fn handle(&self) -> Handle {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, Bytes>> {
@@ -390,14 +395,17 @@ impl Chunks for Fetched {
         }
         let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
         let key = garbage::key(name);
-        let blob = self.handle.block_on(self.from.get(&key, max)).map_err(Problem::Store)?;
+        let blob = self.handle().block_on(self.from.get(&key, max)).map_err(Problem::Store)?;
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         *buffer = blob.ok_or(missing)?.bytes.into();
         Ok(buffer)
     }
 
     fn prepare(&self, numbers: &[usize], listed: &[(Name, u32)]) -> Result<(), Problem> {
-        let fetched = self.handle.block_on(Self::some(&self.from, numbers, listed));
+        if let Ok(current) = Handle::try_current() {
+            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = current;
+        }
+        let fetched = self.handle().block_on(Self::some(&self.from, numbers, listed));
         // What was fetched for one that failed is of no use.
         *self.lock() = fetched.map_err(Problem::Store)?;
         Ok(())

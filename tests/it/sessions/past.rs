@@ -327,6 +327,24 @@ fn a_history_that_nobody_reads_does_not_grow() {
 }
 
 #[test]
+fn the_past_is_read_wherever_it_is_asked_for() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let begin = crate::support::tokio(1);
+    let restored = begin.block_on(async {
+        let session = with_past().await;
+        session.save(&store, "states/a", Condition::Absent).await.unwrap().unwrap();
+        session.close();
+        stored(&store, "states/a").await
+    });
+    drop(begin);
+    block_on(async {
+        restored.rewind(2).await.unwrap();
+        is_after(&restored, 2).await;
+        restored.close();
+    });
+}
+
+#[test]
 fn a_store_that_fails_for_a_while_loses_nothing() {
     block_on(async {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::bakery::{Shelf, StoredImage, bundled, stamp};
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, BundleError};
 use crate::cache::{Cache, CacheError, seal};
 use crate::cause::with_causes;
 use crate::hint::Hint;
@@ -46,6 +46,10 @@ pub enum State {
 #[must_use]
 pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     let mut findings = vec![platform()];
+    if cfg!(not(feature = "compile")) {
+        findings.push(no_compiler());
+        return findings;
+    }
     let cache = match Cache::find(cache) {
         Ok(cache) => cache,
         Err(error) => {
@@ -107,6 +111,15 @@ fn platform() -> Finding {
             PINS.wheel.python
         ),
     )
+}
+
+/// Without a compiler, no cache is of any use.
+fn no_compiler() -> Finding {
+    let error = BundleError::NoCompiler;
+    Finding {
+        mend: error.hint(),
+        ..missing("bundle", &error.to_string())
+    }
 }
 
 /// Whether files can be made in the cache's directory, or the directory itself.
@@ -285,4 +298,17 @@ pub(crate) fn tree_size(root: &Path) -> u64 {
 
 fn size(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_compiler_a_bundle_is_asked_for_and_no_setup() {
+        let finding = no_compiler();
+        assert_eq!((finding.what.as_str(), finding.state), ("bundle", State::Missing));
+        let mend = finding.mend.unwrap();
+        assert!(mend.contains("--bundle") && !mend.contains(SETUP), "{mend}");
+    }
 }

@@ -26,7 +26,8 @@ use crate::shared::Engine;
 pub struct BundleOptions {
     /// The images, by name.
     pub images: Vec<String>,
-    /// The system and architecture, such as `aarch64-linux`; this one's by default.
+    /// The system and architecture: `x86_64-linux`, `aarch64-linux` or `x86_64-windows`; this one's by
+    /// default.
     pub target: Option<String>,
     /// The processors.
     pub processor: Processor,
@@ -155,8 +156,10 @@ pub(crate) fn pack(
 
 /// For whom the code of a bundle is.
 struct Purpose {
-    arch: String,
+    arch: &'static str,
     target: String,
+    /// The target, as Cranelift has it.
+    triple: &'static str,
     processor: Processor,
     is_here: bool,
 }
@@ -169,14 +172,14 @@ impl Purpose {
             target: target.clone(),
             reason: reason.to_owned(),
         };
-        let arch = TARGETS
-            .iter()
+        let (name, triple) = TARGETS
+            .into_iter()
             .find(|(name, _)| *name == target)
-            .and_then(|(name, _)| name.split('-').next())
             .ok_or_else(|| unusable("this version knows no such system"))?;
+        let arch = name.split('-').next().unwrap_or_default();
         let is_here = target == here;
         if options.processor == Processor::ThisMachine && !is_here {
-            return Err(unusable("this machine's processor is of another architecture"));
+            return Err(unusable("the code for processors like this one is of this system only"));
         }
         if arch != std::env::consts::ARCH && !cfg!(feature = "cross") {
             return Err(unusable(
@@ -185,7 +188,8 @@ impl Purpose {
             ));
         }
         Ok(Self {
-            arch: arch.to_owned(),
+            arch,
+            triple,
             processor: options.processor,
             is_here,
             target,
@@ -193,7 +197,7 @@ impl Purpose {
     }
 
     fn features(&self) -> Vec<(&'static str, &'static str)> {
-        bundle::features(&self.arch, self.processor)
+        bundle::features(self.arch, self.processor)
     }
 
     fn manifest(&self, images: &[String], tier: Tier, left_out: &[&str]) -> Manifest {
@@ -213,8 +217,11 @@ impl Purpose {
 }
 
 /// The systems that bundles can be made for, as manifests name them, and as Cranelift does.
-const TARGETS: [(&str, &str); 2] =
-    [("x86_64-linux", "x86_64-unknown-linux-gnu"), ("aarch64-linux", "aarch64-unknown-linux-gnu")];
+const TARGETS: [(&str, &str); 3] = [
+    ("x86_64-linux", "x86_64-unknown-linux-gnu"),
+    ("aarch64-linux", "aarch64-unknown-linux-gnu"),
+    ("x86_64-windows", "x86_64-pc-windows-msvc"),
+];
 
 fn write_images(
     engine: &Arc<Engine>,
@@ -247,10 +254,9 @@ fn write_code(
         codes.ensure(tier, progress)?;
         return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
     }
-    let triple =
-        TARGETS.iter().find(|(name, _)| *name == made_for.target).map(|(_, triple)| *triple);
     let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
-    let native = compile_for(artifact, tier, triple.unwrap_or_default(), &features, progress)?;
+    let target = (made_for.target.as_str(), made_for.triple);
+    let native = compile_for(artifact, tier, target, &features, progress)?;
     Ok(files.write(bundle::CODE, native.as_slice())?)
 }
 

@@ -15,6 +15,8 @@ pub enum Stage {
     /// Compiling a tier of the Python module to native code, once per machine; its subject is the
     /// tier's name.
     Compile,
+    /// Compiling a tier for the machines of a bundle; its subject is the tier's name, and for which system.
+    CompileBundle,
     /// Running an image's imports and warm-up.
     Bake,
     /// Downloading the packages of an image.
@@ -30,6 +32,7 @@ impl Stage {
             Self::Download => "downloading Python for WASI (94 MiB)",
             Self::Unpack => "checking and unpacking Python for WASI",
             Self::Compile => "compiling Python for this machine",
+            Self::CompileBundle => "compiling Python for a bundle",
             Self::Bake => "baking image",
             Self::Packages => "downloading packages",
         }
@@ -38,9 +41,10 @@ impl Stage {
     /// How long it usually takes on two cores, when it begins with this `subject`.
     #[must_use]
     pub fn usually_for(self, subject: &str) -> Duration {
-        match (self, subject) {
-            (Self::Compile, "core") => Duration::from_secs(6),
-            (Self::Compile, "data") => Duration::from_secs(35),
+        let tier = subject.split(' ').next().unwrap_or_default();
+        match (self, tier) {
+            (Self::Compile | Self::CompileBundle, "core") => Duration::from_secs(6),
+            (Self::Compile | Self::CompileBundle, "data") => Duration::from_secs(35),
             _ => self.usually(),
         }
     }
@@ -49,7 +53,7 @@ impl Stage {
     #[must_use]
     pub fn usually(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Waiting | Self::Compile => 75,
+            Self::Waiting | Self::Compile | Self::CompileBundle => 75,
             Self::Download | Self::Packages => 15,
             Self::Unpack => 3,
             Self::Bake => 8,
@@ -90,5 +94,20 @@ impl<'a> Step<'a> {
 impl Drop for Step<'_> {
     fn drop(&mut self) {
         self.progress.end(self.stage);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_for_a_bundle_is_not_for_this_machine() {
+        let stage = Stage::CompileBundle;
+        assert!(!stage.describe().contains("this machine"), "{}", stage.describe());
+        for tier in ["core", "data", "all"] {
+            let usually = stage.usually_for(&format!("{tier} x86_64-windows"));
+            assert_eq!(usually, Stage::Compile.usually_for(tier));
+        }
     }
 }

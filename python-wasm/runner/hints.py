@@ -132,6 +132,9 @@ def _missing_module(error, _cwd):
         return None
     if root in ("pip", "setuptools", "ensurepip", "venv"):
         return _NO_INSTALL
+    if _message(error).startswith(f"No module named {name!r}: "):
+        # The host has said why, and what to do: there it is, but not in this run.
+        return None
     near = _INSTEAD.get(root)
     instead = f"; {near} is at hand here" if near else ""
     return f"`{root}` is not installed{instead}. {_NO_INSTALL}"

@@ -150,7 +150,11 @@ impl Hint for BundleError {
                     .into()
             }
             Self::Code { .. } => "make it again with this build of belljar".into(),
-            Self::NoCompiler => "name a bundle with --bundle or BELLJAR_BUNDLE".into(),
+            Self::NoCompiler => {
+                "name a bundle with --bundle or BELLJAR_BUNDLE; `belljar bundle` of a \
+                                 build that has the compiler makes one"
+                    .into()
+            }
             Self::Target { .. } => "`belljar bundle --help` says which there are".into(),
             Self::Fixed { .. } => "do it in a cache, without --bundle and BELLJAR_BUNDLE".into(),
         })

@@ -12,12 +12,12 @@ use crate::cause::Cause;
 use crate::parallel::on_all_cores;
 use crate::progress::{Progress, Stage, Step};
 
-/// Compiles `tier` of the module for the system and architecture `triple`, and processors that have these
-/// `features`, by their names in Cranelift.
+/// Compiles `tier` of the module for a system and architecture, given by its name and as Cranelift has it,
+/// and processors that have these `features`, by their names in Cranelift.
 pub(crate) fn compile_for(
     artifact: &Artifact,
     tier: Tier,
-    triple: &str,
+    (target, triple): (&str, &str),
     features: &[&str],
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CodeError> {
@@ -26,7 +26,7 @@ pub(crate) fn compile_for(
     config.target(triple).map_err(failed)?;
     enable(&mut config, features);
     let engine = Engine::new(&config).map_err(failed)?;
-    let _step = Step::begin(progress, Stage::Compile, tier.name());
+    let _step = Step::begin(progress, Stage::CompileBundle, &format!("{} {target}", tier.name()));
     on_all_cores(|| {
         let code = passes::on_code(wasm_of(artifact, tier)?)?;
         engine.precompile_module(&code).map_err(failed)

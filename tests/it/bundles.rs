@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
+use belljar::progress::{Progress, Stage};
 use belljar::{BundleOptions, Error, Processor, Request, Runtime, SessionOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -111,6 +112,7 @@ print(zipfile.ZipFile(sys.path[-1]).testzip())
     let run = run_on(&runtime, Request::new("import sympy"));
     let error = run.outcome.error.as_deref().unwrap_or_default();
     assert!(error.contains("made without it"), "{:#?}", run.outcome);
+    assert_eq!(run.outcome.error_detail.unwrap().hint, None, "it would contradict that");
 }
 
 #[test]
@@ -251,6 +253,33 @@ fn a_bundle_for_something_else_says_for_what() {
 }
 
 #[test]
+fn a_bundle_is_made_for_another_system_and_refused_on_this() {
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+    impl Progress for Heard {
+        fn begin(&self, stage: Stage, subject: &str) {
+            self.0.lock().unwrap().push(format!("{} {subject}", stage.describe()));
+        }
+        fn end(&self, _: Stage) {}
+    }
+    let heard = Arc::new(Heard::default());
+    let place = tempfile::tempdir().unwrap();
+    let builder = Runtime::builder().cache(shared()).progress(Arc::clone(&heard) as Arc<_>);
+    let options = BundleOptions::new(["core"]).target("x86_64-windows");
+    let made =
+        builder.make_bundle(&options, place.path()).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_eq!((made.target.as_str(), made.processor.as_str()), ("x86_64-windows", "common"));
+    let heard = heard.0.lock().unwrap().join("\n");
+    assert!(heard.contains("for a bundle core x86_64-windows"), "{heard}");
+    // What Windows finds a function's frame by.
+    let code = fs::read(made.path.join("code.cwasm")).unwrap();
+    assert!(code.windows(7).any(|name| name == b".pdata\0"));
+    let error = refused(&made.path, None);
+    assert_eq!(error.code(), "bundle.foreign");
+    assert!(chain(&error).contains("it is for x86_64-windows"), "{}", chain(&error));
+}
+
+#[test]
 fn code_of_another_wasmtime_is_refused() {
     let dir = copy();
     let size = fs::metadata(bundle().join("code.cwasm")).unwrap().len();
@@ -295,8 +324,8 @@ fn a_bundle_is_made_for_what_can_be_compiled_and_where_nothing_is() {
     let core = || BundleOptions::new(["core"]);
     let error = make(core().target("pdp11-unix"), place.path());
     assert_eq!(error.code(), "bundle.target", "{}", chain(&error));
-    if std::env::consts::ARCH != "aarch64" {
-        let native = core().target("aarch64-linux").processor(Processor::ThisMachine);
+    for target in ["aarch64-linux", "x86_64-windows"] {
+        let native = core().target(target).processor(Processor::ThisMachine);
         assert_eq!(make(native, place.path()).code(), "bundle.target");
     }
     let error = make(BundleOptions::new(["nonsense"]), place.path());

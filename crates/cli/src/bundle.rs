@@ -1,15 +1,18 @@
 //! `belljar bundle`.
 
-use std::path::PathBuf;
+mod packed;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar::{BundleInfo, BundleOptions, Processor};
+use anyhow::Context;
+use belljar::{BundleInfo, BundleOptions, Processor, RuntimeBuilder};
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 
 use super::args::Global;
 use super::engine::configure;
-use super::exit::Exit;
+use super::exit::{Exit, Usage};
 use super::printer::Printer;
 use super::progress::Bars;
 use super::text::{size, table};
@@ -19,10 +22,11 @@ pub(super) struct BundleArgs {
     /// Put this image in; may be given several times
     #[arg(long = "image", value_name = "NAME", required = true)]
     images: Vec<String>,
-    /// Make the bundle in this directory, which is not there yet
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Make the bundle in this directory, which is not there yet, or pack it into this file, if its name ends
+    /// in .tar.zst
+    #[arg(short, long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     output: PathBuf,
-    /// Compile for this system: x86_64-linux or aarch64-linux [default: this one]
+    /// Compile for this system: x86_64-linux, aarch64-linux or x86_64-windows [default: this one]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Compile for these processors: common, which is x86-64-v3 and every aarch64, or native, those like
@@ -51,12 +55,22 @@ pub(super) fn bundle(
         options = options.target(target);
     }
     let builder = configure(global, &Arc::new(Bars::new(printer)));
-    let made = builder.make_bundle(&options, &args.output)?;
+    let (made, packed_bytes) = if packed::is_packed(&args.output) {
+        let (made, bytes) = make_packed(builder, &options, &args.output, printer)?;
+        (made, Some(bytes))
+    } else {
+        (builder.make_bundle(&options, &args.output)?, None)
+    };
     if args.json {
-        printer.json(&to_json(&made))?;
+        printer.json(&to_json(&made, packed_bytes))?;
         return Ok(Exit::Success);
     }
     let left_out = made.left_out.join(" ");
+    let on_disk = format!("{} on disk", size(made.disk_bytes));
+    let sizes = match packed_bytes {
+        Some(bytes) => format!("{}, {on_disk} when it is unpacked", size(bytes)),
+        None => on_disk,
+    };
     let rows = [
         ["bundle", &made.path.display().to_string()],
         ["images", &made.images.join(" ")],
@@ -69,18 +83,49 @@ pub(super) fn bundle(
             },
         ],
         ["for", &format!("{}, {} processors", made.target, made.processor)],
-        ["size", &format!("{} on disk", size(made.disk_bytes))],
+        ["size", &sizes],
         ["hash", &made.hash],
     ]
     .map(|row| row.map(str::to_owned));
     for line in table(&rows) {
         printer.line(&line)?;
     }
-    printer.note("run from it with --bundle or BELLJAR_BUNDLE; demand its hash with --bundle-hash");
+    let first = if packed_bytes.is_some() {
+        "unpack it with `tar --zstd -xf`, "
+    } else {
+        ""
+    };
+    printer.note(&format!(
+        "{first}run from it with --bundle or BELLJAR_BUNDLE; demand its hash with --bundle-hash"
+    ));
     Ok(Exit::Success)
 }
 
-fn to_json(made: &BundleInfo) -> Value {
+/// Makes a bundle beside the file into which it is then packed.
+fn make_packed(
+    builder: RuntimeBuilder,
+    options: &BundleOptions,
+    to: &Path,
+    printer: &Printer,
+) -> anyhow::Result<(BundleInfo, u64)> {
+    if to.symlink_metadata().is_ok() {
+        let message = format!("{} is there already", to.display());
+        return Err(Usage::new(message).hint("name a file that is not there yet").into());
+    }
+    let place = packed::directory_of(to);
+    let unpacked = tempfile::Builder::new()
+        .prefix(".bundle-")
+        .tempdir_in(place)
+        .with_context(|| format!("cannot create a directory in {}", place.display()))?;
+    let mut made = builder.make_bundle(options, unpacked.path())?;
+    printer.note(&format!("packing {}, a minute or two", size(made.disk_bytes)));
+    let bytes = packed::pack(unpacked.path(), to)
+        .with_context(|| format!("cannot pack a bundle into {}", to.display()))?;
+    to.clone_into(&mut made.path);
+    Ok((made, bytes))
+}
+
+fn to_json(made: &BundleInfo, packed_bytes: Option<u64>) -> Value {
     json!({
         "path": made.path,
         "hash": made.hash,
@@ -90,5 +135,6 @@ fn to_json(made: &BundleInfo) -> Value {
         "left_out": made.left_out,
         "bytes": made.bytes,
         "disk_bytes": made.disk_bytes,
+        "packed_bytes": packed_bytes,
     })
 }

@@ -153,8 +153,8 @@ pub(super) enum Command {
     /// Make a bundle: all that some images need to run on other machines
     ///
     /// A bundle is a directory with native code, images, the library and its licenses. Carried to
-    /// another machine it is run with --bundle or BELLJAR_BUNDLE: nothing is downloaded, compiled or
-    /// written there. Whoever can change it runs native code as you; the hash that is printed can be
+    /// another machine, as it is or packed into one file and unpacked there, it is run with --bundle or
+    /// BELLJAR_BUNDLE: nothing is downloaded, compiled or written there. Whoever can change it runs native code as you; the hash that is printed can be
     /// demanded with --bundle-hash. What the cache lacks is set up first.
     #[cfg(feature = "compile")]
     Bundle(BundleArgs),

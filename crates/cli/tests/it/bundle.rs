@@ -1,6 +1,5 @@
 //! `belljar bundle`, and what is run from one where there is next to nothing.
 
-use std::os::unix::fs::PermissionsExt;
 use std::sync::LazyLock;
 
 use super::*;
@@ -42,8 +41,10 @@ fn a_bundle_needs_no_home_and_writes_nothing_beside_workspaces() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn every_user_may_read_a_bundle() {
+    use std::os::unix::fs::PermissionsExt;
     let mut waiting = vec![Path::new(path()).to_owned()];
     while let Some(path) = waiting.pop() {
         let meta = fs::metadata(&path).unwrap();
@@ -79,4 +80,17 @@ fn doctor_and_the_lists_are_about_the_bundle() {
     assert!(licenses.stdout.contains("NumPy"), "{}", licenses.stdout);
     let both = ran(&["--bundle", path(), "--cache", "x", "run", "-c", "1"]).exits(2);
     assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}
+
+#[test]
+fn a_file_is_packed_and_none_is_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("core.tar.zst");
+    fs::write(&file, "mine").unwrap();
+    let refused = ran(&["bundle", "--image", "core", "-o", file.to_str().unwrap()]).exits(2);
+    assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+    let packed = done(belljar().arg("--bundle").arg(&file).args(["run", "-c", "1"])).exits(3);
+    assert!(packed.stderr.contains("tar --zstd -xf"), "{}", packed.stderr);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
 }

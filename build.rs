@@ -41,7 +41,9 @@ fn main() {
 /// Says which folder of `src/memory/sys` is for the system. Another is taken where it is asked for, to be
 /// tested on Linux, and under miri, which maps no files.
 fn choose_memory() {
-    println!("cargo::rustc-check-cfg=cfg(memory, values(\"linux\", \"unix\", \"portable\"))");
+    println!(
+        "cargo::rustc-check-cfg=cfg(memory, values(\"linux\", \"unix\", \"windows\", \"portable\"))"
+    );
     println!("cargo::rerun-if-env-changed=BELLJAR_MEMORY");
     let is_unix = env::var_os("CARGO_CFG_UNIX").is_some();
     let system = env::var("CARGO_CFG_TARGET_OS").expect("cargo sets it");
@@ -52,6 +54,7 @@ fn choose_memory() {
         (Some(other), _) => panic!("BELLJAR_MEMORY is {other:?}, neither unix nor portable"),
         _ if env::var_os("CARGO_CFG_MIRI").is_some() => "portable",
         (None, "linux") => "linux",
+        (None, "windows") => "windows",
         (None, "macos" | "freebsd") => "unix",
         (None, _) => "portable",
     };

@@ -211,9 +211,15 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<(), CacheError> {
     builder.create(path).map_err(CacheError::io("create", path))
 }
 
+#[cfg(unix)]
 fn private_options() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Elsewhere who may read a file is what its directory says.
+#[cfg(not(unix))]
+fn private_options() -> fs::OpenOptions {
+    fs::OpenOptions::new()
 }

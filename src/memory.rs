@@ -35,7 +35,8 @@ pub(crate) use tracker::Tracker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Map the image copy-on-write. The default on Linux, macOS and FreeBSD; elsewhere it means `Copy`.
+    /// Map the image copy-on-write. The default on Linux, macOS, FreeBSD and Windows; elsewhere it means
+    /// `Copy`.
     Map,
     /// Copy the whole image. The default elsewhere.
     Copy,

@@ -65,6 +65,8 @@ const UNSAFE: &[&str] = &[
     "src/memory/sys/linux/watch.rs",
     "src/memory/sys/mapping/backing.rs",
     "src/memory/sys/mapping/space.rs",
+    "src/memory/sys/mapping/windows/backing.rs",
+    "src/memory/sys/mapping/windows/space.rs",
     "src/module/code.rs",
     "src/module/target.rs",
     "crates/server/src/mcp/with/child.rs",

@@ -249,7 +249,8 @@ pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
     if path.starts_with('/') {
         return Err("is absolute; name it relative to the workspace");
     }
-    if path.contains('\0') || path.contains('\\') {
+    // Windows takes what follows a colon for the name of a stream beside the content.
+    if path.contains('\0') || path.contains('\\') || (cfg!(windows) && path.contains(':')) {
         return Err("holds a character that no path here may hold");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {

@@ -15,9 +15,9 @@
 //! * [`trim_heap`]: has the allocator give back what it keeps;
 //! * [`process_number`]: tells a process from its forked children.
 //!
-//! [`linux`] is for Linux, [`unix`] for other systems that map files copy-on-write, and [`portable`] for
-//! every system without a folder of its own: it asks nothing of it but files and a heap. `build.rs` says
-//! which of them it is. Unit tests have all three, where they compile, and hold them to the same contract.
+//! [`linux`] is for Linux, [`unix`] for other Unix systems that map files copy-on-write, `windows` for Windows,
+//! and [`portable`] for every system without a folder of its own: it asks nothing of it but files and a heap.
+//! `build.rs` says which of them it is. Unit tests have all that compile, and hold them to the same contract.
 
 #[cfg(any(not(memory = "linux"), test))]
 #[cfg_attr(
@@ -31,7 +31,7 @@
 mod elsewhere;
 #[cfg(memory = "linux")]
 mod linux;
-#[cfg(any(memory = "linux", memory = "unix", all(unix, test)))]
+#[cfg(any(not(memory = "portable"), all(any(unix, windows), test)))]
 #[cfg_attr(
     memory = "portable",
     allow(dead_code, reason = "unit tests look only at what all have in common")
@@ -59,6 +59,16 @@ mod tests;
     )
 )]
 mod unix;
+#[cfg(any(memory = "windows", all(windows, test)))]
+#[cfg_attr(
+    not(memory = "windows"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "unit tests look only at what all have in common"
+    )
+)]
+mod windows;
 
 #[cfg(memory = "linux")]
 use linux as system;
@@ -66,6 +76,8 @@ use linux as system;
 use portable as system;
 #[cfg(memory = "unix")]
 use unix as system;
+#[cfg(memory = "windows")]
+use windows as system;
 
 pub(crate) use system::stacks;
 pub(super) use system::{

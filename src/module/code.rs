@@ -93,12 +93,10 @@ impl Code {
     /// Loads the code of a bundle.
     pub(crate) fn open(path: &Path, tier: Tier, strategy: Strategy) -> Result<Self, CodeError> {
         let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
-        let file = File::open(path).map_err(CacheError::io("open", path))?;
-        let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
         // SAFETY: the caller has chosen to trust the bundle, and whoever can write to it, with native
         // code, and may have demanded the hash of its manifest, which holds that of this file.
         // wasmtime itself refuses another version, configuration or set of CPU features.
-        let module = unsafe { Module::deserialize_open_file(&engine, file) };
+        let module = unsafe { deserialize(&engine, path)? };
         Ok(Self {
             module: module.map_err(|e| CodeError::Load(Cause::new(e)))?,
             engine,
@@ -195,12 +193,10 @@ impl Codes {
             }
             Err(e) => return Err(e.into()),
         }
-        let file = File::open(path).map_err(CacheError::io("open", path))?;
-        let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
         // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
         // holds the SHA-256 taken when it was written, in a directory that only this user can
         // write. wasmtime itself refuses another version, configuration or set of CPU features.
-        match unsafe { Module::deserialize_open_file(&self.engine, file) } {
+        match unsafe { deserialize(&self.engine, path)? } {
             Ok(module) => Ok(Some(Code {
                 engine: self.engine.clone(),
                 module,
@@ -213,6 +209,45 @@ impl Codes {
             }
         }
     }
+}
+
+/// Loads native code, mapped where that can be, so that processes share it.
+///
+/// # Safety
+///
+/// As for [`Module::deserialize_file`]: the file is what wasmtime has made, and nobody changes it.
+unsafe fn deserialize(
+    engine: &Engine,
+    path: &Path,
+) -> Result<wasmtime::Result<Module>, CacheError> {
+    let file = open(path).map_err(CacheError::io("open", path))?;
+    let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
+    // SAFETY: as the caller says.
+    let module = unsafe { Module::deserialize_open_file(engine, file) };
+    if !cfg!(windows) || module.is_ok() {
+        return Ok(module);
+    }
+    // Not every place has files that can be mapped as code, and wine has none. What else may be wrong with
+    // it is found again.
+    let bytes = fs::read(path).map_err(CacheError::io("read", path))?;
+    // SAFETY: as the caller says.
+    Ok(unsafe { Module::deserialize(engine, bytes) })
+}
+
+#[cfg(not(windows))]
+fn open(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}
+
+/// Opens a file that is to be mapped as code, and that nobody changes meanwhile.
+#[cfg(windows)]
+fn open(path: &Path) -> std::io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    use windows_sys::Win32::Foundation::{GENERIC_EXECUTE, GENERIC_READ};
+    const SHARED_FOR_READING: u32 = 1;
+    let mut options = File::options();
+    options.access_mode(GENERIC_READ | GENERIC_EXECUTE).share_mode(SHARED_FOR_READING);
+    options.read(true).open(path)
 }
 
 /// The code of `tier`, changed, and yet to be metered.

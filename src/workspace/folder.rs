@@ -21,7 +21,11 @@ const UNLOCKED: &str = "unlocked";
 /// ends, in whatever way. `tmp` is made only once it is.
 #[derive(Debug)]
 pub(super) struct Folder {
+    /// Closed first where no directory can be removed that somebody has open.
+    #[cfg(windows)]
+    dir: Dir,
     outer: Outer,
+    #[cfg(not(windows))]
     dir: Dir,
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,7 +150,11 @@ fn usage(dir: &Path) -> (u64, u64) {
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
         let meta = entry.metadata().unwrap();
-        bytes += meta.blocks() * 512;
+        #[cfg(unix)]
+        let taken = std::os::unix::fs::MetadataExt::blocks(&meta) * 512;
+        #[cfg(not(unix))]
+        let taken = meta.len();
+        bytes += taken;
         entries += 1;
         if meta.is_dir() {
             let (more, inside) = usage(&entry.path());

@@ -6,6 +6,7 @@
 mod blocking;
 #[cfg(feature = "compile")]
 mod bundles;
+#[cfg(unix)]
 mod cache;
 mod caches;
 mod case;

@@ -1,11 +1,11 @@
 //! Recursion, in Python and through C code: where it ends, what it costs, and what it costs the host.
 //! That each program of `tests/programs/recursion` costs at most its sandbox is in `tests/cases`.
 
-use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use belljar::{ErrorKind, Request};
 
+#[cfg(unix)]
 use crate::host;
 use crate::support::{program, run, succeeded};
 
@@ -28,8 +28,10 @@ fn a_crash_keeps_the_output() {
 }
 
 /// Outside, the same program takes the whole process with it.
+#[cfg(unix)]
 #[test]
 fn the_host_dies() {
+    use std::os::unix::process::ExitStatusExt;
     let dir = tempfile::tempdir().unwrap();
     for name in ["recursion/mapped", "recursion/chained"] {
         let status = host::run(name, dir.path(), &[]).status;

@@ -162,6 +162,7 @@ impl Printer {
     }
 
     /// Takes note that what was typed has ended the line.
+    #[cfg(unix)]
     pub(super) fn line_was_typed(&self) {
         self.note_end(Stream::Stdout, b"\n");
     }

@@ -9,7 +9,8 @@ use wiggle::GuestMemory;
 use super::bytes::{read_bytes, read_text, read_u32, write_bytes};
 use super::repeatable::NewTimes;
 use super::{
-    ACCES, DIRECTORY, FAULT, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State, enter,
+    ACCES, DIRECTORY, FAULT, INVAL, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State,
+    enter,
 };
 use crate::instance::quota::Depth;
 use crate::instance::roots::{self, ROOT_FD};
@@ -42,8 +43,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         )| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(at) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let at = match state.resolve(&memory, fd, path, length) {
+                    Ok(at) => at,
+                    Err(errno) => return Ok(errno),
                 };
                 // What is opened is counted, so its number has to be read again.
                 if read_u32(&memory, out).is_none() {
@@ -114,8 +116,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, path, length): (i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(at) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let at = match state.resolve(&memory, fd, path, length) {
+                    Ok(at) => at,
+                    Err(errno) => return Ok(errno),
                 };
                 if !at.depth.is_allowed() {
                     return Ok(NAMETOOLONG);
@@ -142,8 +145,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (old, old_length, fd, path, length): (i32, i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(at) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let at = match state.resolve(&memory, fd, path, length) {
+                    Ok(at) => at,
+                    Err(errno) => return Ok(errno),
                 };
                 if !may_create(state)? {
                     return Ok(NOSPC);
@@ -179,11 +183,13 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         )| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(from) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let from = match state.resolve(&memory, fd, path, length) {
+                    Ok(from) => from,
+                    Err(errno) => return Ok(errno),
                 };
-                let Some(to) = state.resolve(&memory, to_fd, to_path, to_length) else {
-                    return Ok(FAULT);
+                let to = match state.resolve(&memory, to_fd, to_path, to_length) {
+                    Ok(to) => to,
+                    Err(errno) => return Ok(errno),
                 };
                 if !may_create(state)? {
                     return Ok(NOSPC);
@@ -215,11 +221,13 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
          (fd, path, length, to_fd, to_path, to_length): (i32, i32, i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(from) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let from = match state.resolve(&memory, fd, path, length) {
+                    Ok(from) => from,
+                    Err(errno) => return Ok(errno),
                 };
-                let Some(to) = state.resolve(&memory, to_fd, to_path, to_length) else {
-                    return Ok(FAULT);
+                let to = match state.resolve(&memory, to_fd, to_path, to_length) {
+                    Ok(to) => to,
+                    Err(errno) => return Ok(errno),
                 };
                 state.quota.touch();
                 // A tree that moves down takes its descriptors along. Only names below a preopened
@@ -270,8 +278,9 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         |mut caller, (fd, look, path, length, out): (i32, i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(at) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let at = match state.resolve(&memory, fd, path, length) {
+                    Ok(at) => at,
+                    Err(errno) => return Ok(errno),
                 };
                 let named = (at.fd, at.path, at.length);
                 if let Some(done) = state.device_status(&mut memory, named, out) {
@@ -299,8 +308,9 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         |mut caller, (fd, path, length, to, to_length, out): (i32, i32, i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                let Some(at) = state.resolve(&memory, fd, path, length) else {
-                    return Ok(FAULT);
+                let at = match state.resolve(&memory, fd, path, length) {
+                    Ok(at) => at,
+                    Err(errno) => return Ok(errno),
                 };
                 p1::path_readlink(
                     &mut state.wasi,
@@ -475,16 +485,25 @@ impl Resolved {
     }
 }
 
+/// Whether Windows takes a part of a path for something else than its name: the colon for the beginning of a
+/// stream beside a file's content, which no list shows, and the backslash for a slash.
+fn is_read_otherwise(path: &str) -> bool {
+    path.contains([':', '\\'])
+}
+
 impl State {
-    /// Finds the mounted directory that a path below the guest's root leads into.
+    /// Finds the mounted directory that a path below the guest's root leads into, or says why there is none.
     fn resolve(
         &self,
         memory: &GuestMemory<'_>,
         fd: i32,
         path: i32,
         length: i32,
-    ) -> Option<Resolved> {
-        let text = read_text(memory, path, length)?;
+    ) -> Result<Resolved, i32> {
+        let text = read_text(memory, path, length).ok_or(FAULT)?;
+        if cfg!(windows) && is_read_otherwise(&text) {
+            return Err(INVAL);
+        }
         let mut resolved = Resolved {
             fd,
             path,
@@ -509,19 +528,19 @@ impl State {
                 resolved.is_mount = true;
                 resolved.length = 1;
             } else {
-                let skipped = i32::try_from(text.len() - inner.len()).ok()?;
+                let skipped = i32::try_from(text.len() - inner.len()).map_err(|_| FAULT)?;
                 resolved.path += skipped;
                 resolved.length -= skipped;
             }
         }
-        Some(resolved)
+        Ok(resolved)
     }
 
     /// The path of something in the workspace from there, by whichever of its paths it is named; any
     /// other as it is.
     fn own(&self, memory: &GuestMemory<'_>, fd: i32, path: i32, length: i32) -> (i32, i32, i32) {
         match self.resolve(memory, fd, path, length) {
-            Some(at) if !at.is_mounted && !at.is_mount => (at.fd, at.path, at.length),
+            Ok(at) if !at.is_mounted && !at.is_mount => (at.fd, at.path, at.length),
             _ => (fd, path, length),
         }
     }
@@ -597,4 +616,17 @@ impl State {
 
 fn may_create(state: &mut State) -> wasmtime::Result<bool> {
     Ok(state.quota.create()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_windows_reads_otherwise_is_no_name() {
+        for path in ["a:b", "dir/a:$DATA", "c:", "..\\a", "a\\"] {
+            assert!(is_read_otherwise(path), "{path}");
+        }
+        assert!(!is_read_otherwise("dir/a b.txt") && !is_read_otherwise("../ä"));
+    }
 }

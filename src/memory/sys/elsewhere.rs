@@ -13,6 +13,8 @@ pub(in crate::memory) use files::{
 
 use wasmtime::StackCreator;
 
+use crate::memory::MemoryError;
+
 /// The file of a page store is not looked at as memory.
 #[derive(Debug)]
 pub(in crate::memory) enum View {}
@@ -27,6 +29,22 @@ impl View {
     }
 
     pub(in crate::memory) fn read(&self, _at: u64, _target: &mut [u8]) -> bool {
+        match *self {}
+    }
+}
+
+/// Leave to map pages into a region. There is none.
+#[derive(Clone, Debug)]
+pub(crate) enum Extent {}
+
+impl Extent {
+    /// Replaces `target` by what `file` has from `at` on.
+    pub(in crate::memory) fn map_over(
+        &self,
+        _target: &mut [u8],
+        _file: &File,
+        _at: u64,
+    ) -> Result<(), MemoryError> {
         match *self {}
     }
 }

@@ -1,16 +1,36 @@
-//! Files mapped copy-on-write in reserved address space, as Linux and other Unix systems do it alike.
+//! Files mapped copy-on-write in reserved address space: as Linux and other Unix systems do it alike, and as
+//! Windows does.
 
+#[cfg(unix)]
 mod backing;
+#[cfg(any(not(memory = "linux"), test))]
+#[cfg_attr(
+    memory = "linux",
+    allow(dead_code, reason = "unit tests look only at what all have in common")
+)]
+mod region;
+#[cfg(unix)]
 mod space;
+#[cfg(windows)]
+mod windows;
 
+#[cfg(unix)]
 pub(in crate::memory) use backing::Backing;
-pub(in crate::memory) use space::{Extent, Space};
-
+#[cfg(any(not(memory = "linux"), test))]
+pub(in crate::memory) use region::Region;
+#[cfg(unix)]
 use rustix::mm::MapFlags;
+#[cfg(unix)]
+pub(in crate::memory) use space::{Extent, Space};
+#[cfg(windows)]
+pub(in crate::memory) use windows::{Backing, Space};
+
+#[cfg(windows)]
+pub(in crate::memory) use super::elsewhere::Extent;
 
 /// A mapping of which others see nothing. What nobody writes to takes no memory, and none is promised
 /// for it, where the system promises any.
-#[cfg(not(target_os = "freebsd"))]
+#[cfg(all(unix, not(target_os = "freebsd")))]
 const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 #[cfg(target_os = "freebsd")]
 const PRIVATE: MapFlags = MapFlags::PRIVATE;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 pub(crate) use super::elsewhere::stacks;
 pub(in crate::memory) use super::elsewhere::{
-    View, anonymous_file, private_pages, process_number, protect, read_exact_at, release, reserve,
-    trim_heap, unprotected_pages, watch, without_holes, write_all_at, written_pages,
+    Extent, View, anonymous_file, private_pages, process_number, protect, read_exact_at, release,
+    reserve, trim_heap, unprotected_pages, watch, without_holes, write_all_at, written_pages,
 };
 use crate::memory::MemoryError;
 
@@ -153,21 +153,5 @@ impl Region {
     /// What the guest can reach.
     pub(in crate::memory) fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes
-    }
-}
-
-/// Leave to map pages into a region. There is none.
-#[derive(Clone, Debug)]
-pub(crate) enum Extent {}
-
-impl Extent {
-    /// Replaces `target` by what `file` has from `at` on.
-    pub(crate) fn map_over(
-        &self,
-        _target: &mut [u8],
-        _file: &File,
-        _at: u64,
-    ) -> Result<(), MemoryError> {
-        match *self {}
     }
 }

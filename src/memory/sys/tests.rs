@@ -8,15 +8,18 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// As large as the largest page of a system that they are for.
+#[cfg(not(windows))]
 const PAGE: usize = 16 << 10;
+/// Where what is mapped may begin.
+#[cfg(windows)]
+const PAGE: usize = 64 << 10;
 
-/// Whether the system's pages are as small as those that are set aside.
+/// Whether what is mapped may be as small as the pages that are set aside.
 fn has_small_pages() -> bool {
     #[cfg(unix)]
-    let size = rustix::param::page_size();
+    return rustix::param::page_size() == crate::memory::HOST_PAGE;
     #[cfg(not(unix))]
-    let size = crate::memory::HOST_PAGE;
-    size == crate::memory::HOST_PAGE
+    false
 }
 
 /// The tests of one system's `Backing`, `Region` and files.
@@ -230,3 +233,5 @@ contract!(linux);
 contract!(portable);
 #[cfg(unix)]
 contract!(unix);
+#[cfg(windows)]
+contract!(windows);

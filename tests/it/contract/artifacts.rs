@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use belljar::{Capture, Error, FigureFormat, Request, WorkspaceError};
+#[cfg(unix)]
+use belljar::WorkspaceError;
+use belljar::{Capture, Error, FigureFormat, Request};
 
 use crate::case;
 use crate::support::{paths, run, run_on, runtime_in, succeeded};

@@ -1,6 +1,5 @@
 use super::*;
 
-#[cfg(unix)]
 pub(super) fn signal(child: &Child, name: &str) {
     let kill = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
@@ -20,7 +19,6 @@ fn entries(folder: &TempDir) -> usize {
     fs::read_dir(folder.path()).unwrap().count()
 }
 
-#[cfg(unix)]
 #[test]
 fn a_signal_ends_a_run_and_leaves_nothing_behind() {
     for (name, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
@@ -35,7 +33,6 @@ fn a_signal_ends_a_run_and_leaves_nothing_behind() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_signal_ends_a_batch_and_leaves_nothing_behind() {
     let forever = json!({"code": "while True: pass", "timeout": 60});
@@ -73,7 +70,6 @@ fn ended_unread(args: &[&str], input: &str) -> (Ran, TempDir) {
     (child.wait_with_output().unwrap().into(), temp)
 }
 
-#[cfg(unix)]
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
     let (ran, temp) = ended_unread(&["run", "-", "--timeout", "60"], "while True: print('y')");

@@ -5,6 +5,7 @@ mod batch;
 mod bundle;
 #[path = "../../../../tests/it/caches.rs"]
 mod caches;
+#[cfg(unix)]
 mod endings;
 mod help;
 mod lambda;

@@ -1,0 +1,7 @@
+//! As Windows does it.
+
+mod backing;
+mod space;
+
+pub(in crate::memory) use backing::Backing;
+pub(in crate::memory) use space::Space;

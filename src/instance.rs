@@ -17,6 +17,7 @@ mod quota;
 mod recorder;
 mod relay;
 mod roots;
+mod shared_dirs;
 mod state;
 mod sync;
 mod wasi;

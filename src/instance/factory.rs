@@ -23,6 +23,7 @@ use super::output::{self, Sink};
 use super::quota::Quota;
 use super::recorder::Recorder;
 use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
+use super::shared_dirs::SharedDirs;
 use super::state::State;
 use super::{Instance, InstanceError, wasi};
 use crate::api::request::{Deterministic, Mount};
@@ -44,6 +45,7 @@ pub(crate) struct Factory {
     linked: RwLock<Option<Arc<Linked>>>,
     artifact: Artifact,
     pool: Arc<Pool>,
+    shared_dirs: SharedDirs,
     progress: Arc<dyn Progress>,
 }
 
@@ -98,6 +100,8 @@ pub(crate) struct Setup {
 
 /// Where the guest sees the packages of its image, without the first `/`.
 const PACKAGES: &str = "packages";
+/// Which of the directories that every guest is given are the same for all, and only read.
+const READ_ONLY: [usize; 3] = [0, 1, 4];
 
 impl Options<'_> {
     /// Host directories that can only be read, and where the guest sees them, without the first `/`.
@@ -133,6 +137,7 @@ impl Factory {
             linked: RwLock::new(linked),
             artifact,
             pool: Pool::new(idle),
+            shared_dirs: SharedDirs::new(&READ_ONLY),
             progress,
         })
     }
@@ -150,6 +155,7 @@ impl Factory {
             linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
             artifact,
             pool: Pool::new(idle),
+            shared_dirs: SharedDirs::new(&READ_ONLY),
             progress: Arc::new(Silent),
         })
     }
@@ -300,7 +306,9 @@ impl Factory {
         for (host, guest) in options.read_only() {
             open(host, guest, FsPerms::ReadOnly)?;
         }
-        Ok(builder.build_p1())
+        let mut wasi = builder.build_p1();
+        self.shared_dirs.share(&mut wasi)?;
+        Ok(wasi)
     }
 }
 

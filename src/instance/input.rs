@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,22 +11,53 @@ use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
 
 /// Standard input of a guest.
 #[derive(Debug, Default)]
-pub(crate) struct Input(Mutex<Bytes>);
+pub(crate) struct Input(Mutex<Offered>);
+
+#[derive(Debug)]
+struct Offered {
+    bytes: Bytes,
+    /// The guest may have something of it in its own memory.
+    is_used: bool,
+}
 
 impl Input {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Puts `bytes` in the place of what was left.
-    pub(crate) fn replace(&self, bytes: Vec<u8>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bytes.into();
+    /// Puts `bytes` in the place of what was left. Returns whether the guest may remember something of
+    /// what was there before.
+    pub(crate) fn replace(&self, bytes: Vec<u8>) -> bool {
+        let now = Offered {
+            bytes: bytes.into(),
+            is_used: false,
+        };
+        std::mem::replace(&mut *self.lock(), now).is_used
+    }
+
+    /// Notes that the guest's memory is another now, and what it remembers is not known.
+    pub(crate) fn declare_used(&self) {
+        self.lock().is_used = true;
     }
 
     fn take(&self, max: usize) -> Bytes {
-        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let length = left.len().min(max);
-        left.split_to(length)
+        let mut offered = self.lock();
+        offered.is_used = true;
+        let length = offered.bytes.len().min(max);
+        offered.bytes.split_to(length)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Offered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Offered {
+    fn default() -> Self {
+        Self {
+            bytes: Bytes::new(),
+            is_used: true,
+        }
     }
 }
 

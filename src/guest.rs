@@ -84,6 +84,9 @@ pub(crate) struct RunOrder {
     tools: Vec<ToolOrder>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     input: bool,
+    /// Streams for standard input may hold what an earlier run was given.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stdin_used: bool,
 }
 
 /// A tool, as the code sees it.
@@ -189,6 +192,8 @@ impl RunOrder {
             displays: request.takes_events(),
             tools: request.tools.iter().map(ToolOrder::of).collect(),
             input: request.answerer.is_some(),
+            // One that is to be repeated begins in the same way each time.
+            stdin_used: request.deterministic.is_some(),
             dialect: Some(request.dialect).filter(|dialect| *dialect != Dialect::Python),
         }
     }
@@ -203,6 +208,12 @@ impl RunOrder {
     pub(crate) fn asking(mut self, question: Question, max_bytes: u64) -> Self {
         self.question = Some(question);
         self.typed = Some(TypedOrder::new(max_bytes));
+        self
+    }
+
+    /// Has the streams for standard input made anew.
+    pub(crate) fn with_used_stdin(mut self) -> Self {
+        self.stdin_used = true;
         self
     }
 

@@ -12,7 +12,7 @@ use crate::api::watch::Stream;
 use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
-    Audience, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError,
+    Audience, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError, Kept,
     Missing, Options, Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL};
@@ -139,8 +139,10 @@ impl Interpreter {
         if self.has_packages {
             order = order.with_packages("/packages");
         }
+        if self.stdin.replace(task.stdin) {
+            order = order.with_used_stdin();
+        }
         self.host.order(&order).map_err(|e| InstanceError::Order(Cause::new(e)))?;
-        self.stdin.replace(task.stdin);
         let clock_before = self.instance.repeatable_clock().map(SteppingClock::elapsed);
         self.recorder.begin(task.audience, started, self.instance.repeatable_clock());
         tracing::debug!(budget = ?task.budget, "a run begins");
@@ -185,6 +187,12 @@ impl Interpreter {
     /// Standard error since its last turn began.
     pub(crate) fn take_stderr(&self) -> Output {
         self.stderr.take()
+    }
+
+    /// Puts its memory back to what was kept last; false when that cannot be done.
+    pub(crate) fn put_back(&mut self, kept: &Kept) -> Result<bool, InstanceError> {
+        self.stdin.declare_used();
+        self.instance.put_back(kept)
     }
 
     pub(crate) fn instance(&mut self) -> &mut Instance {

@@ -24,7 +24,7 @@ def check(request):
     missing = [name for name in modules if not _is_there(name)]
     if rules is not None and violations:
         return ending.refused(violations), missing
-    return ending.ok(), missing
+    return ending.OK, missing
 
 
 def _is_there(name):

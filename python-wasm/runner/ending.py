@@ -20,7 +20,7 @@ from _belljar import (
     streams,
     tracebacks,
 )
-from _belljar.door import send
+from _belljar.door import encode, send, send_bytes
 from _belljar.inspecting import is_kind, mro_of, text_of
 
 _exit_code_of = SystemExit.code.__get__
@@ -68,21 +68,29 @@ def seal():
     _STATE.no_files |= {kind for kind in kinds if _layer(kind) is None}
 
 
-def ok():
-    return {
-        "status": "ok",
-        "type": None,
-        "message": None,
-        "line": None,
-        "traceback": None,
-        "exit_code": None,
-        "hint": None,
-    }
+OK = {
+    "status": "ok",
+    "type": None,
+    "message": None,
+    "line": None,
+    "traceback": None,
+    "exit_code": None,
+    "hint": None,
+}
+_OK_FRAME = encode(OK)
+
+
+def deliver(status):
+    """Send the status; most say only that the code came to its end."""
+    if status is OK:
+        send_bytes(b"s", _OK_FRAME)
+    else:
+        send(b"s", status)
 
 
 def refused(violations):
     """The status of code that the policy forbids."""
-    status = ok()
+    status = dict(OK)
     status["status"] = "policy"
     status["type"] = "SecurityError"
     status["message"] = policy.summary(violations)
@@ -138,7 +146,7 @@ def _kind(error):
 
 
 def _report(error, kind, cwd):
-    status = ok()
+    status = dict(OK)
     status["status"] = kind
     report = tracebacks.Report(error)
     with originals.restored():
@@ -194,7 +202,7 @@ def hand_over():
 
 def _exited(error):
     """`sys.exit()`: a number is the status, anything else is a message and status 1."""
-    status = ok()
+    status = dict(OK)
     code = _exit_code_of(error)
     if code is None:
         status["exit_code"] = 0

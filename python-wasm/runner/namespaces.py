@@ -7,7 +7,7 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 
 from _belljar import guard, paths
 
-_chdir = os.chdir
+_chdir, _getcwd = os.chdir, os.getcwd
 _modules = sys.modules
 MAIN = sys.modules["__main__"]
 GLOBALS = MAIN.__dict__
@@ -52,7 +52,7 @@ def prepare(request, limited_builtins):
     if request["run_env"]:
         guard.quietly(_lend, request["run_env"])
     cwd = request["cwd"]
-    _enter(cwd)
+    _enter(cwd, request["workspace"][0])
     _STATE.workspace = tuple(f"{path.rstrip('/')}/" for path in request["workspace"])
     sys.argv = request["argv"]
     if _STATE.path is None:
@@ -62,10 +62,16 @@ def prepare(request, limited_builtins):
     if not request["session"]:
         sys.path[:] = wanted
     else:
-        sys.path += [path for path in wanted if path not in sys.path]
+        missing = [path for path in wanted if path not in sys.path]
+        if missing:
+            sys.path += missing
 
 
-def _enter(cwd):
+def _enter(cwd, workspace):
+    # The workspace is always there, other directories the code may have removed. Where it is the
+    # interpreter knows by itself; to change that it asks the host.
+    if cwd == workspace == _getcwd():
+        return
     try:
         _chdir(cwd)
     except FileNotFoundError:

@@ -65,7 +65,7 @@ def _run(request):
         return
     guard.quietly(entropy.reseed, request["entropy"], request["deterministic"])
     if session:
-        streams.refresh()
+        streams.refresh(request.get("stdin_used", False))
         ending.regain_control()
     displays.begin(request.get("displays", False))
     in_place.begin(request["threads"] != "refuse")
@@ -109,17 +109,17 @@ def _check(request):
 
 
 def _ask(request):
-    streams.refresh()
+    streams.refresh(request.get("stdin_used", False))
     ending.regain_control()
     questions.answer(request["question"], request["typed"])
-    _deliver(ending.ok())
+    _deliver(ending.OK)
     send(b"e", {})
 
 
 def _deliver(status):
     """Send the status; where the host has had enough of this run, the rest still takes place."""
     try:
-        send(b"s", status)
+        ending.deliver(status)
     except Exception as error:
         guard.note(f"The status cannot be sent: {guard.describe(error)}")
 
@@ -230,7 +230,7 @@ def _execute(program, around, request):
         status = ending.of_exception(error, request["cwd"])
     else:
         ending.regain_control()
-        status = ending.ok()
+        status = ending.OK
     if echo != "none":
         sys.displayhook = _displayhook
     return status

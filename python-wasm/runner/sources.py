@@ -6,11 +6,18 @@ identity, since `exec` inside user code makes further ones of the same name.
 
 import ast
 import linecache
+import re
+import sys
 
 FILENAME = "<string>"
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _TREE = ast.PyCF_ONLY_AST | _AWAIT
 _KEPT = 200
+# Statements that hold others, and lines that hold none; what follows on the same line has `;`.
+_NO_SIMPLE_LINE = re.compile(
+    r"\s*(?:$|[#@]|(?:async|class|def|for|if|match|try|while|with)\b)|.*(?:[\r\f\\;]|\n\s*\S)",
+    re.DOTALL,
+)
 
 # (root code object, its source, its number as a cell) of each run of this interpreter, oldest
 # first.
@@ -56,6 +63,12 @@ def translate(code, echo, tree=None):
     """The code object for a run; `tree` is the parsed code when it was needed before."""
     if echo == "none":
         return compile(tree or code, FILENAME, "exec", _AWAIT, dont_inherit=True)
+    if tree is None and not _NO_SIMPLE_LINE.match(code):
+        # One statement, which shows its own value at most: no tree is needed.
+        try:
+            return compile(code, FILENAME, "single", _AWAIT, dont_inherit=True)
+        except (SyntaxError, ValueError):
+            pass  # what is said of it is said of code that is parsed as a whole
     tree = echoing(tree or parse(code), code, echo)
     return compile(tree, FILENAME, "single", _AWAIT, dont_inherit=True)
 
@@ -104,6 +117,8 @@ class _Hide(ast.NodeTransformer):
 
 def remember(code, source, number=None):
     """Make the source findable, for tracebacks of ours and for `inspect` in user code."""
+    if _programs and _is_forgotten(_programs[-1]):
+        del _programs[-1]
     if len(_programs) >= _KEPT:
         del _programs[0]
     _programs.append((code, source, number))
@@ -112,6 +127,22 @@ def remember(code, source, number=None):
     else:
         lines = [line + "\n" for line in source.splitlines()]
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
+
+
+def _references(program, count=sys.getrefcount):
+    return count(program[0])
+
+
+_ITS_OWN = _references((compile("0", FILENAME, "eval"),))
+
+
+def _is_forgotten(program):
+    """Whether nothing but this has its code any more: no frame, no function, no traceback."""
+    code = program[0]
+    if any(type(const) is type(code) for const in code.co_consts):
+        return False
+    del code
+    return _references(program) <= _ITS_OWN
 
 
 def forget():

@@ -2,7 +2,8 @@
 
 Output is unbuffered, as under `python -u`: an instance may be killed at any moment, and what
 the code has written by then must have left the guest. The streams are made while the image is
-baked; a run makes new ones only where an earlier run of its session replaced or closed them.
+baked; a run makes new ones only where an earlier run of its session replaced or closed them, or
+has read from standard input.
 """
 
 import io
@@ -10,13 +11,14 @@ import sys
 from posix import write as _write
 
 _NAMES = ("stdin", "stdout", "stderr")
+_STDIN = ("utf-8", "replace")
 _made = {}
 
 
 def _open(fd, name):
     if fd == 0:
         raw = io.BufferedReader(io.FileIO(fd, "r", closefd=False))
-        stream = io.TextIOWrapper(raw, encoding="utf-8", errors="replace")
+        stream = io.TextIOWrapper(raw, encoding=_STDIN[0], errors=_STDIN[1])
         raw.raw.name = name
         stream.mode = "r"
         return stream
@@ -41,21 +43,29 @@ def install():
         setattr(sys, f"__{name}__", stream)
 
 
-def refresh():
+def refresh(stdin_used):
     """For a further run of a session: streams of ours, open, with nothing left in them."""
-    try:
-        _made["stdin"] = _open(0, "<stdin>")
-    except OSError:
-        _made["stdin"] = None
+    stdin = _made["stdin"]
+    if stdin_used or not _is_open(stdin) or (stdin.encoding, stdin.errors) != _STDIN:
+        try:
+            _made["stdin"] = _open(0, "<stdin>")
+        except OSError:
+            _made["stdin"] = None
     for name in _NAMES:
         setattr(sys, name, _made[name])
         setattr(sys, f"__{name}__", _made[name])
     # Only now: dropping a wrapper of the code's own closes what it was wrapped around.
     for name in ("stdout", "stderr"):
-        stream = _made[name]
-        if stream is None or stream.closed or stream.buffer.closed:
+        if not _is_open(_made[name]):
             install()
             return
+
+
+def _is_open(stream):
+    try:
+        return stream is not None and not (stream.closed or stream.buffer.closed)
+    except ValueError:
+        return False  # the code took its buffer away
 
 
 def write_error(text):

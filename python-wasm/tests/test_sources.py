@@ -1,6 +1,7 @@
 """Dedenting, echoing and finding source text again."""
 
 import ast
+import sys
 
 import pytest
 
@@ -91,7 +92,70 @@ def test_code_objects_are_known_by_identity():
 def test_only_the_latest_programs_are_kept():
     first = sources.translate("x", "none")
     sources.remember(first, "x")
-    for _ in range(200):
-        sources.remember(sources.translate("y", "none"), "y")
+    others = [sources.translate("y", "none") for _ in range(200)]
+    for code in others:
+        sources.remember(code, "y")
     assert sources.source_of(first) is None
+    assert sources.source_of(others[0]) == "y"
     sources.forget()
+
+
+def test_programs_that_nothing_refers_to_are_dropped():
+    kept = {}
+    for text in ["x = 1", "def f(): pass", "import sys\nframe = sys._getframe()", "y = 2"]:
+        code = sources.translate(text, "none")
+        sources.remember(code, text)
+        exec(code, kept)
+        del code
+    sources.remember(sources.translate("z", "none"), "z")
+    texts = [source for _, source, _ in sources._programs]
+    assert texts == ["def f(): pass", "import sys\nframe = sys._getframe()", "z"]
+    assert sources.source_of(kept["f"].__code__) == "def f(): pass"
+    assert sources.source_of(kept["frame"].f_code).endswith("_getframe()")
+    sources.forget()
+
+
+@pytest.mark.parametrize("echo", ["all", "last", "display"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 + 1",
+        "x = 1",
+        "print('a') or 5",
+        "'text'",
+        "1; 2",
+        "2;",
+        "'a;b'",
+        "if True: 3",
+        "for n in range(2): n",
+        "match = 4",
+        "iffy = 1",
+        "import sys",
+        "await_ = 1",
+        "lambda: 1",
+        "# nothing",
+        "del x",
+        "(1,\n2)",
+        "1\n",
+        "1\n\n",
+        "1\n# more",
+        "1\n2",
+    ],
+)
+def test_one_statement_shows_what_it_shows_among_others(monkeypatch, text, echo):
+    shown = []
+    monkeypatch.setattr(sys, "displayhook", shown.append)
+    exec(sources.translate(text, echo), {"x": 7})
+    alone, shown[:] = [*shown], []
+    tree = sources.parse(text)
+    exec(sources.translate(text, echo, tree), {"x": 7})
+    assert list(map(repr, alone)) == list(map(repr, shown)) or "lambda" in text
+
+
+@pytest.mark.parametrize("text", ["x =", "1 +", "f(", "'open", "x y", "return 1", "\0"])
+def test_one_line_that_is_wrong_is_told_as_any_code_is(text):
+    with pytest.raises((SyntaxError, ValueError)) as alone:
+        sources.translate(text, "all")
+    with pytest.raises((SyntaxError, ValueError)) as among_others:
+        sources.translate(text, "all", sources.parse(text))
+    assert str(alone.value) == str(among_others.value)

@@ -116,7 +116,7 @@ impl Awake {
                 || instance.has_open_files()
                 || !state.kept.descriptors.is_empty()
                 || instance.repeatable_clock().is_some();
-            let is_as_before = !is_more && instance.put_back(&state.kept)?;
+            let is_as_before = !is_more && self.interpreter.put_back(&state.kept)?;
             if is_as_before && self.pristine {
                 self.workspace.declare_unused();
             }

@@ -46,6 +46,47 @@ fn many_runs_find_each_other() {
 }
 
 #[test]
+fn what_a_run_left_of_its_input_no_other_finds() {
+    block_on(async {
+        let session = core().await;
+        let given = |code: &str, input: &str| Request::new(code).stdin(input);
+        let printed = async |session: &Session, code: &str, input: &str| {
+            let outcome = run(session, given(code, input)).await;
+            assert!(outcome.success, "{:?}", outcome.error);
+            outcome.stdout
+        };
+        // Buffered by the guest, all of it, of which a line is taken.
+        assert_eq!(printed(&session, "print(input())", "one\nleft\n").await, "one\n");
+        let fork = session.fork().await.unwrap();
+        assert_eq!(printed(&fork, "print(input())", "three\n").await, "three\n");
+        fork.close();
+        // A question in between, after which the memory is that of the run before.
+        session.get("x").await.unwrap();
+        assert_eq!(printed(&session, "print(input())", "four\n").await, "four\n");
+        // Not read at all, and read by the next.
+        assert_eq!(printed(&session, "x = 1", "five\n").await, "");
+        assert_eq!(printed(&session, "import sys; print(sys.stdin.read())", "six").await, "six\n");
+        printed(&session, "sys.stdin.buffer.peek()", "seven\n").await;
+        let execution = session.execution().await;
+        assert_eq!(printed(&session, "print(sys.stdin.readline())", "8\n").await, "8\n\n");
+        session.rewind(execution).await.unwrap();
+        assert_eq!(printed(&session, "print(input())", "nine\n").await, "nine\n");
+        for damage in [
+            "sys.stdin.close()",
+            "sys.stdin.detach()",
+            "sys.stdin.buffer.close()",
+            "sys.stdin.reconfigure(encoding='latin-1')",
+            "sys.stdin = None",
+            "import io; sys.stdin = sys.__stdin__ = io.StringIO('other')",
+        ] {
+            printed(&session, damage, "ten\n").await;
+            assert_eq!(printed(&session, "print(input())", "ä\n").await, "ä\n", "{damage}");
+        }
+        session.close();
+    });
+}
+
+#[test]
 fn what_code_may_have_patched_is_not_looked_for_in_vain() {
     block_on(async {
         let session = session_on(runtime(), SessionOptions::new().image("data")).await;

@@ -9,7 +9,7 @@ pub(super) const MAX_FREED: u64 = 1024;
 /// together are fewer and longer stretches of the file.
 const SURPLUS: u64 = MAX_FREED / 2;
 /// The fewest pages in a row that are worth a block of their own.
-const MIN_REUSED: u64 = 16;
+const MIN_REUSED: u64 = 4;
 
 /// Pages of the file, none of them twice, by their places.
 #[derive(Debug, Default)]
@@ -132,8 +132,8 @@ mod tests {
         freed.add(&(3 * MAX_FREED..4 * MAX_FREED));
         assert_eq!(freed.surplus().len(), 3);
         assert_eq!(freed.count, 0);
-        freed.add(&(0..5));
+        freed.add(&(0..3));
         assert!(freed.take(6).is_empty(), "not worth it");
-        assert_eq!(freed.take(5), vec![Range { start: 0, end: 5 }]);
+        assert_eq!(freed.take(3), vec![Range { start: 0, end: 3 }]);
     }
 }

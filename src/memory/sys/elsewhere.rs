@@ -31,6 +31,10 @@ impl View {
     pub(in crate::memory) fn read(&self, _at: u64, _target: &mut [u8]) -> bool {
         match *self {}
     }
+
+    pub(in crate::memory) fn write(&self, _at: u64, _slices: &[&[u8]]) -> bool {
+        match *self {}
+    }
 }
 
 /// Leave to map pages into a region. There is none.

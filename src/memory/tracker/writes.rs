@@ -19,11 +19,22 @@ pub(super) struct Writes {
     is_fresh: bool,
     /// Pages that were looked at since, and had not changed.
     in_vain: usize,
+    /// How many of these are borne before all is protected again.
+    patience: Patience,
 }
 
-/// Pages that are looked at in vain before all are protected again. That costs a fault for each page
-/// that the next run writes to, some hundred.
-const MAX_IN_VAIN: usize = 4096;
+/// How often pages are looked at in vain before all are protected again. That costs a fault for each
+/// page that the next runs write to, some hundred; it is worth it where these are fewer than before.
+#[derive(Debug)]
+struct Patience {
+    pages: usize,
+    /// How many pages were looked at when all were last protected.
+    before: usize,
+}
+
+/// As many as cost what protecting costs.
+const MIN_PATIENCE: usize = 4096;
+const MAX_PATIENCE: usize = 1 << 16;
 
 impl Writes {
     /// Nothing is watched any more.
@@ -73,10 +84,11 @@ impl Writes {
             return;
         }
         self.in_vain += looked_at.saturating_sub(changed);
-        if self.watched == 0 || self.in_vain < MAX_IN_VAIN {
+        if self.watched == 0 || self.in_vain < self.patience.pages {
             return;
         }
         self.in_vain = 0;
+        self.patience.learn(looked_at);
         let all = addresses(memory);
         let is_done = if self.is_exact {
             sys::protect(all)
@@ -100,6 +112,29 @@ impl Writes {
         if !is_done {
             self.forget();
         }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            pages: MIN_PATIENCE,
+            before: usize::MAX,
+        }
+    }
+}
+
+impl Patience {
+    /// Notes that so many pages are looked at, and all will be protected. Where that gained little the
+    /// last time, because the guest writes to the same pages in run after run, it waits longer.
+    fn learn(&mut self, looked_at: usize) {
+        let has_gained = looked_at < self.before / 4 * 3;
+        self.pages = if has_gained {
+            MIN_PATIENCE
+        } else {
+            (2 * self.pages).min(MAX_PATIENCE)
+        };
+        self.before = looked_at;
     }
 }
 
@@ -129,4 +164,28 @@ fn offsets(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
 /// How many pages there are in `ranges`.
 pub(super) fn count(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(ExactSizeIterator::len).sum::<usize>() / PAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gains_nothing_is_done_less_and_less_often() {
+        let mut patience = Patience::default();
+        patience.learn(380);
+        assert_eq!(patience.pages, MIN_PATIENCE, "nothing is known yet");
+        for times in 1..4 {
+            patience.learn(380);
+            assert_eq!(patience.pages, MIN_PATIENCE << times);
+        }
+        // A run that wrote to much comes once: that is not looked at again and again.
+        patience.learn(25_000);
+        patience.learn(400);
+        assert_eq!(patience.pages, MIN_PATIENCE);
+        for _ in 0..100 {
+            patience.learn(400);
+        }
+        assert_eq!(patience.pages, MAX_PATIENCE);
+    }
 }

@@ -1,7 +1,8 @@
-//! The file of a page store as memory: looking at a page there takes no system call.
+//! The file of a page store as memory: looking at a page there takes no system call, nor does writing
+//! to one whose memory is there.
 #![expect(
     unsafe_code,
-    reason = "reads through a mapping of a file that this process writes to elsewhere"
+    reason = "reads and writes through a mapping of a file that this process also writes to elsewhere"
 )]
 
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// A read-only view of a file from [`anonymous_file`](super::anonymous_file), also of what is yet to
+/// A view of a file from [`anonymous_file`](super::anonymous_file), also of what is yet to
 /// be written to it.
 ///
 /// Whoever looks at a place has written it, and neither writes it again nor gives it back meanwhile:
@@ -19,9 +20,9 @@ pub(in crate::memory) struct View {
     start: NonNull<u8>,
 }
 
-// SAFETY: the view is a read-only mapping, unmapped only when the value is dropped.
+// SAFETY: the view is a mapping, unmapped only when the value is dropped.
 unsafe impl Send for View {}
-// SAFETY: as above: shared references only read.
+// SAFETY: as above; what is written to is nobody else's meanwhile: see the type, and `write`.
 unsafe impl Sync for View {}
 
 impl View {
@@ -31,10 +32,9 @@ impl View {
     /// `None` where there is no address space for it.
     pub(in crate::memory) fn of(file: &File) -> Option<Self> {
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the system's choice affects no other memory.
-        let start = unsafe {
-            mm::mmap(std::ptr::null_mut(), Self::LENGTH, ProtFlags::READ, flags, file, 0)
-        };
+        let start = unsafe { mm::mmap(std::ptr::null_mut(), Self::LENGTH, access, flags, file, 0) };
         NonNull::new(start.ok()?.cast()).map(|start| Self { start })
     }
 
@@ -52,10 +52,30 @@ impl View {
         let Some(at) = Self::place(at, target.len()) else {
             return false;
         };
-        // SAFETY: as above; `target` is no part of the view, to which nobody can write.
+        // SAFETY: as above; `target` is no part of the view, of which nobody has a reference.
         unsafe {
             let from = self.start.add(at).as_ptr();
             std::ptr::copy_nonoverlapping(from, target.as_mut_ptr(), target.len());
+        }
+        true
+    }
+
+    /// Writes `slices` one after the other into the file from `at` on; false past the end of the view.
+    /// The memory of that place is there: it was written before, and not given back since. It is the
+    /// caller's alone.
+    pub(in crate::memory) fn write(&self, at: u64, slices: &[&[u8]]) -> bool {
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        let Some(mut at) = Self::place(at, length) else {
+            return false;
+        };
+        for slice in slices {
+            // SAFETY: the range lies in the view (checked), no reference to it exists, since nobody else
+            // has its pages, and `slice` is no part of the view.
+            unsafe {
+                let to = self.start.add(at).as_ptr();
+                std::ptr::copy_nonoverlapping(slice.as_ptr(), to, slice.len());
+            }
+            at += slice.len();
         }
         true
     }

@@ -20,7 +20,7 @@ pub(crate) fn lacks_descriptors(error: &std::io::Error) -> Option<String> {
     if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) {
         return Some(
             "the process may open no more files: raise its limit (`ulimit -n`), or keep fewer sessions \
-             awake, of which each takes about six"
+             awake, of which each takes about three"
                 .into(),
         );
     }

@@ -126,7 +126,7 @@ pub(super) fn serve(
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
     let (keys, key) = keys(args)?;
-    // A session that is awake takes six. That it cannot be raised is told once they are used up.
+    // A session that is awake takes three. That it cannot be raised is told once they are used up.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let bars = Arc::new(Bars::new(printer));
     let runtime = args.most.engine(global, &bars)?;

@@ -138,7 +138,8 @@ fn open_files_are_found_again_in_bounded_time() {
                  for n in range({held}):\n    held.append(open('x', 'wb'))\n    \
                  os.rename('x', f'x{{n}}') if n % 2 else os.unlink('x')"
             );
-            out(&session, &open).await;
+            let opened = run(&session, Request::new(open).timeout(Duration::from_mins(1))).await;
+            assert!(opened.success, "{opened:?}");
             let started = Instant::now();
             out(&session, "1").await;
             let lost = run(&session, Request::new("os._exit(1)")).await;

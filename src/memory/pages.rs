@@ -31,6 +31,8 @@ pub(crate) struct PageStore {
     next: AtomicU64,
     /// How many pages were ever set aside.
     written: AtomicU64,
+    /// Bytes that the file has: what is past them cannot be reached through the view.
+    length: AtomicU64,
     freed: Mutex<Freed>,
     /// Whose file it is: one that was forked from it has it as well, and must not change it.
     process: Process,
@@ -74,6 +76,7 @@ impl PageStore {
             file,
             next: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            length: AtomicU64::new(0),
             freed: Mutex::default(),
             process: Process::current(),
         }))
@@ -107,7 +110,7 @@ impl PageStore {
     }
 
     /// Writes the pages in `ranges` of `memory` to `places`, each of which becomes a block. The first
-    /// `used` of them have their memory.
+    /// `used` of them were others' before.
     fn write(
         self: &Arc<Self>,
         memory: &[u8],
@@ -143,14 +146,23 @@ impl PageStore {
                 });
                 offset += count;
             }
-            let at = place.start * PAGE as u64;
-            let view = self.view.as_ref().filter(|_| index < used);
-            if !view.is_some_and(|view| view.write(at, &slices)) {
-                sys::write_all_at(&self.file, at, &slices)
-                    .map_err(MemoryError::new("set aside pages"))?;
-            }
+            self.put(place, &slices, index < used)?;
         }
         Ok(runs)
+    }
+
+    /// Writes `slices` to `place`, which nobody holds. One that was used has its memory, as a rule.
+    fn put(&self, place: &Range<u64>, slices: &[&[u8]], was_used: bool) -> Result<(), MemoryError> {
+        let (at, end) = (place.start * PAGE as u64, place.end * PAGE as u64);
+        // What was reserved may have been given up before it was written.
+        let is_there = was_used && end <= self.length.load(Ordering::Acquire);
+        let view = self.view.as_ref().filter(|_| is_there);
+        if view.is_some_and(|view| view.write(at, slices)) {
+            return Ok(());
+        }
+        sys::write_all_at(&self.file, at, slices).map_err(MemoryError::new("set aside pages"))?;
+        self.length.fetch_max(end, Ordering::Release);
+        Ok(())
     }
 
     fn block(self: &Arc<Self>, start: u64, count: usize) -> Arc<Block> {
@@ -478,6 +490,22 @@ mod tests {
         assert_eq!(states[66].count(), 1_000_000);
         drop(many);
         assert_eq!(content(&Pages::from_imported(&few, [(5, 1, 5)]).unwrap()).len(), 1);
+    }
+
+    #[test]
+    fn places_that_were_reserved_and_never_written_are_used_all_the_same() {
+        let store = PageStore::new().unwrap();
+        let memory = vec![9; 40 * PAGE];
+        drop(store.reserve(20).unwrap());
+        // The file is empty: none of them can be reached in memory.
+        let one = Pages::default().with(&store, &memory, &[0..40 * PAGE]).unwrap();
+        assert_eq!(content(&one).len(), 40);
+        drop(store.reserve(30).unwrap());
+        let two = one.with(&store, &vec![8; 40 * PAGE], &[0..35 * PAGE]).unwrap();
+        assert_eq!(content(&two)[&34], 8);
+        drop(one);
+        let three = two.with(&store, &vec![7; 40 * PAGE], &[0..40 * PAGE]).unwrap();
+        assert!(content(&three).values().all(|byte| *byte == 7));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Block, MemoryError, PAGE, PageStore, Stretch, sys};
+use super::{Block, MemoryError, PAGE, PageStore, Stretch};
 
 /// Pages of a guest's memory that one window spans.
 const WINDOW: u32 = 64;
@@ -400,8 +400,8 @@ impl Imported {
         } = &*self.block;
         let first = first - self.earlier();
         debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
-        sys::write_all_at(&store.file, (start + u64::from(first)) * PAGE as u64, &[pages])
-            .map_err(MemoryError::new("set aside pages"))
+        let place = start + u64::from(first);
+        store.put(&(place..place + (pages.len() / PAGE) as u64), &[pages], false)
     }
 }
 

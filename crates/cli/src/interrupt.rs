@@ -35,10 +35,10 @@ impl Interrupt {
     pub(super) fn watch_except(handled: impl Fn() -> bool + Send + 'static) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         let shared = Arc::clone(&interrupt);
-        let (begin, begun) = std::sync::mpsc::channel();
+        let (watch, watching) = std::sync::mpsc::channel();
         // Detached: it ends with the process.
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            if let Ok((reactor, signals)) = begun.recv() {
+            if let Ok((reactor, signals)) = watching.recv() {
                 shared.wait_and_exit(handled, &reactor, signals);
             }
         });
@@ -51,7 +51,7 @@ impl Interrupt {
                 let _within = reactor.enter();
                 Signals::new()
             };
-            let _ = signals.map(|signals| begin.send((reactor, signals)));
+            let _ = signals.map(|signals| watch.send((reactor, signals)));
         }
         interrupt
     }

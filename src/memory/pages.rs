@@ -495,16 +495,17 @@ mod tests {
     #[test]
     fn places_that_were_reserved_and_never_written_are_used_all_the_same() {
         let store = PageStore::new().unwrap();
+        let whole = |pages: usize| std::iter::once(0..pages * PAGE).collect::<Vec<_>>();
         let memory = vec![9; 40 * PAGE];
         drop(store.reserve(20).unwrap());
         // The file is empty: none of them can be reached in memory.
-        let one = Pages::default().with(&store, &memory, &[0..40 * PAGE]).unwrap();
+        let one = Pages::default().with(&store, &memory, &whole(40)).unwrap();
         assert_eq!(content(&one).len(), 40);
         drop(store.reserve(30).unwrap());
-        let two = one.with(&store, &vec![8; 40 * PAGE], &[0..35 * PAGE]).unwrap();
+        let two = one.with(&store, &vec![8; 40 * PAGE], &whole(35)).unwrap();
         assert_eq!(content(&two)[&34], 8);
         drop(one);
-        let three = two.with(&store, &vec![7; 40 * PAGE], &[0..40 * PAGE]).unwrap();
+        let three = two.with(&store, &vec![7; 40 * PAGE], &whole(40)).unwrap();
         assert!(content(&three).values().all(|byte| *byte == 7));
     }
 

@@ -132,8 +132,9 @@ mod tests {
         freed.add(&(3 * MAX_FREED..4 * MAX_FREED));
         assert_eq!(freed.surplus().len(), 3);
         assert_eq!(freed.count, 0);
-        freed.add(&(0..3));
-        assert!(freed.take(6).is_empty(), "not worth it");
-        assert_eq!(freed.take(3), vec![Range { start: 0, end: 3 }]);
+        let few = 0..MIN_REUSED - 1;
+        freed.add(&few);
+        assert!(freed.take(MIN_REUSED).is_empty(), "not worth it");
+        assert_eq!(freed.take(few.end), vec![few]);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Block, MemoryError, PAGE, PageStore, Stretch};
 
 /// Pages of a guest's memory that one window spans.
-const WINDOW: u32 = 64;
+pub(super) const WINDOW: u32 = 64;
 /// Pages of the largest guest memory.
 const MAX_PAGES: u32 = 1 << 20;
 /// The most pages that the windows made of one import hold, together. Each is counted by itself, and an

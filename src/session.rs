@@ -231,7 +231,9 @@ impl Session {
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
         let mut core = self.lock().await?;
         let frozen = core.freeze(&self.inner.context).await?;
-        checkpoint::save(frozen, path.into()).await
+        let filed = checkpoint::save(frozen, path.into(), core.filed.clone()).await?;
+        core.filed = filed.map(Arc::new);
+        Ok(())
     }
 
     /// Writes the session to `writer`, in the format of [`checkpoint`](Self::checkpoint).
@@ -418,10 +420,10 @@ impl Inner {
         if core.is_unkept() {
             return false;
         }
-        let Some((frozen, elsewhere)) = core.freeze_in_memory(&self.context) else {
+        let Some((frozen, reused, elsewhere)) = core.freeze_in_memory(&self.context) else {
             return true;
         };
-        match checkpoint::suspend(&self.context, &frozen, elsewhere) {
+        match checkpoint::suspend(&self.context, (&frozen, reused.as_ref()), elsewhere) {
             Ok(suspended) => {
                 core.suspend(suspended);
                 tracing::debug!(session = self.context.id, "a session was suspended");

@@ -24,7 +24,7 @@ struct Seal {
 
 /// Identity of a file as the file system tells it, cheap to ask for.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Identity {
+pub(crate) struct Identity {
     size: u64,
     device_inode: (u64, u64),
     modified_ns: i128,
@@ -133,6 +133,12 @@ impl Identity {
     fn of(path: &Path) -> Result<Self, CacheError> {
         let meta = fs::metadata(path).map_err(CacheError::io("look at", path))?;
         Ok(Self::from_metadata(&meta))
+    }
+
+    /// That of a file that is open, where it is telling.
+    pub(crate) fn of_open(file: &File) -> io::Result<Option<Self>> {
+        let identity = Self::from_metadata(&file.metadata()?);
+        Ok(cfg!(unix).then_some(identity))
     }
 
     #[cfg(unix)]

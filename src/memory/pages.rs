@@ -46,6 +46,10 @@ struct Block {
     start: u64,
     /// Its number among all that were ever set aside: places are used again.
     number: u64,
+    /// Its number among those that came in together, if it did.
+    first: u32,
+    /// Others had these places before: their memory is there, as a rule.
+    is_reused: bool,
     /// Nothing was written there yet, and so nothing can be read.
     is_hollow: AtomicBool,
     /// How many windows hold each page. A page may be in every place of a guest's memory, in every
@@ -93,20 +97,30 @@ impl PageStore {
             return Ok(Vec::new());
         }
         self.check_process()?;
-        // Those that nobody holds any more, and then new ones.
-        let mut places =
-            self.freed.lock().unwrap_or_else(PoisonError::into_inner).take(total as u64);
-        let used = places.len();
-        let left = total as u64 - places.iter().map(|place| place.end - place.start).sum::<u64>();
-        if left > 0 {
-            let start = self.next.fetch_add(left, Ordering::Relaxed);
-            places.push(start..start + left);
-        }
+        let (places, used) = self.places(total as u64, Freed::take);
         let runs = self.write(memory, ranges, &places, used);
         if runs.is_err() {
             self.release(&places);
         }
         runs
+    }
+
+    /// Places for so many pages: what `take` finds of those that nobody holds any more, and then a new one. How many are
+    /// of the former is returned beside.
+    fn places(
+        &self,
+        total: u64,
+        take: impl Fn(&mut Freed, u64) -> Vec<Range<u64>>,
+    ) -> (Vec<Range<u64>>, usize) {
+        let mut places =
+            take(&mut self.freed.lock().unwrap_or_else(PoisonError::into_inner), total);
+        let used = places.len();
+        let left = total - places.iter().map(|place| place.end - place.start).sum::<u64>();
+        if left > 0 {
+            let start = self.next.fetch_add(left, Ordering::Relaxed);
+            places.push(start..start + left);
+        }
+        (places, used)
     }
 
     /// Writes the pages in `ranges` of `memory` to `places`, each of which becomes a block. The first
@@ -123,7 +137,8 @@ impl PageStore {
         let mut left = 0..0;
         for (index, place) in places.iter().enumerate() {
             let total = place.end - place.start;
-            let block = self.block(place.start, total as usize);
+            let number = self.written.fetch_add(total, Ordering::Relaxed);
+            let block = self.block(place, number, 0, index < used);
             let (mut slices, mut offset) = (Vec::new(), 0);
             while u64::from(offset) < total {
                 if left.is_empty() {
@@ -146,7 +161,7 @@ impl PageStore {
                 });
                 offset += count;
             }
-            self.put(place, &slices, index < used)?;
+            self.put(place, &slices, block.is_reused)?;
         }
         Ok(runs)
     }
@@ -165,13 +180,21 @@ impl PageStore {
         Ok(())
     }
 
-    fn block(self: &Arc<Self>, start: u64, count: usize) -> Arc<Block> {
+    fn block(
+        self: &Arc<Self>,
+        place: &Range<u64>,
+        number: u64,
+        first: u32,
+        is_reused: bool,
+    ) -> Arc<Block> {
         Arc::new(Block {
             store: Arc::clone(self),
-            start,
-            number: self.written.fetch_add(count as u64, Ordering::Relaxed),
+            start: place.start,
+            number,
+            first,
+            is_reused,
             is_hollow: AtomicBool::new(false),
-            holders: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            holders: place.clone().map(|_| AtomicU64::new(0)).collect(),
         })
     }
 }
@@ -191,7 +214,7 @@ impl PageStore {
             let pages = STEP.min(count - done);
             let piece = &mut buffer[..pages as usize * PAGE];
             fill(piece)?;
-            imported.write(done, piece)?;
+            imported.write(done, &[piece])?;
             done += pages;
         }
         Ok(imported)
@@ -199,7 +222,7 @@ impl PageStore {
 
     /// A place for `count` pages that come in, which are yet to be written there.
     pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
-        Ok(Imported::new(self.reserve_block(count)?))
+        Ok(Imported::new(self.reserve_blocks(count, 0)?))
     }
 
     /// A place for `count` pages that come in after those of `state`, if there is one, which are numbered before them. All
@@ -209,17 +232,43 @@ impl PageStore {
         state: Option<&Arc<Pages>>,
         count: u32,
     ) -> Result<Imported, MemoryError> {
-        let block = self.reserve_block(count)?;
-        Ok(match state {
-            Some(state) => Imported::after(state, block),
-            None => Imported::new(block),
-        })
+        let Some(state) = state else {
+            return self.reserve(count);
+        };
+        let before = state.came_in();
+        let blocks = self.reserve_blocks(count, before.last().map_or(0, |last| last.end()))?;
+        Ok(Imported::after(state, before, blocks))
     }
 
-    fn reserve_block(self: &Arc<Self>, count: u32) -> Result<Arc<Block>, MemoryError> {
+    /// Places for `count` pages that come in together, numbered from `first` on. Such are often many, and most of what
+    /// they take is the system finding memory for them: what is there already is used again.
+    fn reserve_blocks(
+        self: &Arc<Self>,
+        count: u32,
+        first: u32,
+    ) -> Result<Vec<Arc<Block>>, MemoryError> {
         self.check_process()?;
-        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
-        Ok(self.block(start, count as usize))
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let (places, used) = self.places(u64::from(count), Freed::take_long);
+        // One after the other, whatever place they have.
+        let number = self.written.fetch_add(u64::from(count), Ordering::Relaxed);
+        let mut done = 0;
+        let blocks = places.iter().enumerate().map(|(index, place)| {
+            let block = self.block(place, number + u64::from(done), first + done, index < used);
+            done += block.count();
+            block
+        });
+        Ok(blocks.collect())
+    }
+
+    /// Gives back what was kept for pages that come in, when none have for a while.
+    pub(crate) fn trim(&self) {
+        if self.process.is_current() {
+            let surplus = self.freed.lock().unwrap_or_else(PoisonError::into_inner).trim();
+            self.give_back(surplus);
+        }
     }
 }
 
@@ -338,6 +387,16 @@ impl PageStore {
 }
 
 impl Block {
+    fn count(&self) -> u32 {
+        // No more than come in together, or are in a guest's memory.
+        self.holders.len() as u32
+    }
+
+    /// The number behind that of its last page, among those that came in together.
+    fn end(&self) -> u32 {
+        self.first + self.count()
+    }
+
     fn is_hollow(&self) -> bool {
         self.is_hollow.load(Ordering::Acquire)
     }
@@ -436,7 +495,7 @@ mod tests {
         let store = PageStore::new().unwrap();
         let fill = |imported: &Imported, first: u32, bytes: &[u8]| {
             for (number, byte) in (first..).zip(bytes) {
-                imported.write(number, &[*byte; PAGE]).unwrap();
+                imported.write(number, &[&[*byte; PAGE]]).unwrap();
             }
         };
         let first = store.reserve(4).unwrap();

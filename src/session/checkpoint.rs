@@ -2,6 +2,7 @@
 
 mod chunks;
 mod documents;
+mod filed;
 mod first;
 mod format;
 mod frozen;
@@ -26,10 +27,11 @@ use std::io::{BufWriter, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(super) use self::filed::Filed;
 pub(super) use self::frozen::Frozen;
 pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
 use self::input::Input;
-pub(super) use self::later::Named;
+pub(super) use self::later::{Named, Reused};
 use self::read::Opened;
 pub use self::stored::Saved;
 pub(super) use self::stored::{Written, open as fetch, save as save_apart};
@@ -42,7 +44,8 @@ use super::pending::Pending;
 use super::storage::Storage;
 use crate::api::policy::Bounds;
 use crate::api::request::{ImageChoice, Mount};
-use crate::cache::{CacheError, create_atomically};
+use crate::cache::CacheError;
+use crate::cache::seal::Identity;
 use crate::error::Error;
 use crate::image::Image;
 use crate::memory::Process;
@@ -67,24 +70,23 @@ impl Drop for Suspended {
 }
 
 impl Suspended {
-    /// Reads it back.
-    pub(super) async fn read(&self, context: &Context) -> Result<Past, Error> {
+    /// Reads it back: the latest state, and the others when somebody asks for them. The file is kept open until
+    /// then, and goes when it is closed.
+    pub(super) async fn read(&self, context: &Context) -> Result<(Past, Arc<Named>), Error> {
         let opened = open(&self.path).await?;
         let storage = Arc::clone(&context.storage);
         let (image, mounts) = (Arc::clone(&context.image), context.fixed.mounts.clone());
         // What this process wrote may be as large as it is.
         let bounds = (context.engine.ceilings, u64::MAX);
-        let mut past = opened.read(image, mounts, storage, bounds).await?.past;
-        // The file goes.
-        let past = blocking(move || past.settle().map(|()| past)).await?;
-        Ok(past.with(&self.elsewhere))
+        let read = opened.read(image, mounts, storage, bounds).await?;
+        Ok((read.past.with(&self.elsewhere), read.known))
     }
 }
 
-/// Writes a session to the runtime's own directory. It blocks.
+/// Writes a session to the runtime's own directory: what is there already is copied. It blocks.
 pub(super) fn suspend(
     context: &Context,
-    frozen: &Frozen,
+    (frozen, reused): (&Frozen, Option<&Reused>),
     elsewhere: Elsewhere,
 ) -> Result<Suspended, Error> {
     let suspended = Suspended {
@@ -95,22 +97,22 @@ pub(super) fn suspend(
     let failed = io(FileAction::Write, &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
         let mut file = BufWriter::new(file);
-        on_all_cores(|| frozen.write(&mut file))?;
+        on_all_cores(|| frozen.write(&mut file, reused))?;
         file.flush()
     });
     written.map_err(failed)?;
     Ok(suspended)
 }
 
-/// Writes a session to `path`, all at once.
-pub(super) async fn save(frozen: Frozen, path: PathBuf) -> Result<(), Error> {
+/// Writes a session to `path`, all at once. What is in a file already, if that is as it was `filed`, is copied.
+pub(super) async fn save(
+    frozen: Frozen,
+    path: PathBuf,
+    filed: Option<Arc<Filed>>,
+) -> Result<Option<Filed>, Error> {
     let path = std::path::absolute(&path).unwrap_or(path);
     blocking(move || {
-        let written = create_atomically(&path, |file| {
-            let mut file = BufWriter::with_capacity(1 << 20, file);
-            frozen.write(&mut file)?;
-            file.flush()
-        });
+        let written = Filed::write(&frozen, &path, filed.as_deref());
         written.map_err(|error| match error {
             CacheError::Io { source, .. } => io(FileAction::Write, &path)(source).into(),
             error => Error::from(error),
@@ -125,7 +127,7 @@ pub(super) async fn stream(
     mut writer: impl Write + Send + 'static,
 ) -> Result<(), Error> {
     blocking(move || {
-        let written = frozen.write(&mut writer).and_then(|()| writer.flush());
+        let written = frozen.write(&mut writer, None).and_then(|_| writer.flush());
         Ok(written.map_err(io(FileAction::Write, Path::new("(a writer)")))?)
     })
     .await
@@ -136,7 +138,10 @@ pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     let path = path.to_owned();
     blocking(move || {
         let file = File::open(&path).map_err(io(FileAction::Open, &path))?;
-        Checkpoint::read_manifest(Box::new(file), path)
+        let identity = Identity::of_open(&file).map_err(io(FileAction::Open, &path))?;
+        let mut checkpoint = Checkpoint::read_manifest(Box::new(file), path)?;
+        checkpoint.identity = identity;
+        Ok(checkpoint)
     })
     .await
 }
@@ -171,6 +176,8 @@ pub(super) async fn receive(
 pub(super) struct Checkpoint {
     opened: Opened,
     path: PathBuf,
+    /// That of the file, if it is one that stays and has all chunks.
+    identity: Option<Identity>,
 }
 
 /// Contents of a checkpoint.
@@ -178,7 +185,9 @@ pub(super) struct Read {
     pub fixed: FixedSettings,
     pub past: Past,
     /// What of it is in chunks of the checkpoint.
-    pub known: Named,
+    pub known: Arc<Named>,
+    /// The file that they are in.
+    pub filed: Option<Filed>,
     pub execution: u64,
     pub fuel: u64,
     pub pending: Option<Pending>,
@@ -188,7 +197,11 @@ impl Checkpoint {
     /// Reads the manifest of a file; `path` is its name in errors. It blocks.
     fn read_manifest(file: Box<dyn Input>, path: PathBuf) -> Result<Self, Error> {
         let opened = Opened::open(file, &path)?;
-        Ok(Self { opened, path })
+        Ok(Self {
+            opened,
+            path,
+            identity: None,
+        })
     }
 
     /// The image that it is made from.
@@ -205,8 +218,18 @@ impl Checkpoint {
         storage: Arc<Storage>,
         (ceilings, max): (Bounds, u64),
     ) -> Result<Read, Error> {
-        let Self { opened, path } = self;
-        blocking(move || opened.read(&image, mounts, storage, (&ceilings, max), &path)).await
+        let Self {
+            opened,
+            path,
+            identity,
+        } = self;
+        blocking(move || {
+            let chunks = opened.chunks;
+            let mut read = opened.read(&image, mounts, storage, (&ceilings, max), &path)?;
+            read.filed = Filed::found(path, identity, chunks, &read.known);
+            Ok(read)
+        })
+        .await
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use self::keeping::{Failed, Unkept};
 use super::SessionError;
-use super::checkpoint::{Frozen, Suspended, Written};
+use super::checkpoint::{Filed, Frozen, Named, Reused, Suspended, Written};
 use super::context::Context;
 use super::history::{History, HistoryEntry};
 use super::options::InitialRun;
@@ -54,6 +54,10 @@ pub(super) struct Core {
     pub pending: Option<Pending>,
     /// What of it is in a store.
     pub written: Arc<Written>,
+    /// What of it is in a file.
+    pub filed: Option<Arc<Filed>>,
+    /// What of it is in the file that it was woken from.
+    pub woken: Option<Arc<Named>>,
 }
 
 /// Where the states are.
@@ -107,6 +111,8 @@ impl Core {
             lost_workspace: None,
             pending: None,
             written: Arc::default(),
+            filed: None,
+            woken: None,
         }
     }
 
@@ -413,8 +419,9 @@ impl Core {
     pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
         if let Residence::Disk(suspended) = &self.residence {
             context.make_room().await;
-            let past = suspended.read(context).await?;
+            let (past, known) = suspended.read(context).await?;
             self.residence = Residence::Memory(past);
+            self.woken = Some(known);
             context.note_in_memory(true);
         }
         Ok(self.past_in_memory())
@@ -444,17 +451,19 @@ impl Core {
         Ok(Frozen::of(context, past, self.execution, self.fuel).waiting(self.pending.clone()))
     }
 
-    /// A frozen copy for the disk, and the states of which it has none since they cannot be read; `None`
-    /// when it is there already. It blocks.
-    pub(super) fn freeze_in_memory(&mut self, context: &Context) -> Option<(Frozen, Elsewhere)> {
-        let Residence::Memory(past) = &mut self.residence else {
+    /// A frozen copy for the disk, with what of it is there from the last time, and the states of which it has none
+    /// since they cannot be read; `None` when it is there already. It blocks.
+    pub(super) fn freeze_in_memory(
+        &mut self,
+        context: &Context,
+    ) -> Option<(Frozen, Option<Reused>, Elsewhere)> {
+        let Residence::Memory(past) = &self.residence else {
             return None;
         };
-        if let Err(error) = past.settle() {
-            tracing::debug!(session = context.id, %error, "earlier states stay where they are");
-        }
-        let (here, elsewhere) = past.part();
-        Some((Frozen::of(context, here, self.execution, self.fuel), elsewhere))
+        let source = self.woken.as_ref().and_then(|known| known.source());
+        let (here, elsewhere) = past.part(source.as_ref());
+        let reused = self.woken.as_ref().and_then(|known| known.reused());
+        Some((Frozen::of(context, here, self.execution, self.fuel), reused, elsewhere))
     }
 
     /// Puts the states on the disk, and everything else away.
@@ -471,6 +480,7 @@ impl Core {
     fn put_away(&mut self, residence: Residence) {
         let freed = (self.awake.take(), self.unkept.take());
         self.lost_workspace = None;
+        (self.filed, self.woken) = (None, None);
         self.residence = residence;
         if freed.0.is_some() || freed.1.is_some() {
             drop(freed);

@@ -86,6 +86,11 @@ impl From<Arc<State>> for Earlier {
 }
 
 impl Earlier {
+    /// Whether it is where `source` is, or was read from there.
+    pub(super) fn is_of(&self, source: &Arc<dyn Source>) -> bool {
+        matches!(self, Self::There(unread) if Arc::ptr_eq(&unread.source, source))
+    }
+
     /// The state, if it was read.
     pub(super) fn here(&self) -> Option<&Arc<State>> {
         match self {

@@ -105,12 +105,8 @@ impl History {
         self.replace(Earlier::read)
     }
 
-    /// Has what all states consist of here. It blocks.
-    pub(super) fn outline(&mut self) -> Result<(), Error> {
-        self.replace(Earlier::outline)
-    }
-
-    fn replace(
+    /// Has all states here, as `read` finds them. There may be no room for some then.
+    pub(super) fn replace(
         &mut self,
         read: impl Fn(&Earlier) -> Result<Arc<State>, Error>,
     ) -> Result<(), Error> {
@@ -122,12 +118,15 @@ impl History {
         Ok(())
     }
 
-    /// Leaves out the runs whose states are elsewhere, and returns them.
-    pub(super) fn part(&mut self) -> Vec<(HistoryEntry, Earlier)> {
+    /// Leaves out the runs whose states cannot be `had`, and returns them.
+    pub(super) fn part(
+        &mut self,
+        had: impl Fn(&Earlier) -> Option<Arc<State>>,
+    ) -> Vec<(HistoryEntry, Earlier)> {
         let (mut here, mut elsewhere) = (Self::new(self.bounds), Vec::new());
         for Entry { record, state, .. } in self.entries.drain(..) {
-            match state.here() {
-                Some(state) => here.push(record, Arc::clone(state)),
+            match had(&state) {
+                Some(state) => here.push(record, state),
                 None => elsewhere.push((record, state)),
             }
         }

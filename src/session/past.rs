@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::earlier::{Earlier, read_all};
+use super::earlier::{Earlier, Source, read_all};
 use super::history::{History, HistoryEntry};
 use super::options::{FixedSettings, HistoryBounds};
 use super::state::State;
@@ -47,26 +47,43 @@ impl Past {
         Ok(())
     }
 
-    /// Has of the states that are elsewhere what they consist of, to be written to where they are. It
-    /// blocks.
-    pub(super) fn outline(&mut self) -> Result<(), Error> {
+    /// Reads the states that are elsewhere; of those in `source` only what they consist of, to be written to
+    /// where they are. It blocks.
+    pub(super) fn outline(&mut self, source: &Arc<dyn Source>) -> Result<(), Error> {
         if !self.is_settled() {
-            self.origin = self.origin.outline()?.into();
-            self.history.outline()?;
+            let outlined = |state: &Earlier| {
+                if state.is_of(source) {
+                    state.outline()
+                } else {
+                    state.read()
+                }
+            };
+            self.origin = outlined(&self.origin)?.into();
+            self.history.replace(outlined)?;
         }
         Ok(())
     }
 
-    /// These states without those that are elsewhere, which are returned beside.
-    pub(super) fn part(&self) -> (Self, Elsewhere) {
+    /// These states without those that cannot be had, which are returned beside: of those in `source` what they
+    /// consist of is enough. It blocks.
+    pub(super) fn part(&self, source: Option<&Arc<dyn Source>>) -> (Self, Elsewhere) {
+        let is_outlined = |state: &Earlier| source.is_some_and(|source| state.is_of(source));
+        let states = self.history.entries().map(|entry| &entry.state).chain([&self.origin]);
+        if let Err(error) = read_all(states.filter(|state| !is_outlined(state))) {
+            tracing::debug!(%error, "earlier states stay where they are");
+        }
+        let had = |state: &Earlier| match state.here() {
+            None if is_outlined(state) => state.outline().ok(),
+            here => here.cloned(),
+        };
         let (mut here, mut elsewhere) = (self.clone(), Elsewhere::default());
-        if let Some(origin) = self.origin.here() {
-            here.origin = Arc::clone(origin).into();
+        if let Some(origin) = had(&self.origin) {
+            here.origin = origin.into();
         } else {
             here.origin = Arc::clone(&self.state).into();
             elsewhere.origin = Some(self.origin.clone());
         }
-        elsewhere.runs = here.history.part();
+        elsewhere.runs = here.history.part(had);
         (here, elsewhere)
     }
 

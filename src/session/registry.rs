@@ -263,6 +263,7 @@ impl Sessions {
         context.status = SharedStatus::new(BTreeMap::new(), lease);
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
         core.pending = read.pending;
+        core.filed = read.filed.map(Arc::new);
         if let Some((store, key)) = stored {
             core.written = Arc::new(Written::read(&store, &key, begun, read.known));
         }
@@ -285,6 +286,7 @@ impl Sessions {
         let mut forked = Core::of(past, core.execution, entropy, core.fuel);
         forked.pending.clone_from(&core.pending);
         forked.written = Arc::new(Written::clone(&core.written));
+        (forked.filed, forked.woken) = (core.filed.clone(), core.woken.clone());
         let core = forked;
         self.register(context, core, pending).await
     }
@@ -424,6 +426,8 @@ impl Registry {
                 core.close();
             }
         }
+        let storage = self.lock().storage.clone();
+        storage.inspect(|storage| storage.pages.trim());
         let awake = self.lock().in_memory();
         for inner in awake {
             let is_over = inner.context.lease_over() == Some(LeaseEnd::Suspend);

@@ -14,6 +14,7 @@ mod recovery;
 mod registry;
 mod state;
 mod stored;
+mod waking;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// The most pages that are kept for what is set aside next: their memory is there already.
 pub(super) const MAX_FREED: u64 = 1024;
@@ -10,6 +11,12 @@ pub(super) const MAX_FREED: u64 = 1024;
 const SURPLUS: u64 = MAX_FREED / 2;
 /// The fewest pages in a row that are worth a block of their own.
 const MIN_REUSED: u64 = 4;
+/// The same among many that come in together: each row is another mapping for a guest.
+const MIN_LONG: u64 = 256;
+/// The most pages that are kept for what comes in next, where much did just now.
+const MAX_LONG: u64 = 16_384;
+/// For how long they are kept.
+const LONG_FOR: Duration = Duration::from_secs(10);
 
 /// Pages of the file, none of them twice, by their places.
 #[derive(Debug, Default)]
@@ -17,6 +24,8 @@ pub(super) struct Freed {
     /// Where each range ends, by where it begins; no two touch each other.
     ends: BTreeMap<u64, u64>,
     count: u64,
+    /// How many pages came in together of late, at most, and when some last did.
+    long: Option<(u64, Instant)>,
 }
 
 impl Freed {
@@ -40,9 +49,20 @@ impl Freed {
 
     /// Takes so many pages at most, in ranges that are worth it.
     pub(super) fn take(&mut self, wanted: u64) -> Vec<Range<u64>> {
+        self.take_from(wanted, MIN_REUSED)
+    }
+
+    /// Takes so many pages at most for what comes in together. As many are kept afterwards for what comes in next.
+    pub(super) fn take_long(&mut self, wanted: u64) -> Vec<Range<u64>> {
+        let most = self.long.map_or(0, |(most, _)| most).max(wanted.min(MAX_LONG));
+        self.long = Some((most, Instant::now()));
+        self.take_from(wanted, MIN_LONG)
+    }
+
+    fn take_from(&mut self, wanted: u64, worth: u64) -> Vec<Range<u64>> {
         let mut left = wanted;
         let mut taken = Vec::new();
-        let worth = MIN_REUSED.min(wanted);
+        let worth = worth.min(wanted);
         for (start, end) in &self.ends {
             if left == 0 {
                 break;
@@ -67,15 +87,36 @@ impl Freed {
     /// What is to be given back to the system.
     pub(super) fn surplus(&mut self) -> Vec<Range<u64>> {
         let mut surplus = Vec::new();
-        if self.count > MAX_FREED {
-            while self.count > MAX_FREED - SURPLUS
-                && let Some((start, end)) = self.ends.pop_last()
+        let most = MAX_FREED + self.long.map_or(0, |(most, _)| most);
+        if self.count > most {
+            let kept = most - SURPLUS;
+            while self.count > kept
+                && let Some((mut start, end)) = self.ends.pop_last()
             {
+                if end - start > MAX_FREED {
+                    // A long row is cut: what comes in next has use for it.
+                    let cut = end - (self.count - kept).min(end - start);
+                    if start < cut {
+                        self.ends.insert(start, cut);
+                    }
+                    start = cut;
+                }
                 self.count -= end - start;
                 surplus.push(start..end);
             }
         }
         surplus
+    }
+
+    /// What is to be given back to the system when nothing has come in for a while.
+    pub(super) fn trim(&mut self) -> Vec<Range<u64>> {
+        match self.long {
+            Some((_, last)) if last.elapsed() >= LONG_FOR => {
+                self.long = None;
+                self.surplus()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -136,5 +177,29 @@ mod tests {
         freed.add(&few);
         assert!(freed.take(MIN_REUSED).is_empty(), "not worth it");
         assert_eq!(freed.take(few.end), vec![few]);
+    }
+
+    #[test]
+    fn as_much_is_kept_as_came_in_of_late() {
+        const MUCH: u64 = 5 * MAX_FREED;
+        let mut freed = Freed::default();
+        assert!(freed.take_long(MUCH).is_empty());
+        freed.add(&(0..MUCH));
+        assert!(freed.surplus().is_empty());
+        assert_eq!(freed.take_long(10), vec![0..10], "it is less, and no reason to keep less");
+        freed.add(&(0..10));
+        let too_much = MUCH + MAX_FREED + 10;
+        freed.add(&(MUCH..too_much));
+        let kept = MUCH + MAX_FREED - SURPLUS;
+        assert_eq!(freed.surplus(), vec![kept..too_much]);
+        assert!(freed.trim().is_empty(), "it was just now");
+        freed.long = freed.long.map(|(most, last)| (most, last.checked_sub(LONG_FOR).unwrap()));
+        assert_eq!(freed.trim(), vec![MAX_FREED - SURPLUS..kept]);
+        assert_eq!(freed.take_all(), vec![0..MAX_FREED - SURPLUS]);
+        freed.add(&(0..MIN_LONG - 1));
+        assert!(freed.take_long(MUCH).is_empty(), "too short a row");
+        assert!(freed.take_long(u64::from(u32::MAX)).is_empty());
+        freed.add(&(MUCH..MUCH + MAX_LONG + MAX_FREED + 1));
+        assert!(!freed.surplus().is_empty(), "it has an end");
     }
 }

@@ -3,7 +3,7 @@
 //! A list of them is cut into windows of the guest's memory. States share the windows in which nothing
 //! differs, so that a new state costs what has changed, and not what there is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,12 +43,16 @@ pub(crate) struct Pages {
     windows: Vec<Arc<Window>>,
 }
 
-/// Pages that came in together; dropped, it gives up those that no state holds.
+/// Pages that came in together; dropped, it gives up those that no state holds. Where others came in before,
+/// `before` is a state that holds all of these.
 #[derive(Debug)]
 pub(crate) struct Imported {
-    /// Those that came in before, which have the numbers before theirs, and a state that holds them all.
-    before: Option<(Arc<Block>, Arc<Pages>)>,
-    block: Arc<Block>,
+    #[expect(dead_code, reason = "held for its pages")]
+    before: Option<Arc<Pages>>,
+    /// By the numbers of their pages: those that came in before, and then its own.
+    blocks: Box<[Arc<Block>]>,
+    /// How many of them came in before.
+    earlier: usize,
     made: Mutex<Made>,
 }
 
@@ -104,7 +108,8 @@ impl Pages {
                 return None;
             }
             end = page.checked_add(count).filter(|end| *end <= MAX_PAGES)?;
-            for piece in by_window((page, count, offset)) {
+            for piece in by_window((page, count, offset)).flat_map(|piece| imported.by_block(piece))
+            {
                 if pieces.last().is_some_and(|last| last.0 / WINDOW != piece.0 / WINDOW) {
                     windows.push(made.window(imported, std::mem::take(&mut pieces))?);
                 }
@@ -183,6 +188,15 @@ impl Pages {
             theirs.is_ok_and(|index| Arc::ptr_eq(&other.windows[index], window))
         };
         self.windows.iter().filter(move |window| !is_shared(window)).map(|window| &**window)
+    }
+
+    /// The blocks that it has pages in, all of which came in together, by the numbers of their pages.
+    pub(super) fn came_in(&self) -> Vec<Arc<Block>> {
+        let mut blocks: BTreeMap<u32, &Arc<Block>> = BTreeMap::new();
+        for run in self.runs() {
+            blocks.insert(run.block.first, &run.block);
+        }
+        blocks.into_values().map(Arc::clone).collect()
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
@@ -327,51 +341,62 @@ impl Made {
 }
 
 impl Imported {
-    pub(super) fn new(block: Arc<Block>) -> Self {
+    pub(super) fn new(blocks: Vec<Arc<Block>>) -> Self {
         Self {
             before: None,
-            block,
+            blocks: blocks.into(),
+            earlier: 0,
             made: Mutex::default(),
         }
     }
 
-    /// More pages, after those that `state` was made of: all of its pages came in together.
-    pub(super) fn after(state: &Arc<Pages>, block: Arc<Block>) -> Self {
+    /// More pages, after those that `state` was made of, which are all of `before`: all of its pages came in together.
+    pub(super) fn after(
+        state: &Arc<Pages>,
+        before: Vec<Arc<Block>>,
+        blocks: Vec<Arc<Block>>,
+    ) -> Self {
         let mut made = Made::default();
         for window in &state.windows {
-            let piece = |run: &Run| (run.page, run.count, run.offset);
+            let piece = |run: &Run| (run.page, run.count, run.block.first + run.offset);
             made.windows.insert(window.runs.iter().map(piece).collect(), Arc::clone(window));
             made.held += window.runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
         }
-        let before = state.runs().next().map(|run| Arc::clone(&run.block));
-        debug_assert!(
-            before.iter().all(|one| state.runs().all(|run| Arc::ptr_eq(&run.block, one)))
-        );
+        debug_assert!(before.iter().zip(before.iter().skip(1)).all(|(a, b)| a.end() == b.first));
         Self {
-            before: before.map(|before| (before, Arc::clone(state))),
-            block,
+            before: Some(Arc::clone(state)),
+            earlier: before.len(),
+            blocks: before.into_iter().chain(blocks).collect(),
             made: made.into(),
         }
     }
 
-    /// How many came in before.
-    fn earlier(&self) -> u32 {
-        // It has as many pages as an import may, which is fewer than 2^32.
-        self.before.as_ref().map_or(0, |(before, _)| before.holders.len() as u32)
-    }
-
     /// The block of a page, and its number there.
     fn place(&self, own: u32) -> (&Arc<Block>, u32) {
-        match (&self.before, own.checked_sub(self.earlier())) {
-            (Some((before, _)), None) => (before, own),
-            (_, rest) => (&self.block, rest.unwrap_or(own)),
-        }
+        let behind = self.blocks.partition_point(|block| block.first <= own);
+        let block = &self.blocks[behind.saturating_sub(1)];
+        (block, own - block.first)
     }
 
-    /// Whether there are so many pages from `own` on, in one block.
+    /// Whether there are so many pages from `own` on, all of which came in together.
     fn has(&self, own: u32, count: u32) -> bool {
-        let (block, offset) = self.place(own);
-        offset.checked_add(count).is_some_and(|end| end as usize <= block.holders.len())
+        let end = |blocks: &[Arc<Block>]| blocks.last().map_or(0, |last| last.end());
+        let earlier = end(&self.blocks[..self.earlier]);
+        own.checked_add(count).is_some_and(|wanted| {
+            wanted <= end(&self.blocks) && (own >= earlier || wanted <= earlier)
+        })
+    }
+
+    /// A piece cut where blocks end.
+    fn by_block(&self, (page, count, own): Piece) -> impl Iterator<Item = Piece> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let left = count - done;
+            let (block, offset) = (left > 0).then(|| self.place(own + done))?;
+            let piece = (page + done, left.min(block.count() - offset), own + done);
+            done += piece.1;
+            Some(piece)
+        })
     }
 
     fn run(&self, (page, count, own): Piece) -> Run {
@@ -379,29 +404,52 @@ impl Imported {
         Run::of(block, (page, count, offset))
     }
 
-    /// The number of one of these among all that were ever set aside.
+    /// The number of one of these among all that were ever set aside: of those that came in together they follow each
+    /// other.
     pub(crate) fn number(&self, own: u32) -> u64 {
         let (block, offset) = self.place(own);
         block.number + u64::from(offset)
     }
 
-    /// Whether nothing is written there yet: until then nobody can read it.
-    pub(crate) fn set_hollow(&self, is_hollow: bool) {
-        self.block.is_hollow.store(is_hollow, Ordering::Release);
+    /// Those that did not come in before.
+    fn new_blocks(&self) -> &[Arc<Block>] {
+        &self.blocks[self.earlier..]
     }
 
-    /// Writes whole pages, the first of which has the number `first` among these. Nobody holds them yet.
-    pub(crate) fn write(&self, first: u32, pages: &[u8]) -> Result<(), MemoryError> {
-        let Block {
-            store,
-            start,
-            holders,
-            ..
-        } = &*self.block;
-        let first = first - self.earlier();
-        debug_assert!(first as usize + pages.len() / PAGE <= holders.len());
-        let place = start + u64::from(first);
-        store.put(&(place..place + (pages.len() / PAGE) as u64), &[pages], false)
+    /// Whether nothing is written there yet: until then nobody can read it.
+    pub(crate) fn set_hollow(&self, is_hollow: bool) {
+        for block in self.new_blocks() {
+            block.is_hollow.store(is_hollow, Ordering::Release);
+        }
+    }
+
+    /// Writes whole pages, which are in `parts` one after the other; the first has the number `first` among these.
+    /// Nobody holds them yet.
+    pub(crate) fn write(&self, first: u32, parts: &[&[u8]]) -> Result<(), MemoryError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let count = (bytes / PAGE) as u32;
+        debug_assert!(self.has(first, count));
+        let (mut rest, mut parts): (&[u8], _) = (&[], parts.iter());
+        for (_, count, own) in self.by_block((0, count, first)) {
+            let (block, offset) = self.place(own);
+            let mut left = count as usize * PAGE;
+            let mut slices = Vec::new();
+            while left > 0 {
+                if rest.is_empty() {
+                    let Some(next) = parts.next() else {
+                        break;
+                    };
+                    rest = next;
+                }
+                let (now, later) = rest.split_at(left.min(rest.len()));
+                left -= now.len();
+                slices.push(now);
+                rest = later;
+            }
+            let place = block.start + u64::from(offset);
+            block.store.put(&(place..place + u64::from(count)), &slices, block.is_reused)?;
+        }
+        Ok(())
     }
 }
 
@@ -410,9 +458,11 @@ impl Drop for Imported {
         // The windows that only this one has give up their pages themselves, after that.
         let is_unheld = |holders: &AtomicU64| holders.load(Ordering::Acquire) == 0;
         let mut freed = Vec::new();
-        let block = &self.block;
-        // It has as many pages as an import may, which is fewer than 2^32.
-        block.release((0, block.holders.len() as u32), &mut freed, is_unheld);
-        block.store.release(&freed);
+        for block in self.new_blocks() {
+            block.release((0, block.count()), &mut freed, is_unheld);
+        }
+        if let Some(block) = self.new_blocks().first() {
+            block.store.release(&freed);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Chunks as they are read: fetched by their number, taken apart and compared with their names.
 
+use std::borrow::Cow;
 use std::io::SeekFrom;
+use std::ops::Range;
 
 use super::format::Name;
 use super::input::Input;
@@ -9,13 +11,8 @@ use crate::session::error::ChunkProblem;
 
 /// Where the chunks of a checkpoint are.
 pub(super) trait Chunks: Send + Sync {
-    /// The compressed form of a chunk, by its number in the manifest; `buffer` may be used for it.
-    fn fetch<'a>(
-        &'a self,
-        number: usize,
-        name: Name,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Problem>;
+    /// Puts the compressed form of a chunk, by its number in the manifest, in the place of what is in `buffer`.
+    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem>;
 
     /// Hears which chunks are fetched next, so that they can be on their way together. It blocks.
     fn prepare(&self, _numbers: &[usize], _listed: &[(Name, u32)]) -> Result<(), Problem> {
@@ -53,18 +50,13 @@ impl Carried {
 }
 
 impl Chunks for Carried {
-    fn fetch<'a>(
-        &'a self,
-        number: usize,
-        name: Name,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Problem> {
+    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         let (at, length) = *self.places.get(number).ok_or(missing)?;
         // As long as the file is, which was looked at; what was in it is not cleared first.
         buffer.resize(length as usize, 0);
         self.from.read_exact_at(at, buffer)?;
-        Ok(buffer)
+        Ok(())
     }
 }
 
@@ -90,16 +82,156 @@ impl Opener {
         chunks: &dyn Chunks,
         number: usize,
         (name, length): (Name, u32),
-    ) -> Result<&[u8], Problem> {
-        let compressed = chunks.fetch(number, name, &mut self.compressed)?;
-        self.plain.clear();
-        self.plain.reserve(length as usize);
+    ) -> Result<Plain<'_>, Problem> {
+        chunks.fetch(number, name, &mut self.compressed)?;
         let altered = || Problem::Chunk(name, ChunkProblem::Altered);
-        let with = self.with.as_mut().map_err(|e| std::io::Error::new(e.kind(), e.to_string()))?;
-        with.decompress_to_buffer(compressed, &mut self.plain).map_err(|_| altered())?;
-        if self.plain.len() != length as usize || Name::of(&self.plain) != name {
+        let plain = if let Some(plain) = Plain::stored(&self.compressed) {
+            plain
+        } else {
+            self.plain.clear();
+            self.plain.reserve(length as usize);
+            let with =
+                self.with.as_mut().map_err(|e| std::io::Error::new(e.kind(), e.to_string()))?;
+            with.decompress_to_buffer(&self.compressed, &mut self.plain).map_err(|_| altered())?;
+            Plain(vec![&self.plain])
+        };
+        if plain.length() != length as usize || plain.name() != name {
             return Err(altered());
         }
-        Ok(&self.plain)
+        Ok(plain)
+    }
+}
+
+/// The bytes of a chunk, in pieces that follow each other.
+pub(super) struct Plain<'a>(Vec<&'a [u8]>);
+
+impl<'a> Plain<'a> {
+    /// What is in a frame of zstd that compresses nothing, as what looks random has: blocks of it as they are. `None`
+    /// for any other, sound or not. What was read wrongly would not have the name of its chunk.
+    fn stored(frame: &'a [u8]) -> Option<Self> {
+        const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+        // Of 128 KiB each there are 16 in a chunk. Nobody is to have us look through many small ones.
+        const MAX_BLOCKS: usize = 32;
+        let (descriptor, rest) = frame.strip_prefix(&MAGIC)?.split_first()?;
+        let is_single = descriptor & 0x20 != 0;
+        // No sum, no dictionary, and nothing that is reserved.
+        if descriptor & 0x1f != 0 {
+            return None;
+        }
+        // How much of it is a window, and how long it is, which is known.
+        let window = usize::from(!is_single);
+        let size = match descriptor >> 6 {
+            0 => usize::from(is_single),
+            flag => 1 << flag,
+        };
+        let mut rest = rest.get(window + size..)?;
+        let mut blocks = Vec::new();
+        loop {
+            let (head, behind) = rest.split_first_chunk::<3>()?;
+            let head = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+            let (is_last, kind, size) = (head & 1 != 0, head >> 1 & 3, head >> 3);
+            let (block, behind) = behind.split_at_checked(size as usize)?;
+            if kind != 0 || blocks.len() == MAX_BLOCKS {
+                return None;
+            }
+            blocks.push(block);
+            if is_last {
+                return behind.is_empty().then_some(Self(blocks));
+            }
+            rest = behind;
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.0.iter().map(|piece| piece.len()).sum()
+    }
+
+    fn name(&self) -> Name {
+        let mut hasher = blake3::Hasher::new();
+        for piece in &self.0 {
+            hasher.update(piece);
+        }
+        Name(*hasher.finalize().as_bytes())
+    }
+
+    /// All of it as one.
+    pub(super) fn whole(&self) -> Cow<'a, [u8]> {
+        match *self.0 {
+            [whole] => whole.into(),
+            _ => self.0.concat().into(),
+        }
+    }
+
+    /// A part of it, in pieces.
+    pub(super) fn part(&self, range: Range<usize>) -> Vec<&'a [u8]> {
+        let mut start = 0;
+        let mut found = Vec::with_capacity(self.0.len());
+        for piece in &self.0 {
+            let inside = range.start.max(start)..range.end.min(start + piece.len());
+            if !inside.is_empty() {
+                found.push(&piece[inside.start - start..inside.end - start]);
+            }
+            start += piece.len();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes that nothing can compress.
+    fn random(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        blake3::Hasher::new().update(b"random").finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_is_stored_is_not_decompressed() {
+        for length in [0, 1, 200, 256, 300, 70_000, 128 << 10, (1 << 20) + 5] {
+            let bytes = random(length);
+            for level in [-3, 1] {
+                let frame = zstd::bulk::compress(&bytes, level).unwrap();
+                let plain = Plain::stored(&frame).unwrap();
+                assert_eq!((plain.length(), &*plain.whole()), (length, &*bytes));
+                assert_eq!(plain.name(), Name::of(&bytes));
+                for end in [0, 1, 4096, 130 << 10, length] {
+                    let range = end / 3..end.min(length).max(end / 3);
+                    let expected = bytes.get(range.clone()).unwrap_or_default();
+                    assert_eq!(plain.part(range).concat(), expected);
+                }
+                assert!(Plain::stored(&frame[..frame.len() - 1]).is_none());
+                assert!(Plain::stored(&[&*frame, b"x"].concat()).is_none());
+            }
+        }
+        assert!(Plain::stored(&zstd::bulk::compress(&[0; 5000], -3).unwrap()).is_none());
+        let empty = zstd::bulk::compress(&[], -3).unwrap();
+        let (head, block) = empty.split_at(empty.len() - 3);
+        let many = |count| [head, &[0; 3].repeat(count), block].concat();
+        assert!(Plain::stored(&many(20)).is_some());
+        assert!(Plain::stored(&many(40)).is_none(), "too many blocks");
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_that_is_altered_is_read_as_zstd_does_or_not_at_all(
+            length in 0usize..2000,
+            damage in prop::collection::vec((0usize..2100, any::<u8>()), 0..4),
+        ) {
+            let mut frame = zstd::bulk::compress(&random(length), -3).unwrap();
+            for (at, byte) in damage {
+                let at = at.min(at % frame.len().max(1) % 16);
+                frame[at] = byte;
+            }
+            if let Some(plain) = Plain::stored(&frame) {
+                // What it says of its length is for others to compare.
+                if let Ok(bytes) = zstd::bulk::decompress(&frame, 1 << 20) {
+                    prop_assert_eq!(&*plain.whole(), &*bytes);
+                }
+            }
+        }
     }
 }

@@ -114,7 +114,7 @@ impl<'a> Documents<'a> {
         chunks.prepare(&numbers, listed)?;
         let open = |opener: &mut Opener, number: &usize| {
             let bytes = opener.open(&**chunks, *number, listed[*number])?;
-            let document = serde_json::from_slice(bytes);
+            let document = serde_json::from_slice(&bytes.whole());
             let document = document.map_err(|_| Problem::Format("a document of it is not valid"));
             Ok((listed[*number].0, document?))
         };

@@ -63,6 +63,11 @@ fn every_version_is_readable() {
     }
 }
 
+/// The session in the newest of them.
+pub(super) fn golden() -> Frozen {
+    thawed(&fs::read(path(VERSION)).unwrap())
+}
+
 /// The file of a session on this image, read as any checkpoint is.
 fn thawed(file: &[u8]) -> Frozen {
     let image = image();
@@ -89,7 +94,7 @@ fn thawed(file: &[u8]) -> Frozen {
 
 fn written(session: &Frozen) -> Vec<u8> {
     let mut bytes = Vec::new();
-    session.write(&mut bytes).unwrap();
+    session.write(&mut bytes, None).unwrap();
     bytes
 }
 

@@ -37,7 +37,7 @@ enum Stage {
 
 /// All that is needed to read the rest.
 pub(super) struct Rest {
-    listing: Listing,
+    listing: Arc<Listing>,
     /// The latest state, with which others have most of their pages and files in common.
     latest: Weak<State>,
     name: Name,
@@ -51,19 +51,60 @@ pub(super) struct Rest {
     storage: Arc<Storage>,
 }
 
-/// What of a session is in chunks of what it was restored from.
+/// What of a session is in chunks of what it was restored from, or last written to.
 pub(in crate::session) struct Named {
     known: Known,
     later: Option<Arc<Later>>,
+    /// Whether it was written since; all that was read of `later` by then is in `known`.
+    is_laid: bool,
+}
+
+/// Chunks that can be copied as they are, and what of a session is in them.
+pub(in crate::session) struct Reused {
+    pub(super) known: Known,
+    pub(super) listing: Arc<Listing>,
 }
 
 impl Named {
     pub(super) fn of(known: Known, later: Option<Arc<Later>>) -> Self {
-        Self { known, later }
+        Self {
+            known,
+            later,
+            is_laid: false,
+        }
+    }
+
+    /// What is known since a session was written, of which some states were `outlined`.
+    pub(super) fn laid(known: Known, outlined: Option<&Self>) -> Self {
+        Self {
+            known,
+            later: outlined.and_then(|outlined| outlined.later.clone()),
+            is_laid: true,
+        }
+    }
+
+    /// What it was restored from, whose states need no pages to be written there.
+    pub(in crate::session) fn source(&self) -> Option<Arc<dyn Source>> {
+        self.later.clone().map(|later| later as _)
+    }
+
+    /// The chunks, as long as something of them is yet to be read.
+    pub(in crate::session) fn reused(&self) -> Option<Reused> {
+        let stage = self.later.as_ref()?.lock();
+        let (known, rest) = match &*stage {
+            Stage::Unread(rest) => (self.known.clone(), &**rest),
+            Stage::Outlined(both) => (both.1.known.with_documents_of(&self.known), &both.0),
+            Stage::Read(_) => return None,
+        };
+        let listing = Arc::clone(&rest.listing);
+        Some(Reused { known, listing })
     }
 
     /// As far as it was read by now.
     pub(super) fn known(&self) -> Known {
+        if self.is_laid {
+            return self.known.clone();
+        }
         let read = self.later.as_ref().and_then(|later| match &*later.lock() {
             Stage::Unread(_) => None,
             Stage::Outlined(both) => Some(both.1.known.with_documents_of(&self.known)),
@@ -90,7 +131,7 @@ impl Rest {
     ) -> Self {
         let contents = made.contents.into_iter().next();
         Self {
-            listing,
+            listing: listing.into(),
             latest: Arc::downgrade(latest),
             name,
             fetched: made.fetched.fade(&made.nameless),

@@ -51,6 +51,11 @@ impl Known {
         }
     }
 
+    /// All chunks, by number.
+    pub(super) fn chunks(&self) -> &[(Name, u32)] {
+        &self.chunks
+    }
+
     /// This, and the states and directories that another knows of the same chunks.
     pub(super) fn with_documents_of(&self, other: &Self) -> Self {
         let mut both = self.clone();

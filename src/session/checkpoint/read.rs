@@ -30,6 +30,8 @@ pub(super) struct Opened {
     settings: Settings,
     rest: Rest,
     pub image: ImageChoice,
+    /// Where the chunks begin, in a file that carries them all.
+    pub chunks: Option<u64>,
 }
 
 /// Everything else, by the version of the format.
@@ -57,9 +59,14 @@ impl Opened {
                 Ok(Self::of(settings, Rest::First(first)))
             }
             VERSION => {
-                let (manifest, chunks) = manifest(&mut from, is_summed)?;
-                let chunks = Carried::find(from, chunks, manifest.carried)?;
-                Ok(Self::apart(manifest, Box::new(chunks)))
+                let (manifest, start) = manifest(&mut from, is_summed)?;
+                let is_whole = manifest.carried == manifest.chunks.len();
+                let chunks = Carried::find(from, start, manifest.carried)?;
+                let opened = Self::apart(manifest, Box::new(chunks));
+                Ok(Self {
+                    chunks: is_whole.then_some(start),
+                    ..opened
+                })
             }
             _ => Err(Problem::OtherVersion),
         }
@@ -70,6 +77,7 @@ impl Opened {
             image: ImageChoice::Named(settings.image.name.clone()),
             settings,
             rest,
+            chunks: None,
         }
     }
 
@@ -109,7 +117,8 @@ impl Opened {
         Ok(super::Read {
             fixed,
             past,
-            known,
+            known: known.into(),
+            filed: None,
             execution,
             fuel,
             pending,

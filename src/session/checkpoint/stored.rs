@@ -59,7 +59,7 @@ struct Last {
     key: String,
     /// When its manifest was surely there.
     seen: Instant,
-    known: Named,
+    known: Arc<Named>,
 }
 
 impl Clone for Written {
@@ -74,10 +74,10 @@ impl Written {
         store: &Arc<dyn Store>,
         key: &str,
         seen: Instant,
-        known: Named,
+        known: Arc<Named>,
     ) -> Self {
         let written = Self::default();
-        written.note(store, key, seen, known);
+        written.note(store, key, seen, known.into());
         written
     }
 
@@ -85,7 +85,7 @@ impl Written {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Named) {
+    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Arc<Named>) {
         let last = Last {
             store: Arc::clone(store),
             key: key.to_owned(),
@@ -128,21 +128,30 @@ pub(in crate::session) async fn save(
     let path = PathBuf::from(key);
     let laid = blocking(move || {
         // What is there need not be read to be named again.
-        let is_outlined = trusted.is_some() && frozen.past.outline().is_ok();
-        if !is_outlined {
+        let there = trusted.map(|last| Arc::clone(&last.known));
+        let is_outlined = |there: &Arc<Named>| {
+            there.source().is_some_and(|source| frozen.past.outline(&source).is_ok())
+        };
+        let outlined = there.clone().filter(is_outlined);
+        if outlined.is_none() {
             frozen.past.settle()?;
         }
-        let known = trusted.map(|last| last.known.known()).unwrap_or_default();
+        let known = there.map(|there| there.known()).unwrap_or_default();
         let failed = failed(FileAction::Write, &path);
         let writer = Writer {
             to,
             handle,
             condemned,
         };
-        writer.chunks(&frozen, known).map_err(|problem| match problem {
-            Unwritten::Io(error) => failed(error).into(),
-            Unwritten::Store(error) => Error::from(error),
-        })
+        writer
+            .chunks(&frozen, known)
+            .map_err(|problem| match problem {
+                Unwritten::Io(error) => failed(error).into(),
+                Unwritten::Store(error) => Error::from(error),
+            })
+            .map(|(head, known, chunks, bytes)| {
+                (head, Named::laid(known, outlined.as_deref()), chunks, bytes)
+            })
     });
     let (head, known, chunks, bytes) = laid.await?;
     let length = head.len() as u64;
@@ -280,7 +289,11 @@ pub(in crate::session) async fn open(
         Box::new(Fetched::of(store, &manifest.chunks))
     };
     let opened = Opened::apart(manifest, chunks);
-    Ok(Checkpoint { opened, path })
+    Ok(Checkpoint {
+        opened,
+        path,
+        identity: None,
+    })
 }
 
 /// The manifest of a checkpoint that does not carry its chunks. What else is wrong with one is told
@@ -366,39 +379,29 @@ struct OnSpot {
 }
 
 impl Chunks for OnSpot {
-    fn fetch<'a>(
-        &'a self,
-        number: usize,
-        name: Name,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Problem> {
+    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
         let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
         let from = self.from.at_hand();
         let read = from.map(|from| from.read_into(&garbage::key(name), max, buffer));
         if read.transpose().map_err(Problem::Store)? != Some(true) {
             return Err(Problem::Chunk(name, ChunkProblem::Missing));
         }
-        Ok(buffer)
+        Ok(())
     }
 }
 
 impl Chunks for Fetched {
-    fn fetch<'a>(
-        &'a self,
-        number: usize,
-        name: Name,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Problem> {
+    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
         if let Some(bytes) = self.lock().remove(&number) {
             *buffer = bytes.into();
-            return Ok(buffer);
+            return Ok(());
         }
         let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
         let key = garbage::key(name);
         let blob = self.handle().block_on(self.from.get(&key, max)).map_err(Problem::Store)?;
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         *buffer = blob.ok_or(missing)?.bytes.into();
-        Ok(buffer)
+        Ok(())
     }
 
     fn prepare(&self, numbers: &[usize], listed: &[(Name, u32)]) -> Result<(), Problem> {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use rayon::prelude::*;
 
-use super::chunks::{Chunks, Opener};
+use super::chunks::{Chunks, Opener, Plain};
 use super::format::{MAX_CHUNK, Name};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
@@ -223,8 +223,11 @@ impl<'a> Wanted<'a> {
                 placed.write(&imported, plain)?;
             }
             for (file, to, at, length) in self.parts.get(&chunk).into_iter().flatten() {
-                let bytes = &plain[*at as usize..][..*length as usize];
-                prepared[*file - before.files.len()].write(*to, bytes)?;
+                let (mut to, start) = (*to, *at as usize);
+                for bytes in plain.part(start..start + *length as usize) {
+                    prepared[*file - before.files.len()].write(to, bytes)?;
+                    to += bytes.len() as u64;
+                }
             }
             Ok(())
         })?;
@@ -251,11 +254,11 @@ impl<'a> Wanted<'a> {
 }
 
 impl Placed {
-    fn write(&self, imported: &Imported, plain: &[u8]) -> Result<(), Problem> {
+    fn write(&self, imported: &Imported, plain: &Plain<'_>) -> Result<(), Problem> {
         let mut number = self.first;
         for (page, count) in self.pages.stretches() {
             let (start, end) = (page as usize, (page + count) as usize);
-            imported.write(number, &plain[start * HOST_PAGE..end * HOST_PAGE])?;
+            imported.write(number, &plain.part(start * HOST_PAGE..end * HOST_PAGE))?;
             number += count;
         }
         Ok(())
@@ -266,7 +269,7 @@ impl Placed {
 fn open_all(
     (chunks, listed): (&dyn Chunks, &[(Name, u32)]),
     numbers: BTreeSet<usize>,
-    each: impl Fn(usize, &[u8]) -> Result<(), Problem> + Sync,
+    each: impl Fn(usize, &Plain<'_>) -> Result<(), Problem> + Sync,
 ) -> Result<(), Problem> {
     let numbers: Vec<usize> = numbers.into_iter().collect();
     chunks.prepare(&numbers, listed)?;
@@ -275,7 +278,7 @@ fn open_all(
     (0..rayon::current_num_threads().min(numbers.len())).into_par_iter().try_for_each(|_| {
         let mut opener = Opener::new();
         while let Some(&chunk) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            each(chunk, opener.open(chunks, chunk, listed[chunk])?)?;
+            each(chunk, &opener.open(chunks, chunk, listed[chunk])?)?;
         }
         Ok(())
     })

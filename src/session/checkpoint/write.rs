@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-use super::format::{HEAD, MAGIC, Manifest, SUM, VERSION};
+use super::format::{HEAD, MAGIC, Manifest, Name, SUM, VERSION};
 use super::frozen::Frozen;
+use super::later::Reused;
 use super::layout::{Known, Layout, too_large};
 use super::pieces::Content;
+use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
 
 /// Fast, and good enough for what memory is full of: pointers and zeros.
@@ -16,25 +18,47 @@ const LEVEL: i32 = -3;
 const BATCH: usize = 16;
 
 impl Frozen {
-    /// Writes it all.
-    pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let layout = Layout::of(self, Known::default())?;
-        to.write_all(&head(&layout.manifest)?)?;
+    /// Writes it all; what is in chunks that can be `reused` is copied as it is. Returns where the chunks begin, and
+    /// what is in them.
+    pub(super) fn write(
+        &self,
+        to: &mut impl Write,
+        reused: Option<&Reused>,
+    ) -> io::Result<(u64, Known)> {
+        let known = reused.map(|reused| reused.known.clone()).unwrap_or_default();
+        let layout = Layout::of(self, known)?;
+        let head = head(&layout.manifest)?;
+        to.write_all(&head)?;
         let mut compressed: Vec<Vec<u8>> = Vec::new();
         for batch in layout.chunks.chunks(BATCH) {
             compressed.resize_with(batch.len(), Vec::new);
-            batch
-                .par_iter()
-                .zip(&mut compressed)
-                .try_for_each_init(Vec::new, |plain, (content, compressed)| {
-                    compress(content, plain, compressed)
-                })?;
+            batch.par_iter().zip(&mut compressed).try_for_each_init(
+                Vec::new,
+                |plain, (content, compressed)| match (content, reused) {
+                    (Content::Known(name), Some(reused)) => reused.fetch(*name, compressed),
+                    _ => compress(content, plain, compressed),
+                },
+            )?;
             for chunk in &compressed {
                 to.write_all(&length(chunk)?.to_le_bytes())?;
                 to.write_all(chunk)?;
             }
         }
-        Ok(())
+        Ok((head.len() as u64, layout.known))
+    }
+}
+
+impl Reused {
+    /// The compressed form of a chunk, which nobody looks at.
+    fn fetch(&self, name: Name, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let fetched = self.listing.number(name).and_then(|number| {
+            let (chunks, _) = self.listing.source();
+            chunks.fetch(number, name, buffer)
+        });
+        fetched.map_err(|problem| match problem {
+            Problem::Io(error) => error,
+            _ => io::Error::other(format!("the chunk {name} is not where it was written")),
+        })
     }
 }
 

@@ -1,0 +1,201 @@
+//! What is read of a session that was put away, and what is written of one that was written before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar::store::{Condition, MemoryStore, Store};
+use belljar::{RestoreOptions, Runtime, Session, SessionBounds, SessionOptions};
+
+use super::{block_on, core, out, session_on, told};
+use crate::support::{chain, runtime};
+
+const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
+
+/// One more run, after which much is in memory and in a file that was not there before.
+async fn more(session: &Session, n: usize) {
+    let code = format!(
+        "import os\nn = {n}\nx = os.urandom(300_000)\nx0 = x[0]\nopen('f', 'wb').write(os.urandom(70_000 + n))"
+    );
+    out(session, &code).await;
+}
+
+async fn is_after(session: &Session, n: usize) {
+    assert_eq!(out(session, LOOK).await, format!("{n} 300000 True {}\n", 70_000 + n));
+}
+
+/// A session of a runtime that keeps its files in `dir`.
+async fn apart(dir: &Path) -> (Runtime, Session) {
+    let bounds = SessionBounds::default().dir(dir);
+    let runtime = Runtime::builder().sessions(bounds).build().unwrap();
+    let session = session_on(&runtime, SessionOptions::new().image("core")).await;
+    (runtime, session)
+}
+
+/// The sessions that were put away below `dir`.
+fn put_away(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                put_away(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .filter(|path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"belljar\x1c")))
+        .collect()
+}
+
+/// Alters a byte in the midst of bytes that are in a file once.
+fn damage(path: &Path, bytes: &[u8]) {
+    let mut file = fs::read(path).unwrap();
+    let at = file.windows(bytes.len()).position(|window| window == bytes).expect("it is there");
+    file[at + bytes.len() / 2] ^= 0x10;
+    fs::write(path, file).unwrap();
+}
+
+fn unhexed(text: &str) -> Vec<u8> {
+    let digits = text.trim().as_bytes();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn waking_reads_the_latest_state_alone() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (_runtime, session) = apart(dir.path()).await;
+        let mut seen = Vec::new();
+        for n in 1..=5 {
+            more(&session, n).await;
+            seen.push(unhexed(&out(&session, "print(x[150_000:150_064].hex())").await));
+        }
+        assert!(session.suspend().await);
+        let [file] = &*put_away(dir.path()) else {
+            panic!("one session was put away");
+        };
+        // The first is where it was until the third came to its place.
+        damage(file, &seen[0]);
+        // Nobody asks for what is damaged: neither to go on, nor to put it away again, nor for another state.
+        is_after(&session, 5).await;
+        assert!(put_away(dir.path()).is_empty(), "the file went");
+        for _ in 0..2 {
+            assert!(session.suspend().await);
+            assert_eq!(put_away(dir.path()).len(), 1);
+            is_after(&session, 5).await;
+        }
+        let fork = session.fork().await.unwrap();
+        let (error, _) = told(session.rewind(1).await);
+        assert!(error.contains("after run 1: that state cannot be read"), "{error}");
+        assert!(error.ends_with("was cut short or altered"), "{error}");
+        session.rewind(8).await.unwrap();
+        is_after(&session, 4).await;
+        // Put away once more, it is where it was.
+        assert!(fork.suspend().await && session.suspend().await);
+        assert!(told(fork.rewind(2).await).0.contains("cannot be read"));
+        for (one, run, n) in [(&fork, 10, 5), (&fork, 6, 3), (&session, 5, 3)] {
+            one.rewind(run).await.unwrap();
+            is_after(one, n).await;
+        }
+        session.rewind(0).await.unwrap();
+        session.close();
+        fork.close();
+    });
+}
+
+#[test]
+fn a_past_that_was_not_read_goes_wherever_the_session_goes() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = core().await;
+        for n in 1..=3 {
+            more(&session, n).await;
+        }
+        // The store knows what it is made of, but not once it has been put away.
+        session.save(&store, "states/a", Condition::Absent).await.unwrap().unwrap();
+        for n in 4..=9 {
+            assert!(session.suspend().await);
+            more(&session, n).await;
+        }
+        let fork = session.fork().await.unwrap();
+        session.save(&store, "states/b", Condition::Absent).await.unwrap().unwrap();
+        assert!(session.suspend().await && fork.suspend().await);
+        more(&fork, 10).await;
+        session.checkpoint(&path).await.unwrap();
+        let stored = RestoreOptions::stored(Arc::clone(&store), "states/b");
+        let restored = runtime().restore(stored).await.unwrap();
+        let again = runtime().restore(&path).await.unwrap_or_else(|e| panic!("{}", chain(&e)));
+        for (one, last) in [(&session, 9), (&fork, 10), (&restored, 9), (&again, 9)] {
+            assert_eq!(one.history().await.unwrap().len(), last);
+            assert!(one.suspend().await);
+            for n in (1..=last).rev() {
+                one.rewind(n as u64).await.unwrap();
+                is_after(one, n).await;
+                one.rewind(n as u64).await.unwrap();
+            }
+            one.rewind(0).await.unwrap();
+            assert_eq!(out(one, "'n' in globals()").await, "False\n");
+            one.close();
+        }
+    });
+}
+
+/// Whatever has become of the file that was written before.
+#[test]
+fn the_next_checkpoint_is_whole() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let before = dir.path().join("before.belljar");
+        let session = core().await;
+        let mut last = 0;
+        let overwritten = |path: &Path| {
+            let length = fs::metadata(path).unwrap().len() as usize;
+            let modified = fs::metadata(path).unwrap().modified().unwrap();
+            let mut bytes = fs::read(path).unwrap();
+            bytes[length / 3..].fill(7);
+            fs::write(path, bytes).unwrap();
+            // Whoever does that has not changed it, as far as this tells.
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(modified).unwrap();
+        };
+        type Change<'a> = &'a dyn Fn(&Path);
+        let changes: [Change<'_>; 5] = [
+            &|_| {},
+            &|path| fs::remove_file(path).unwrap(),
+            &overwritten,
+            &|path| fs::write(path, "").unwrap(),
+            &|path| fs::rename(path, path.with_extension("moved")).unwrap(),
+        ];
+        for change in changes {
+            session.checkpoint(&before).await.unwrap();
+            last += 1;
+            more(&session, last).await;
+            let fork = session.fork().await.unwrap();
+            change(&before);
+            for one in [&session, &fork] {
+                let path = dir.path().join(format!("after-{last}.belljar"));
+                one.checkpoint(&path).await.unwrap();
+                let restored =
+                    runtime().restore(&path).await.unwrap_or_else(|e| panic!("{}", chain(&e)));
+                // Into the file that it was restored from.
+                restored.checkpoint(&path).await.unwrap();
+                restored.close();
+                let restored =
+                    runtime().restore(&path).await.unwrap_or_else(|e| panic!("{}", chain(&e)));
+                for n in (1..=last).rev() {
+                    restored.rewind(n as u64).await.unwrap();
+                    is_after(&restored, n).await;
+                    restored.rewind(n as u64).await.unwrap();
+                }
+                restored.close();
+            }
+            fork.close();
+        }
+        session.close();
+    });
+}

@@ -26,6 +26,8 @@ const MAX_RETRIES: usize = 6;
 struct ObjectFolder {
     store: Box<dyn ObjectStore>,
     folder: Path,
+    /// Whether versions are numbers there, as they are Google's.
+    is_numbered: bool,
 }
 
 /// The folder that a URL names; accounts, regions and endpoints are those of the environment.
@@ -60,7 +62,11 @@ pub(super) fn open(url: &Url) -> object_store::Result<Arc<dyn Store>> {
         ),
     };
     let folder = Path::from_url_path(url.path())?;
-    Ok(Arc::new(ObjectFolder { store, folder }))
+    Ok(Arc::new(ObjectFolder {
+        store,
+        folder,
+        is_numbered: url.scheme() == "gs",
+    }))
 }
 
 impl ObjectFolder {
@@ -96,7 +102,14 @@ impl ObjectFolder {
         let mode = match condition {
             Condition::Always => PutMode::Overwrite,
             Condition::Absent => PutMode::Create,
-            Condition::Is(version) => PutMode::Update(parts(version)),
+            Condition::Is(version) => {
+                let parts = parts(version);
+                if self.is_numbered && !is_number(parts.version.as_deref()) {
+                    // There was never one: the store would take the question for a mistake.
+                    return Ok(Put::Refused);
+                }
+                PutMode::Update(parts)
+            }
         };
         let options = PutOptions {
             mode,
@@ -162,6 +175,10 @@ fn parts(version: &Version) -> UpdateVersion {
     }
 }
 
+fn is_number(version: Option<&str>) -> bool {
+    version.is_some_and(|version| version.parse::<u64>().is_ok())
+}
+
 impl Store for ObjectFolder {
     fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
         Box::pin(self.read(key, max))
@@ -192,6 +209,18 @@ mod tests {
         }
     }
 
+    /// Nobody is asked: there is no such bucket, and no network where tests run.
+    #[tokio::test]
+    async fn a_version_that_google_did_not_give_is_none() {
+        let store = open(&"gs://no-such-bucket/folder".parse().unwrap()).unwrap();
+        for version in ["", "x", "\"e-tag\"\n", "\"e-tag\"\nseven", "\n-1"] {
+            let condition = Condition::Is(Version::new(version));
+            let put = store.put("a", Bytes::from_static(b"x"), condition).await.unwrap();
+            assert_eq!(put, Put::Refused, "{version:?}");
+        }
+        assert!(is_number(Some("1763900000000000")));
+    }
+
     /// `BELLJAR_TEST_STORE` names a store that the environment has an account of, such as one that a test
     /// has started on this machine.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -208,6 +237,7 @@ mod tests {
         let store = ObjectFolder {
             store: Box::new(object_store::memory::InMemory::new()),
             folder: Path::from("a/b"),
+            is_numbered: false,
         };
         belljar::store::check_contract(Arc::new(store)).await.unwrap();
     }

@@ -55,6 +55,16 @@ def start(*arguments, **how):
     return Server(ready["url"], ready["key"], process)
 
 
+def object_store(kind):
+    """A started server that speaks as the store of that kind does: `url`, `environment` and `stop`."""
+    if kind == "s3":
+        return pytest.importorskip("s3_server").S3()
+    azure_server = pytest.importorskip("azure_server")
+    if not azure_server.IS_THERE:
+        pytest.skip("node, or its packages (npm ci in js/azurite), are not there")
+    return azure_server.Azure()
+
+
 @pytest.fixture(scope="session")
 def server():
     """A server whose clients need its key."""

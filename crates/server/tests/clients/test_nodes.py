@@ -15,7 +15,7 @@ import time
 
 import httpx
 import pytest
-from conftest import COMMAND, start
+from conftest import COMMAND, object_store, start
 
 FEATURES = os.environ.get("BELLJAR_FEATURES", "").split(",")
 SECONDS = float(os.environ.get("BELLJAR_NODES_SECONDS", "30"))
@@ -57,17 +57,16 @@ class Nodes:
                 assert server.stop() == 0
 
 
-@pytest.fixture(scope="module", params=["directory", "s3"])
+@pytest.fixture(scope="module", params=["directory", "s3", "azure"])
 def store(request, tmp_path_factory):
     if request.param == "directory":
         yield f"file://{tmp_path_factory.mktemp('store')}", {}
         return
     if "stores" not in FEATURES:
         pytest.skip("a command with the feature stores is needed")
-    s3_server = pytest.importorskip("s3_server")
-    s3 = s3_server.S3()
-    yield s3.url, s3.environment
-    s3.stop()
+    server = object_store(request.param)
+    yield server.url, server.environment
+    server.stop()
 
 
 @pytest.fixture

@@ -23,12 +23,19 @@ class Azure:
         self._process = subprocess.Popen(
             [COMMAND, "--blobPort", "0", *options], stdout=subprocess.PIPE, text=True
         )
-        self.endpoint = self._listens()
+        try:
+            self.endpoint = self._listens()
+            self._make(container)
+        except BaseException:
+            self.stop()
+            raise
         self.environment = {
             "AZURE_STORAGE_USE_EMULATOR": "true",
             "AZURITE_BLOB_STORAGE_URL": self.endpoint,
         }
         self.url = f"az://{container}/belljar"
+
+    def _make(self, container):
         from azure.storage.blob import BlobServiceClient
 
         with BlobServiceClient(f"{self.endpoint}/{ACCOUNT}", credential=KEY) as client:

@@ -525,6 +525,52 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_in_takes_the_place_of_what_nobody_holds() {
+        let store = PageStore::new().unwrap();
+        let first = store.import::<MemoryError>(600, |piece| {
+            piece.fill(0xaa);
+            Ok(())
+        });
+        let first = first.unwrap();
+        let held = Pages::from_imported(&first, [(7, 20, 290)]).unwrap();
+        drop(first);
+        // Two rows that are free, and a new one; what is written knows nothing of where one ends.
+        let byte = |page: usize| (page % 251) as u8;
+        let second = store.reserve(700).unwrap();
+        second.set_hollow(true);
+        let bytes: Vec<u8> = (0..700).flat_map(|page| [byte(page); PAGE]).collect();
+        for (number, pages) in bytes.chunks(90 * PAGE).enumerate() {
+            let mut parts: Vec<&[u8]> = pages.chunks(70_001).collect();
+            parts.insert(1, &[]);
+            second.write(number as u32 * 90, &parts).unwrap();
+        }
+        second.set_hollow(false);
+        assert_eq!(store.next.load(Ordering::Relaxed), 600 + 120, "no more than is missing");
+        assert_eq!(content(&held), (7..27).map(|page| (page, 0xaa)).collect());
+        let latest = Arc::new(Pages::from_imported(&second, [(40, 700, 0)]).unwrap());
+        let expected = |from: usize| (0..700).map(move |page| (from + page, byte(page)));
+        assert_eq!(content(&latest), expected(40).collect());
+        let places = latest.stretches().map(|stretch| (stretch.number(), stretch.count));
+        let number = second.number(0);
+        assert_eq!(
+            places.collect::<Vec<_>>(),
+            [(number, 290), (number + 290, 410)],
+            "numbers follow each other; of the places only those at the end do"
+        );
+        assert!(Pages::from_imported(&second, [(0, 1, 700)]).is_none());
+        drop(second);
+
+        // What comes in later is numbered behind all of them.
+        let later = store.reserve_after(Some(&latest), 2).unwrap();
+        later.write(700, &[&[1; PAGE], &[2; PAGE]]).unwrap();
+        let older = Pages::from_imported(&later, [(0, 2, 700), (40, 700, 0)]).unwrap();
+        assert_eq!(older.beyond(&latest), 2);
+        drop((later, latest, held));
+        let all = expected(40).chain([(0, 1), (1, 2)]).collect();
+        assert_eq!(content(&older), all);
+    }
+
+    #[test]
     fn what_is_shared_again_and_again_costs_no_more_than_its_list() {
         let store = PageStore::new().unwrap();
         let import = |count| {

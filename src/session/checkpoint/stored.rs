@@ -77,7 +77,7 @@ impl Written {
         known: Arc<Named>,
     ) -> Self {
         let written = Self::default();
-        written.note(store, key, seen, known.into());
+        written.note(store, key, seen, known);
         written
     }
 

@@ -145,6 +145,9 @@ fn a_past_that_was_not_read_goes_wherever_the_session_goes() {
     });
 }
 
+/// What becomes of a file.
+type Change<'a> = &'a dyn Fn(&Path);
+
 /// Whatever has become of the file that was written before.
 #[test]
 fn the_next_checkpoint_is_whole() {
@@ -163,7 +166,6 @@ fn the_next_checkpoint_is_whole() {
             let file = fs::File::options().write(true).open(path).unwrap();
             file.set_modified(modified).unwrap();
         };
-        type Change<'a> = &'a dyn Fn(&Path);
         let changes: [Change<'_>; 5] = [
             &|_| {},
             &|path| fs::remove_file(path).unwrap(),

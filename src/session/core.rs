@@ -421,7 +421,7 @@ impl Core {
             context.make_room().await;
             let (past, known) = suspended.read(context).await?;
             self.residence = Residence::Memory(past);
-            self.woken = Some(known);
+            self.woken = known.source().is_some().then_some(known);
             context.note_in_memory(true);
         }
         Ok(self.past_in_memory())

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::chunks::Carried;
 use super::frozen::Frozen;
 use super::later::{Named, Reused};
@@ -49,9 +51,12 @@ impl Filed {
     ) -> Result<Option<Self>, CacheError> {
         if let Some(before) = before
             && let Some((reused, file)) = before.reused()
-            && let Ok(written) = write(frozen, path, Some((&reused, &|| before.is_in(&file))))
         {
-            return Ok(written);
+            let written = write(frozen, path, Some((&reused, &|| before.is_in(&file))));
+            close((reused, file));
+            if written.is_ok() {
+                return written;
+            }
         }
         // What could not be copied is written from memory, and so are files that nothing is known of.
         write(frozen, path, None)
@@ -73,6 +78,14 @@ impl Filed {
 
     fn is_in(&self, file: &File) -> bool {
         Identity::of_open(file).is_ok_and(|found| found.as_ref() == Some(&self.identity))
+    }
+}
+
+/// Closes a file, mostly one in whose place is another by now: nobody waits for the system to take back what it
+/// held.
+fn close(file: (Reused, File)) {
+    if let Ok(handle) = Handle::try_current() {
+        handle.spawn_blocking(move || drop(file));
     }
 }
 
@@ -129,20 +142,19 @@ mod tests {
         let filed = Filed::write(&session, &one, None).unwrap().unwrap();
         let sound = chunks(&one);
         Filed::write(&session, &two, Some(&filed)).unwrap().unwrap();
-        assert_eq!(chunks(&two), sound);
+        assert!(chunks(&two) == sound);
 
         let mut bytes = std::fs::read(&one).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&one, bytes).unwrap();
         Filed::write(&session, &two, Some(&filed)).unwrap().unwrap();
-        assert_eq!(chunks(&two), sound, "it was written to");
+        assert!(chunks(&two) == sound, "it was written to");
 
         // Were it taken for what it was, all of it would be copied: nothing is looked at.
         let identity = Identity::of_open(&File::open(&one).unwrap()).unwrap().unwrap();
         let deceived = Filed { identity, ..filed };
         Filed::write(&session, &two, Some(&deceived)).unwrap().unwrap();
-        assert_eq!(chunks(&two), chunks(&one));
-        assert_ne!(chunks(&two), sound);
+        assert!(chunks(&two) == chunks(&one) && chunks(&two) != sound);
         assert!(is_whole(&one) == is_whole(&two));
     }
 }

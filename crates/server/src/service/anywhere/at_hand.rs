@@ -1,0 +1,187 @@
+//! A session at hand for a use: one of this process, or one of the store that is claimed.
+
+use std::ops::Deref;
+use std::time::{Duration, SystemTime};
+
+use belljar::{Claim, Outcome, Reading, Request, SessionError};
+use serde_json::Value;
+
+use super::about::{About, millis};
+use super::{Anywhere, no_session};
+use crate::service::Service;
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+use crate::service::sessions::Held;
+use crate::service::turn::{Attended, Turn};
+
+/// What a session is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It is as it was afterwards.
+    Look,
+    Change,
+    Run,
+}
+
+/// A session that somebody uses: one of this process, or one of the store that no other node changes
+/// meanwhile.
+pub(crate) struct AtHand {
+    pub(super) held: Held,
+    hold: Hold,
+    pub(super) about: Option<About>,
+}
+
+enum Hold {
+    Here,
+    Looking { _reading: Reading },
+    Having(Claim),
+}
+
+impl Deref for AtHand {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.held
+    }
+}
+
+impl AtHand {
+    /// What was changed is there from now on, for everybody. Without this call it is a little later.
+    pub(crate) async fn done(self) -> Result<(), ServiceError> {
+        let Self { held, hold, about } = self;
+        if let Hold::Having(mut claim) = hold {
+            if let Some(mut about) = about {
+                about.labels = held.session().info().labels;
+                claim.set_about(about.text());
+            }
+            claim.release().await?;
+        }
+        Ok(())
+    }
+
+    /// Has its lease end so long from now; whether it has one.
+    pub(crate) fn extend_lease(&mut self, time: Duration) -> Result<bool, ServiceError> {
+        match &mut self.about {
+            Some(About {
+                lease: Some((end, _)),
+                ..
+            }) => {
+                *end = millis(SystemTime::now()).saturating_add(time.as_millis() as u64);
+                Ok(true)
+            }
+            Some(_) => Ok(false),
+            None => Ok(self.held.session().extend_lease(time)?),
+        }
+    }
+
+    /// The seconds until its lease ends.
+    pub(crate) fn lease_seconds(&self) -> Option<f64> {
+        match &self.about {
+            Some(about) => about.lease_seconds(),
+            None => self.held.session().info().lease_seconds,
+        }
+    }
+}
+
+impl Service {
+    /// Somebody's session of that id or name, wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's; when the store fails, or
+    /// another server keeps it for too long.
+    pub(crate) async fn at_hand(
+        &self,
+        owner: &Owner,
+        id: &str,
+        purpose: Use,
+    ) -> Result<AtHand, ServiceError> {
+        let found = self.find(owner, id);
+        let (Some(anywhere), Err(ServiceError::NoSession { .. })) = (self.anywhere(), &found)
+        else {
+            return Ok(AtHand {
+                held: found?,
+                hold: Hold::Here,
+                about: None,
+            });
+        };
+        anywhere.at_hand(owner, id, purpose).await
+    }
+
+    /// Runs a request in a session that is at hand, as [`run_in`](Self::run_in) does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_in`](Self::run_in), and when the session was lost to another server.
+    pub(crate) fn run_at(
+        &self,
+        owner: &Owner,
+        at: AtHand,
+        mut request: Request,
+    ) -> Attended<Result<Outcome, ServiceError>> {
+        let AtHand { held, hold, .. } = at;
+        let Hold::Having(mut claim) = hold else {
+            return self.run_in(owner, &held, request);
+        };
+        let turn =
+            self.has_room(owner).and_then(|()| Turn::begin(&self.shared, owner, &mut request));
+        let interrupt = request.interrupt.clone();
+        let (service, owner) = (self.clone(), owner.clone());
+        Attended::new(interrupt, async move {
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(error) => {
+                    claim.release_unchanged().await?;
+                    return Err(error);
+                }
+            };
+            let ran = claim.run(request).await.map_err(ServiceError::from);
+            turn.note(ran.as_ref());
+            match &ran {
+                // It did not begin.
+                Err(ServiceError::Engine(belljar::Error::Refused(_))) => {
+                    claim.release_unchanged().await?;
+                }
+                _ => claim.release_behind().await?,
+            }
+            service.look(&owner, &held);
+            ran
+        })
+    }
+}
+
+impl Anywhere {
+    async fn at_hand(&self, owner: &Owner, id: &str, purpose: Use) -> Result<AtHand, ServiceError> {
+        let asked = id;
+        let id = self.id_of(owner, asked).await?;
+        let gone = |error: belljar::Error| match error {
+            belljar::Error::Session(SessionError::NotFound { .. }) => no_session(asked),
+            error => error.into(),
+        };
+        let (hold, session, about) = if purpose == Use::Look {
+            let reading = self.sessions.read(&id).await.map_err(gone)?;
+            let (session, about) = (reading.session().clone(), About::of(reading.info()));
+            (Hold::Looking { _reading: reading }, session, about)
+        } else {
+            let claim = match purpose {
+                Use::Run => self.sessions.claim_run(&id).await,
+                _ => self.sessions.claim(&id).await,
+            };
+            let claim = claim.map_err(gone)?;
+            let about = serde_json::from_value(Value::Object(claim.about())).ok();
+            let session = claim.session().clone();
+            (Hold::Having(claim), session, about)
+        };
+        let Some(about) = about.filter(|about| about.owner == owner.name()) else {
+            return Err(no_session(asked));
+        };
+        if session.info().labels != about.labels {
+            session.set_labels(about.labels.clone())?;
+        }
+        Ok(AtHand {
+            held: about.held(session),
+            hold,
+            about: Some(about),
+        })
+    }
+}

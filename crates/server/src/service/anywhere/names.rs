@@ -1,0 +1,112 @@
+//! Whose a session is, and what it is called: the folders `owners` and `names` beside the sessions.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use belljar::store::{Condition, Put};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::{Anywhere, no_session};
+use crate::hex::hex;
+use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
+use crate::service::sessions::check_name;
+
+/// Owners that are remembered; should there be more sessions, all are asked for again.
+const MAX_OWNERS: usize = 100_000;
+/// The longest id in an entry of a name.
+const MAX_ID: u64 = 64;
+
+impl Anywhere {
+    /// Enters a session among those of its owner, and its name.
+    pub(super) async fn enter(
+        &self,
+        owner: &Owner,
+        id: &str,
+        name: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        let store = self.sessions.store();
+        if let Some(name) = name {
+            let (key, bytes) = (name_key(owner.name(), name), Bytes::from(id.to_owned()));
+            let there = store.get(&key, MAX_ID).await.map_err(belljar::Error::from)?;
+            // What it led to is gone, as was seen before; of two that see that one gets the name.
+            let condition = there.map_or(Condition::Absent, |blob| Condition::Is(blob.version));
+            let put = store.put(&key, bytes, condition).await.map_err(belljar::Error::from)?;
+            if put == Put::Refused {
+                return Err(ServiceError::NameTaken { name: name.into() });
+            }
+        }
+        let key = format!("{}/{id}", owner_folder(owner.name()));
+        let put = store.put(&key, Bytes::new(), Condition::Always).await;
+        put.map(drop).map_err(|error| belljar::Error::from(error).into())
+    }
+
+    pub(super) async fn leave(
+        &self,
+        owner: &str,
+        id: &str,
+        name: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        let store = self.sessions.store();
+        if let Some(name) = name {
+            store.delete(&name_key(owner, name)).await.map_err(belljar::Error::from)?;
+        }
+        let key = format!("{}/{id}", owner_folder(owner));
+        store.delete(&key).await.map_err(|error| belljar::Error::from(error).into())
+    }
+
+    /// The id of somebody's session of that id or name.
+    pub(super) async fn id_of(&self, owner: &Owner, id: &str) -> Result<String, ServiceError> {
+        let known = self.owners().get(id).cloned();
+        if known.is_some_and(|known| known == owner.name()) {
+            return Ok(id.to_owned());
+        }
+        if self.listed(owner, id).await?.is_some() {
+            return Ok(id.to_owned());
+        }
+        if check_name(id).is_err() {
+            return Err(no_session(id));
+        }
+        self.named(owner, id).await?.ok_or_else(|| no_session(id))
+    }
+
+    /// Somebody's session of that name.
+    pub(super) async fn named(
+        &self,
+        owner: &Owner,
+        name: &str,
+    ) -> Result<Option<String>, ServiceError> {
+        let key = name_key(owner.name(), name);
+        let found = self.sessions.store().get(&key, MAX_ID).await.map_err(belljar::Error::from)?;
+        let Some(id) = found.and_then(|blob| String::from_utf8(blob.bytes.to_vec()).ok()) else {
+            return Ok(None);
+        };
+        Ok(self.listed(owner, &id).await?.map(|_| id))
+    }
+
+    pub(super) fn owners(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn remember(&self, id: &str, owner: &str) {
+        let mut owners = self.owners();
+        if owners.len() >= MAX_OWNERS {
+            owners.clear();
+        }
+        owners.insert(id.to_owned(), owner.to_owned());
+    }
+}
+
+/// The folder of somebody's sessions. A name may be anything, and a key may not.
+pub(super) fn owner_folder(owner: &str) -> String {
+    format!("owners/{}", hash(owner))
+}
+
+fn name_key(owner: &str, name: &str) -> String {
+    format!("names/{}/{}", hash(owner), hash(name))
+}
+
+fn hash(text: &str) -> String {
+    hex(&Sha256::digest(text)[..16])
+}

@@ -7,6 +7,7 @@
 
 mod address;
 mod commands;
+mod context;
 mod control;
 mod envelope;
 mod fault;
@@ -19,9 +20,12 @@ mod paths;
 mod process;
 mod registry;
 mod sandbox;
+mod shared;
 mod signature;
+mod snapshots;
 mod target;
 mod tokens;
+mod turn;
 mod wire;
 
 use std::sync::Arc;
@@ -45,7 +49,7 @@ use crate::http::idempotency::{self, Refused};
 /// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
 /// the name of its host, whatever its path, before anything else is looked at.
 pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
-    let sandboxes = Arc::new(Sandboxes::default());
+    let sandboxes = Arc::new(Sandboxes::new(app));
     let data = data_plane().layer(Extension(Arc::clone(&sandboxes))).with_state(app.clone());
     let own = control_plane()
         .layer(middleware::from_fn_with_state(app.clone(), remember))

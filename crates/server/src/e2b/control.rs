@@ -41,7 +41,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Response, Fault> {
     let asked: NewSandbox = json_body(request).await?;
-    let sandbox = all.create(app.service(), &owner, asked).await?;
+    let sandbox = all.create(&owner, asked).await?;
     let mut response = (StatusCode::CREATED, Json(created(&app, &sandbox))).into_response();
     let made = Arc::downgrade(&sandbox);
     let is_there = WhileThere::new(move || made.upgrade().is_some_and(|made| is_there(&made)));
@@ -56,7 +56,7 @@ pub(super) async fn get(
     Extension(all): All,
     Path(id): Path<String>,
 ) -> Result<Json<Detail>, Fault> {
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     let token = Some(sandbox.token.clone());
     Ok(Json(Detail {
         envd_access_token: token,
@@ -77,7 +77,7 @@ pub(super) async fn list(
         Some(Ok(after)) => Some(after.with_timezone(&Utc)),
         None => None,
     };
-    let mut found = all.list(&owner);
+    let mut found = all.list(&owner).await?;
     found.retain(|sandbox| {
         is_wanted(listing.state.as_deref(), sandbox.lease().state)
             && metadata.iter().all(|(name, value)| sandbox.traits.metadata.get(name) == Some(value))
@@ -97,7 +97,7 @@ pub(super) async fn kill(
     Extension(all): All,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Fault> {
-    all.kill(&owner, &id)?;
+    all.kill(&owner, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn connect(
 ) -> Result<Json<Created>, Fault> {
     let asked: Connect = json_body(request).await?;
     let duration = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     sandbox.resume(duration, asked.memory.unwrap_or(true)).await?;
     Ok(Json(created(&app, &sandbox)))
 }
@@ -124,7 +124,7 @@ pub(super) async fn set_timeout(
     request: Request,
 ) -> Result<StatusCode, Fault> {
     let asked: Timeout = json_body(request).await?;
-    all.find(&owner, &id)?.set_timeout(seconds(asked.timeout)?);
+    all.find(&owner, &id).await?.set_timeout(seconds(asked.timeout)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn refresh(
     request: Request,
 ) -> Result<StatusCode, Fault> {
     let asked: Refresh = json_body(request).await?;
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     if sandbox.lease().state == State::Running {
         sandbox.resume(seconds(asked.duration.unwrap_or(DEFAULT_TIMEOUT))?, true).await?;
     }
@@ -151,7 +151,7 @@ pub(super) async fn pause(
     request: Request,
 ) -> Result<StatusCode, Fault> {
     let asked: Pause = json_body(request).await?;
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     if sandbox.pause(asked.memory.unwrap_or(true), PATIENCE).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
@@ -175,7 +175,7 @@ pub(super) async fn fork(
         )));
     }
     let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     let mut forks = Vec::new();
     for _ in 0..count {
         forks.push(match all.fork(&sandbox, lease).await {
@@ -197,7 +197,7 @@ pub(super) async fn snapshot(
     request: Request,
 ) -> Result<Response, Fault> {
     let asked: NewSnapshot = json_body(request).await?;
-    let sandbox = all.find(&owner, &id)?;
+    let sandbox = all.find(&owner, &id).await?;
     let info = all.keep_snapshot(&sandbox, asked.name, asked.memory.unwrap_or(true)).await?;
     Ok((StatusCode::CREATED, Json(info)).into_response())
 }
@@ -208,7 +208,7 @@ pub(super) async fn snapshots(
     Extension(all): All,
     Query(listing): Query<Listing>,
 ) -> Result<Response, Fault> {
-    let found = all.snapshots(&owner, listing.sandbox.as_deref(), listing.name.as_deref());
+    let found = all.snapshots(&owner, listing.sandbox.as_deref(), listing.name.as_deref()).await?;
     page(&found, listing.limit, listing.next_token.as_deref())
 }
 
@@ -218,7 +218,7 @@ pub(super) async fn drop_snapshot(
     Extension(all): All,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Fault> {
-    all.drop_snapshot(&owner, &id)?;
+    all.drop_snapshot(&owner, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -228,7 +228,7 @@ pub(super) async fn metrics(
     Extension(all): All,
     Path(id): Path<String>,
 ) -> Result<Json<[(); 0]>, Fault> {
-    all.find(&owner, &id)?;
+    all.find(&owner, &id).await?;
     Ok(Json([]))
 }
 
@@ -240,7 +240,7 @@ pub(super) async fn network(
     request: Request,
 ) -> Result<StatusCode, Fault> {
     let asked: Network = json_body(request).await?;
-    all.find(&owner, &id)?;
+    all.find(&owner, &id).await?;
     let allows = asked.allow_internet_access == Some(true)
         || asked.allow_out.is_some_and(|allowed| !allowed.is_empty());
     if allows {

@@ -16,6 +16,8 @@ pub(super) struct Fault {
     pub status: StatusCode,
     pub message: String,
     pub retry_after: Option<Duration>,
+    /// Another server has it for longer than this one waits.
+    pub is_elsewhere: bool,
 }
 
 impl Fault {
@@ -24,6 +26,7 @@ impl Fault {
             status,
             message: message.into(),
             retry_after: None,
+            is_elsewhere: false,
         }
     }
 
@@ -90,7 +93,6 @@ impl From<ServiceError> for Fault {
             ServiceError::Limit { .. } | ServiceError::Engine(Error::Busy { .. }) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            ServiceError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             ServiceError::NoSession { .. }
             | ServiceError::Engine(Error::Session(SessionError::NotFound { .. })) => {
                 StatusCode::NOT_FOUND
@@ -98,14 +100,28 @@ impl From<ServiceError> for Fault {
             ServiceError::Engine(Error::Session(SessionError::Path { problem, .. })) => {
                 path_status(*problem)
             }
+            ServiceError::Engine(Error::Session(SessionError::Taken { .. })) => {
+                StatusCode::CONFLICT
+            }
+            ServiceError::Stopping
+            | ServiceError::Engine(
+                Error::Store(_) | Error::Session(SessionError::Elsewhere { .. }),
+            ) => StatusCode::SERVICE_UNAVAILABLE,
             _ if matches!(error.blame(), Blame::Caller | Blame::Guest) => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
+        let is_elsewhere =
+            matches!(&error, ServiceError::Engine(Error::Session(SessionError::Elsewhere { .. })));
         let retry_after = match &error {
             ServiceError::Limit { retry_after, .. } => *retry_after,
             ServiceError::Engine(Error::Busy { .. }) => Some(Duration::from_secs(1)),
+            _ if is_elsewhere => Some(Duration::from_secs(1)),
             _ => None,
         };
+        if matches!(&error, ServiceError::Engine(Error::Store(_))) {
+            tracing::error!(%error, "a request of an E2B client failed");
+            return Self::new(status, "the store of the servers does not answer as it should");
+        }
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             // Paths and the like of the host are for its log.
             tracing::error!(%error, "a request of an E2B client failed");
@@ -115,6 +131,7 @@ impl From<ServiceError> for Fault {
             status,
             message: error.to_string(),
             retry_after,
+            is_elsewhere,
         }
     }
 }

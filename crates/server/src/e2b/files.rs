@@ -23,9 +23,10 @@ use super::fault::Fault;
 use super::paths::{self, Inside};
 use super::sandbox::Sandbox;
 use super::signature::{Operation, Signed};
-use super::target::{Reached, sandboxes, token};
+use super::target::{Reached, reach_by_token, sandboxes, token};
 use super::wire::Written;
 use crate::http::app::App;
+use crate::service::anywhere::Use;
 
 /// Bytes of an upload that are kept in memory; more of them are kept on the disk until it is whole.
 const MAX_IN_MEMORY: usize = 1 << 20;
@@ -69,8 +70,8 @@ pub(super) async fn download(
     let (mut parts, _) = request.into_parts();
     let sandbox = allowed(&mut parts, &app, &asked, Operation::Read).await?;
     let path = paths::existing(asked.path.as_deref().unwrap_or(""))?;
-    let turn = sandbox.turn().await?;
-    let files = Sandbox::files(&turn);
+    let turn = sandbox.turn(Use::Look).await?;
+    let files = turn.files()?;
     drop(turn);
     let found = files.stat(path.as_str()).await.map_err(|error| missing(error, &path))?;
     if found.kind == belljar::PathKind::Directory {
@@ -145,8 +146,8 @@ pub(super) async fn upload(
         Some(b"gzip") => true,
         Some(_) => return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only gzip is read")),
     };
-    let turn = sandbox.turn().await?;
-    let files = Sandbox::files(&turn);
+    let turn = sandbox.turn(Use::Change).await?;
+    let files = turn.files()?;
     let mut written = Vec::new();
     for (path, spooled) in received {
         let from: Box<dyn Read + Send> = if is_gzip {
@@ -161,6 +162,7 @@ pub(super) async fn upload(
             path: path.absolute(),
         });
     }
+    sandbox.done(turn).await?;
     Ok(Json(written))
 }
 
@@ -175,8 +177,8 @@ async fn allowed(
     let named = Address::of(&parts.headers, &parts.uri);
     if let Some(shown) = token(&parts.headers) {
         return match named {
-            Some(named) => sandboxes.reach_with_token(&named.sandbox, shown),
-            None => sandboxes.reach_by_token(shown),
+            Some(named) => sandboxes.reach_with_token(&named.sandbox, shown).await,
+            None => reach_by_token(&sandboxes, shown).await,
         };
     }
     let signature = asked.signature.as_deref().ok_or_else(Fault::no_token)?;
@@ -187,8 +189,8 @@ async fn allowed(
         expiration: asked.signature_expiration,
     };
     let found = match named {
-        Some(named) => sandboxes.reach_with_signature(&named.sandbox, signed, signature)?,
-        None => sandboxes.reach_by_signature(signed, signature)?,
+        Some(named) => sandboxes.reach_with_signature(&named.sandbox, signed, signature).await?,
+        None => sandboxes.reach_by_signature(signed, signature).await?,
     };
     if signed.is_over() {
         return Err(Fault::new(StatusCode::UNAUTHORIZED, "the signature is expired"));

@@ -16,6 +16,7 @@ use super::paths::{self, Inside};
 use super::registry::timestamp;
 use super::sandbox::Sandbox;
 use super::target::{Open, json_body};
+use crate::service::anywhere::Use;
 
 /// The most entries of one listing.
 const MAX_ENTRIES: usize = 20_000;
@@ -92,12 +93,20 @@ pub(super) async fn call(
 }
 
 async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Asked) -> Result<Value, Fault> {
-    let turn = sandbox.turn().await?;
-    let files = Sandbox::files(&turn);
+    let changes = matches!(method, "MakeDir" | "Move" | "Remove");
+    let turn = sandbox.turn(if changes { Use::Change } else { Use::Look }).await?;
+    let answered = call_on(&turn.files()?, method, asked).await;
+    if changes {
+        sandbox.done(turn).await?;
+    }
+    answered
+}
+
+async fn call_on(files: &SessionFiles, method: &str, asked: Asked) -> Result<Value, Fault> {
     match method {
         "Stat" => {
             let path = paths::existing(&asked.path)?;
-            Ok(json!({"entry": entry(&files, &path).await?}))
+            Ok(json!({"entry": entry(files, &path).await?}))
         }
         "ListDir" => {
             let path = paths::existing(&asked.path)?;
@@ -118,7 +127,7 @@ async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Asked) -> Result<Va
                 return Err(Fault::new(StatusCode::CONFLICT, message));
             }
             files.make_dir(path.as_str()).await?;
-            Ok(json!({"entry": entry(&files, &path).await?}))
+            Ok(json!({"entry": entry(files, &path).await?}))
         }
         "Move" => {
             let (from, to) =
@@ -131,7 +140,7 @@ async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Asked) -> Result<Va
                 .rename(from.as_str(), to.as_str())
                 .await
                 .map_err(|error| missing(error, &from))?;
-            Ok(json!({"entry": entry(&files, &to).await?}))
+            Ok(json!({"entry": entry(files, &to).await?}))
         }
         "Remove" => {
             let path = paths::existing(&asked.path)?;

@@ -15,12 +15,14 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
+use super::context::Context;
 use super::fault::Fault;
 use super::lines::Line;
 use super::paths::{self, Place};
 use super::registry::gone;
-use super::sandbox::{Context, Sandbox};
+use super::sandbox::Sandbox;
 use super::target::{Open, Reached, json_body};
+use super::turn::{Ran, Turn};
 use super::wire::{ContextInfo, Execute, NewContext};
 
 /// Between two signs of life where the code is silent.
@@ -47,7 +49,7 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
         return Err(Fault::invalid("Only one of context_id or language can be provided"));
     }
     check_language(asked.language.as_deref())?;
-    let context = sandbox.context(asked.context_id.as_deref())?;
+    let context = sandbox.context(asked.context_id.as_deref()).await?;
     let mut request = sandbox
         .request(if asked.code.trim().is_empty() {
             "pass".into()
@@ -58,11 +60,14 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
         .echo(Echo::Display)
         .capture(Capture::default().figures(false).dataframes(false).charts(true));
     request.run_env = asked.env_vars.unwrap_or_default();
-    context.held().session().validate(&request)?;
+    // One of the store is asked when it is here.
+    if let Ok(held) = sandbox.service().find(&sandbox.owner, &context.session()) {
+        held.session().validate(&request)?;
+    }
 
     let (lines, waiting) = mpsc::channel(MAX_LINES);
     let (began, begins) = oneshot::channel();
-    tokio::spawn(run(sandbox, context, request, lines, began));
+    tokio::spawn(run(sandbox, asked.context_id, context, request, lines, began));
     match tokio::time::timeout(PATIENCE, begins).await {
         Ok(Ok(Err(fault))) => return Err(fault),
         Ok(Err(_)) => {
@@ -79,6 +84,7 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
 /// Runs code when its turn comes, for as long as somebody reads its lines, and to its end.
 async fn run(
     sandbox: Arc<Sandbox>,
+    named: Option<String>,
     context: Arc<Context>,
     request: Request,
     lines: Lines,
@@ -92,35 +98,71 @@ async fn run(
         text: None,
     };
     let turn = tokio::select! {
-        turn = sandbox.turn() => turn,
+        turn = sandbox.turn_to_run(&context) => turn,
         // Nobody waits for it any more, so it does not begin.
         () = execution.lines.closed() => return,
     };
     let ready = match turn {
-        // It may have been paused in the meantime.
-        Ok(_) if !sandbox.is_usable() => Err(gone()),
-        Ok(mut turn) => sandbox.hand_over(&mut turn, &context).await.map(|()| turn),
-        Err(_) => Err(gone()),
+        Ok(turn) => ready(&sandbox, turn, named.as_deref(), context).await,
+        Err(fault) => Err(fault),
     };
-    let turn = match ready {
-        Ok(turn) => turn,
+    let (mut turn, context) = match ready {
+        Ok(ready) => ready,
         Err(fault) => return execution.refuse(fault).await,
     };
     context.set_running(Some(execution.interrupt.clone()));
-    let ended = execution.go(&sandbox, &context, request).await;
+    let went = execution.go(&sandbox, &context, &mut turn, request).await;
     context.set_running(None);
-    drop(turn);
+    let ended = match went {
+        Ok((at, ran)) => {
+            let is_kept = ran.as_ref().is_ok_and(|outcome| {
+                !outcome.session.as_ref().is_some_and(|session| session.interpreter_restarted)
+            });
+            if is_kept {
+                context.keep(&sandbox.traits);
+            }
+            let ended = sandbox.ran(turn, at, &ran).await;
+            if ended.is_err() {
+                // It may be because the sandbox was ended elsewhere.
+                let _ = sandbox.refresh().await;
+            }
+            ran.map_err(Fault::from).and_then(|outcome| ended.map(|()| outcome))
+        }
+        Err(fault) => Err(fault),
+    };
     match ended {
         _ if sandbox.killed.is_cancelled() => execution.break_off().await,
         Ok(outcome) => {
-            let lost = outcome.session.is_some_and(|session| session.interpreter_restarted);
-            if !lost {
-                context.keep();
+            let lost = outcome.session.and_then(|session| session.restart_reason);
+            // What a server of the store has taken with it when it went away.
+            if let Some(lost) = lost.filter(|_| sandbox.is_shared()) {
+                execution.send(Line::stderr(format!("{lost}\n"))).await;
             }
             execution.send(Line::EndOfExecution).await;
         }
         Err(fault) => execution.refuse(fault).await,
     }
+}
+
+/// Has a context have the files, where the sandbox still is as it was when this was asked for.
+async fn ready(
+    sandbox: &Sandbox,
+    mut turn: Turn,
+    named: Option<&str>,
+    context: Arc<Context>,
+) -> Result<(Turn, Arc<Context>), Fault> {
+    // It may have been paused in the meantime.
+    if !sandbox.is_usable() {
+        return Err(gone());
+    }
+    let context = if sandbox.is_shared() {
+        // Another server may have removed the one that was meant.
+        sandbox.context(named).await?
+    } else {
+        context
+    };
+    sandbox.hand_over(&mut turn, &context).await?;
+    Ok((turn, context))
 }
 
 /// An execution, and whoever reads its lines.
@@ -138,13 +180,13 @@ impl Execution {
         &mut self,
         sandbox: &Sandbox,
         context: &Context,
+        turn: &mut Turn,
         request: Request,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<Ran, Fault> {
         let (watcher, mut events) = event_channel();
         let request =
-            context.dressed(request, &sandbox.traits.env).watch(watcher).interrupt(&self.interrupt);
-        let held = context.held();
-        let mut run = std::pin::pin!(sandbox.service().run_in(&sandbox.owner, &held, request));
+            context.dressed(request, &sandbox.traits).watch(watcher).interrupt(&self.interrupt);
+        let mut run = std::pin::pin!(sandbox.run(turn, request)?);
         let mut alive = tokio::time::interval_at(Instant::now() + KEEPALIVE, KEEPALIVE);
         let mut has_begun = false;
         loop {
@@ -154,7 +196,7 @@ impl Execution {
                     self.break_off().await;
                     self.interrupt.interrupt();
                     // Whoever reads is gone; the run ends by itself.
-                    return Ok(run.await?);
+                    return Ok(run.await);
                 }
                 Some(event) = events.next() => {
                     if !has_begun {
@@ -166,9 +208,10 @@ impl Execution {
                     }
                 }
                 ended = &mut run => {
-                    let outcome = ended?;
-                    self.finish(context, events, has_begun, &outcome).await;
-                    return Ok(outcome);
+                    if let (_, Ok(outcome)) = &ended {
+                        self.finish(context, events, has_begun, outcome).await;
+                    }
+                    return Ok(ended);
                 }
                 () = until(self.text.as_ref().map(|(_, end)| *end)) => self.flush().await,
                 _ = alive.tick() => self.send(Line::Keepalive).await,

@@ -95,7 +95,7 @@ impl Line {
         }
     }
 
-    fn stderr(text: String) -> Self {
+    pub(super) fn stderr(text: String) -> Self {
         Self::Stderr {
             text,
             timestamp: now(),

@@ -25,6 +25,7 @@ use super::fault::Fault;
 use super::paths::{self, HOME};
 use super::sandbox::Sandbox;
 use super::target::Open;
+use crate::service::anywhere::Use;
 
 const NONE: &str = "there are no processes in this sandbox; use run_code";
 /// Messages that wait for the client.
@@ -146,17 +147,23 @@ async fn run(sandbox: Arc<Sandbox>, request: belljar::Request, messages: Message
 }
 
 async fn execute(sandbox: &Sandbox, request: belljar::Request) -> Result<Outcome, Fault> {
-    let turn = sandbox.turn().await?;
+    let turn = sandbox.turn(Use::Change).await?;
     let held = sandbox.fresh(HOME).await?;
     let ran = async {
-        held.session().workspace().replace_with(&Sandbox::files(&turn)).await?;
+        held.session().workspace().replace_with(&turn.files()?).await?;
         let outcome = sandbox.service().run_in(&sandbox.owner, &held, request).await?;
-        sandbox.take_files(&turn, &held).await?;
-        Ok(outcome)
+        let is_other = turn.files()?.replace_with(&held.session().workspace()).await?;
+        Ok((outcome, is_other))
     };
-    let ran = ran.await;
-    sandbox.remove_session(&held);
-    ran
+    let ran: Result<_, Fault> = ran.await;
+    sandbox.remove_session(held.id()).await;
+    match ran {
+        Ok((outcome, true)) => sandbox.done(turn).await.map(|()| outcome),
+        ran => {
+            turn.leave().await?;
+            ran.map(|(outcome, _)| outcome)
+        }
+    }
 }
 
 /// What an event adds to one of the streams.

@@ -2,17 +2,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::StatusCode;
 use subtle::ConstantTimeEq;
+use tokio::sync::OnceCell;
 
 use super::fault::Fault;
-use super::sandbox::{Sandbox, Traits, new_id};
+use super::sandbox::{Sandbox, Traits};
+use super::shared::{Form, SANDBOXES};
 use super::signature::Signed;
+use super::snapshots::Snapshot;
 use super::tokens::Tokens;
-use super::wire::{NewSandbox, SnapshotInfo, State};
+use super::wire::{NewSandbox, State};
+use crate::http::app::App;
+use crate::http::auth::Keys;
 use crate::service::Service;
+use crate::service::anywhere::Document;
 use crate::service::owner::Owner;
 
 /// How long a sandbox lives whose maker does not say.
@@ -25,58 +31,52 @@ const SWEEP: Duration = Duration::from_millis(500);
 const USUAL_TEMPLATES: [&str; 5] =
     ["base", "code-interpreter-v1", "code-interpreter", "code-interpreter-beta", "default"];
 const USUAL_IMAGE: &str = "data";
+/// How long a listing of the ids in a store is good for.
+const LISTING: Duration = Duration::from_secs(1);
+/// How long a sandbox that is to be paused is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All sandboxes of a server.
-#[derive(Default)]
+/// All sandboxes of a server; of a store those that were asked for here.
 pub(super) struct Sandboxes {
+    pub service: Service,
+    keys: Keys,
     all: Mutex<All>,
-    tokens: Tokens,
+    tokens: OnceCell<Tokens>,
+    /// All ids in the store, and when they were listed.
+    ids: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 #[derive(Default)]
-struct All {
+pub(super) struct All {
     sandboxes: HashMap<String, Arc<Sandbox>>,
-    snapshots: BTreeMap<String, Snapshot>,
+    pub snapshots: BTreeMap<String, Snapshot>,
     is_swept: bool,
 }
 
-/// A sandbox that is kept as it was, for others to start from.
-#[derive(Clone)]
-struct Snapshot {
-    kept: Arc<Sandbox>,
-    of: String,
-    name: Option<String>,
-}
-
-impl Snapshot {
-    fn info(&self, id: &str) -> SnapshotInfo {
-        let shown = self.name.as_deref().unwrap_or(id);
-        SnapshotInfo {
-            id: format!("{shown}:default"),
-            names: self.name.iter().map(|name| format!("{name}:default")).collect(),
+impl Sandboxes {
+    pub(super) fn new(app: &App) -> Self {
+        Self {
+            service: app.service().clone(),
+            keys: app.keys().clone(),
+            all: Mutex::default(),
+            tokens: OnceCell::new(),
+            ids: tokio::sync::Mutex::default(),
         }
     }
 
-    fn is_called(&self, id: &str, called: &str) -> bool {
-        let called = called.strip_suffix(":default").unwrap_or(called);
-        called == id || self.name.as_deref() == Some(called)
-    }
-}
-
-impl Sandboxes {
     /// Makes a sandbox.
     pub(super) async fn create(
         self: &Arc<Self>,
-        service: &Service,
         owner: &Owner,
         asked: NewSandbox,
     ) -> Result<Arc<Sandbox>, Fault> {
         let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
-        let snapshot = self.snapshot_called(owner, &asked.template).map(|(_, snapshot)| snapshot);
+        let snapshot = self.snapshot_called(owner, &asked.template).await?;
+        let snapshot = snapshot.map(|(_, snapshot)| snapshot);
         let mut traits = match &snapshot {
             Some(snapshot) => snapshot.kept.traits.clone(),
             None => Traits {
-                image: image(service, &asked.template)?,
+                image: image(&self.service, &asked.template)?,
                 template: String::new(),
                 metadata: BTreeMap::new(),
                 env: BTreeMap::new(),
@@ -90,13 +90,9 @@ impl Sandboxes {
             asked.auto_pause.unwrap_or(false).then(|| asked.auto_pause_memory.unwrap_or(true));
         let sandbox = match snapshot {
             Some(snapshot) => snapshot.kept.fork(traits, lease, true).await?,
-            None => Sandbox::begin(service, owner, traits, lease).await?,
+            None => Sandbox::begin(&self.service, owner, traits, lease).await?,
         };
-        if let Err(fault) = sandbox.validate_env() {
-            sandbox.kill();
-            return Err(fault);
-        }
-        Ok(self.enter(sandbox))
+        self.publish(sandbox).await
     }
 
     /// Makes another sandbox like one that there is.
@@ -105,188 +101,250 @@ impl Sandboxes {
         sandbox: &Sandbox,
         lease: Duration,
     ) -> Result<Arc<Sandbox>, Fault> {
-        Ok(self.enter(sandbox.fork(sandbox.traits.clone(), lease, true).await?))
+        self.publish(sandbox.fork(sandbox.traits.clone(), lease, true).await?).await
     }
 
     /// Somebody's sandbox, whether it runs or is paused.
-    pub(super) fn find(&self, owner: &Owner, id: &str) -> Result<Arc<Sandbox>, Fault> {
-        let found = self.lock().sandboxes.get(id).cloned();
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        owner: &Owner,
+        id: &str,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        let found = self.look(id).await?;
         let found =
             found.filter(|sandbox| sandbox.owner.name() == owner.name() && is_there(sandbox));
         found.ok_or_else(|| Fault::no_sandbox(id))
     }
 
     /// Somebody's sandboxes, those that started last first.
-    pub(super) fn list(&self, owner: &Owner) -> Vec<Arc<Sandbox>> {
+    pub(super) async fn list(self: &Arc<Self>, owner: &Owner) -> Result<Vec<Arc<Sandbox>>, Fault> {
+        if let Some(documents) = self.service.documents(SANDBOXES) {
+            for (id, document) in documents.of(owner).await? {
+                self.learn(&id, Some(document)).await?;
+            }
+        }
         let is_theirs =
             |sandbox: &&Arc<Sandbox>| sandbox.owner.name() == owner.name() && is_there(sandbox);
         let mut theirs: Vec<_> =
             self.lock().sandboxes.values().filter(is_theirs).cloned().collect();
         theirs.sort_by(|one, other| (other.started, &other.id).cmp(&(one.started, &one.id)));
-        theirs
+        Ok(theirs)
     }
 
     /// A sandbox that can be used at once, by its id and token. Without the token nothing is told, not
     /// even whether there is such a sandbox.
-    pub(super) fn reach_with_token(&self, id: &str, token: &str) -> Result<Arc<Sandbox>, Fault> {
-        let is_it: bool = self.tokens.of(id).as_bytes().ct_eq(token.as_bytes()).into();
+    pub(super) async fn reach_with_token(
+        self: &Arc<Self>,
+        id: &str,
+        token: &str,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        let is_it: bool = self.tokens().await?.of(id).as_bytes().ct_eq(token.as_bytes()).into();
         if is_it {
-            self.reach(id)
+            self.reach(id).await
         } else {
             Err(Fault::no_token())
         }
     }
 
     /// The same by a signature that was made with the token.
-    pub(super) fn reach_with_signature(
-        &self,
+    pub(super) async fn reach_with_signature(
+        self: &Arc<Self>,
         id: &str,
         signed: Signed<'_>,
         signature: &str,
     ) -> Result<Arc<Sandbox>, Fault> {
-        if signed.is_made_by(&self.tokens.of(id), signature) {
-            self.reach(id)
+        if signed.is_made_by(&self.tokens().await?.of(id), signature) {
+            self.reach(id).await
         } else {
             Err(Fault::no_token())
         }
     }
 
-    /// A sandbox that can be used at once, by its id, which nobody can guess.
-    pub(super) fn reach(&self, id: &str) -> Result<Arc<Sandbox>, Fault> {
-        let found = self.lock().sandboxes.get(id).cloned();
-        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(gone)
+    /// A sandbox that can be used at once, by its id, which nobody can guess. One of the store that is known
+    /// here may have ended since: whoever has its turn learns it.
+    pub(super) async fn reach(self: &Arc<Self>, id: &str) -> Result<Arc<Sandbox>, Fault> {
+        let known = self.lock().sandboxes.get(id).cloned();
+        if let Some(known) = known.filter(|sandbox| sandbox.is_usable()) {
+            return Ok(known);
+        }
+        self.reach_as_it_is(id).await
     }
 
-    /// A sandbox that can be used at once, by its token.
-    pub(super) fn reach_by_token(&self, token: &str) -> Result<Arc<Sandbox>, Fault> {
-        let found =
-            self.lock().sandboxes.values().find(|sandbox| sandbox.has_token(token)).cloned();
-        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(Fault::no_token)
+    /// The same, for what is done without a turn.
+    pub(super) async fn reach_as_it_is(self: &Arc<Self>, id: &str) -> Result<Arc<Sandbox>, Fault> {
+        self.look(id).await?.filter(|sandbox| sandbox.is_usable()).ok_or_else(gone)
+    }
+
+    /// The id of the sandbox that a token is of.
+    pub(super) async fn id_of(&self, token: &str) -> Result<String, Fault> {
+        let id = self.tokens().await?.id_in(token);
+        id.map(str::to_owned).ok_or_else(Fault::no_token)
     }
 
     /// The sandbox whose token a signature was made with.
-    pub(super) fn reach_by_signature(
-        &self,
+    pub(super) async fn reach_by_signature(
+        self: &Arc<Self>,
         signed: Signed<'_>,
         signature: &str,
     ) -> Result<Arc<Sandbox>, Fault> {
         let is_it = |sandbox: &&Arc<Sandbox>| signed.is_made_by(&sandbox.token, signature);
-        let found = self.lock().sandboxes.values().find(is_it).cloned();
-        found.filter(|sandbox| sandbox.is_usable()).ok_or_else(Fault::no_token)
+        let known = self.lock().sandboxes.values().find(is_it).map(|found| found.id.clone());
+        let id = match known {
+            Some(id) => Some(id),
+            None => self.signer(signed, signature).await?,
+        };
+        let found = match id {
+            Some(id) => self.reach(&id).await.ok(),
+            None => None,
+        };
+        found.ok_or_else(Fault::no_token)
+    }
+
+    /// Among all sandboxes of the store.
+    async fn signer(&self, signed: Signed<'_>, signature: &str) -> Result<Option<String>, Fault> {
+        let Some(documents) = self.service.documents(SANDBOXES) else {
+            return Ok(None);
+        };
+        let tokens = self.tokens().await?;
+        let mut listed = self.ids.lock().await;
+        let is_fresh = listed.as_ref().is_some_and(|(when, _)| when.elapsed() < LISTING);
+        if !is_fresh {
+            *listed = Some((Instant::now(), documents.ids().await?));
+        }
+        let ids = listed.iter().flat_map(|(_, ids)| ids);
+        Ok(ids.into_iter().find(|id| signed.is_made_by(&tokens.of(id), signature)).cloned())
     }
 
     /// Ends somebody's sandbox.
-    pub(super) fn kill(&self, owner: &Owner, id: &str) -> Result<(), Fault> {
-        let found = self.find(owner, id)?;
+    pub(super) async fn kill(self: &Arc<Self>, owner: &Owner, id: &str) -> Result<(), Fault> {
+        let found = self.find(owner, id).await?;
         self.lock().sandboxes.remove(id);
-        found.kill();
-        Ok(())
+        found.kill().await
     }
 
-    /// Keeps a sandbox as it is.
-    pub(super) async fn keep_snapshot(
+    /// A sandbox as it is now.
+    async fn look(self: &Arc<Self>, id: &str) -> Result<Option<Arc<Sandbox>>, Fault> {
+        match self.service.documents(SANDBOXES) {
+            Some(documents) => self.learn(id, documents.read(id).await?).await,
+            None => Ok(self.lock().sandboxes.get(id).cloned()),
+        }
+    }
+
+    /// Has a sandbox be here what the store says of it.
+    async fn learn(
+        self: &Arc<Self>,
+        id: &str,
+        document: Option<Document<Form>>,
+    ) -> Result<Option<Arc<Sandbox>>, Fault> {
+        let known = self.lock().sandboxes.get(id).cloned();
+        let Some(document) = document else {
+            self.lock().sandboxes.remove(id);
+            if let Some(known) = known {
+                known.end_here();
+            }
+            return Ok(None);
+        };
+        if let Some(known) = known {
+            known.take_over(Some(document.content))?;
+            return Ok(Some(known));
+        }
+        // Nobody has a key of that name any more.
+        let Some(owner) = self.keys.owner_named(&document.owner) else {
+            return Ok(None);
+        };
+        match Sandbox::of_form(&self.service, &owner, SANDBOXES, id, &document.content) {
+            Some(sandbox) => self.enter(sandbox).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Enters a new sandbox, here and in the store.
+    async fn publish(self: &Arc<Self>, sandbox: Sandbox) -> Result<Arc<Sandbox>, Fault> {
+        let published = sandbox.publish(None).await;
+        self.or_freed(&sandbox, published).await?;
+        self.enter(sandbox).await
+    }
+
+    /// What could not be entered is freed.
+    pub(super) async fn or_freed(
         &self,
         sandbox: &Sandbox,
-        name: Option<String>,
-        memory: bool,
-    ) -> Result<SnapshotInfo, Fault> {
-        if let Some(name) = &name {
-            check_name(name)?;
+        entered: Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if entered.is_err() {
+            for context in sandbox.all() {
+                sandbox.remove_session(&context.session()).await;
+            }
         }
-        let kept = sandbox.fork(sandbox.traits.clone(), Duration::ZERO, memory).await?;
-        kept.pause(true, Duration::from_mins(1)).await?;
-        let id = new_id();
-        let snapshot = Snapshot {
-            kept: Arc::new(kept),
-            of: sandbox.id.clone(),
-            name,
-        };
-        let info = snapshot.info(&id);
-        if let Some(name) = &snapshot.name
-            && let Some((old, _)) = self.snapshot_called(&sandbox.owner, name)
-        {
-            self.drop_snapshot(&sandbox.owner, &old)?;
-        }
-        self.lock().snapshots.insert(id, snapshot);
-        Ok(info)
+        entered
     }
 
-    /// Somebody's snapshots: of one sandbox, or all; of one name, or all.
-    pub(super) fn snapshots(
-        &self,
-        owner: &Owner,
-        of: Option<&str>,
-        name: Option<&str>,
-    ) -> Vec<SnapshotInfo> {
-        let all = self.lock();
-        let wanted = all.snapshots.iter().filter(|(id, snapshot)| {
-            snapshot.kept.owner.name() == owner.name()
-                && of.is_none_or(|of| snapshot.of == of)
-                && name.is_none_or(|name| snapshot.is_called(id, name))
-        });
-        wanted.map(|(id, snapshot)| snapshot.info(id)).collect()
-    }
-
-    /// Forgets a snapshot; sandboxes that started from it go on.
-    pub(super) fn drop_snapshot(&self, owner: &Owner, called: &str) -> Result<(), Fault> {
-        let found = self.snapshot_called(owner, called);
-        let (id, snapshot) =
-            found.ok_or_else(|| Fault::not_found(format!("template '{called}' not found")))?;
-        self.lock().snapshots.remove(&id);
-        snapshot.kept.kill();
-        Ok(())
-    }
-
-    fn snapshot_called(&self, owner: &Owner, called: &str) -> Option<(String, Snapshot)> {
-        let all = self.lock();
-        let is_it = |(id, snapshot): &(&String, &Snapshot)| {
-            snapshot.kept.owner.name() == owner.name() && snapshot.is_called(id, called)
-        };
-        all.snapshots.iter().find(is_it).map(|(id, snapshot)| (id.clone(), snapshot.clone()))
-    }
-
-    fn enter(self: &Arc<Self>, mut sandbox: Sandbox) -> Arc<Sandbox> {
-        sandbox.token = self.tokens.of(&sandbox.id);
+    async fn enter(self: &Arc<Self>, mut sandbox: Sandbox) -> Result<Arc<Sandbox>, Fault> {
+        sandbox.token = self.tokens().await?.of(&sandbox.id);
         let sandbox = Arc::new(sandbox);
         let mut all = self.lock();
-        all.sandboxes.insert(sandbox.id.clone(), Arc::clone(&sandbox));
+        // Of two that have looked for it one was first.
+        let entered = all.sandboxes.entry(sandbox.id.clone()).or_insert(sandbox);
+        let entered = Arc::clone(entered);
         if !std::mem::replace(&mut all.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
-        drop(all);
-        sandbox
+        Ok(entered)
+    }
+
+    async fn tokens(&self) -> Result<&Tokens, Fault> {
+        let secret = async {
+            Ok::<_, Fault>(match self.service.secret("sandboxes").await? {
+                Some(secret) => Tokens::of_secret(secret),
+                None => Tokens::default(),
+            })
+        };
+        self.tokens.get_or_try_init(|| secret).await
     }
 
     /// Ends, or pauses, the sandboxes whose time is over.
-    fn end_those_over(&self) {
+    fn end_those_over(self: &Arc<Self>) {
         let mut over = Vec::new();
         self.lock().sandboxes.retain(|_, sandbox| {
             let is_over = sandbox.is_over();
             if is_over {
                 over.push(Arc::clone(sandbox));
             }
-            !is_over || sandbox.traits.pauses.is_some()
+            // What the store has need not be known here.
+            let is_elsewhere = sandbox.is_shared() && (is_over || sandbox.killed.is_cancelled());
+            !is_elsewhere && (!is_over || sandbox.traits.pauses.is_some())
         });
         for sandbox in over {
+            if sandbox.is_shared() {
+                tokio::spawn(Arc::clone(self).end_if_over(sandbox.id.clone()));
+                continue;
+            }
             match sandbox.traits.pauses {
-                None => sandbox.kill(),
+                None => sandbox.kill_here(),
                 Some(memory) => {
-                    tokio::spawn(async move {
-                        // One that runs code is looked at again.
-                        if let Err(fault) = sandbox.pause(memory, Duration::ZERO).await {
-                            tracing::debug!(
-                                sandbox = sandbox.id,
-                                why = fault.message,
-                                "a sandbox is not paused"
-                            );
-                        }
-                    });
+                    // One that runs code is looked at again.
+                    tokio::spawn(async move { pause(&sandbox, memory, Duration::ZERO).await });
                 }
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    /// Ends, or pauses, a sandbox of the store, unless it was given more time.
+    async fn end_if_over(self: Arc<Self>, id: String) {
+        let sandbox = match self.look(&id).await {
+            Ok(Some(sandbox)) if sandbox.is_over() => sandbox,
+            _ => return,
+        };
+        if let Some(memory) = sandbox.traits.pauses {
+            return pause(&sandbox, memory, PATIENCE).await;
+        }
+        self.lock().sandboxes.remove(&id);
+        if let Err(fault) = sandbox.kill().await {
+            tracing::warn!(sandbox = id, why = fault.message, "a sandbox is not removed");
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -294,9 +352,17 @@ impl Sandboxes {
 impl Drop for All {
     fn drop(&mut self) {
         let kept = self.snapshots.values().map(|snapshot| &snapshot.kept);
-        for sandbox in self.sandboxes.values().chain(kept) {
-            sandbox.kill();
+        // Those of a store go on elsewhere.
+        let here = self.sandboxes.values().chain(kept).filter(|sandbox| !sandbox.is_shared());
+        for sandbox in here {
+            sandbox.kill_here();
         }
+    }
+}
+
+async fn pause(sandbox: &Sandbox, memory: bool, patience: Duration) {
+    if let Err(fault) = sandbox.pause(memory, patience).await {
+        tracing::debug!(sandbox = sandbox.id, why = fault.message, "a sandbox is not paused");
     }
 }
 
@@ -343,16 +409,6 @@ fn image(service: &Service, template: &str) -> Result<String, Fault> {
         Ok(_) => Ok(name.to_owned()),
         Err(_) => Err(Fault::not_found(format!("template '{template}' not found"))),
     }
-}
-
-fn check_name(name: &str) -> Result<(), Fault> {
-    let is_taken = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
-    if name.is_empty() || name.len() > 128 || !name.chars().all(is_taken) {
-        return Err(Fault::invalid(
-            "a snapshot's name has 1 to 128 lower-case letters, digits, - and _",
-        ));
-    }
-    Ok(())
 }
 
 /// When something was, or will be, as text.

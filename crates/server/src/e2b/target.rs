@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Extension, FromRequestParts, Request};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
@@ -41,9 +41,11 @@ impl FromRequestParts<App> for Reached {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
         let sandboxes = sandboxes(parts, app).await?;
-        let found = match Address::of(&parts.headers, &parts.uri) {
-            Some(address) => sandboxes.reach(&address.sandbox)?,
-            None => sandboxes.reach_by_token(token(&parts.headers).unwrap_or(""))?,
+        let found = if let Some(address) = Address::of(&parts.headers, &parts.uri) {
+            sandboxes.reach_as_it_is(&address.sandbox).await?
+        } else {
+            let id = sandboxes.id_of(token(&parts.headers).unwrap_or("")).await?;
+            sandboxes.reach_as_it_is(&id).await.map_err(unknown)?
         };
         asker::note(&found.owner);
         Ok(Self(found))
@@ -57,11 +59,28 @@ impl FromRequestParts<App> for Open {
         let sandboxes = sandboxes(parts, app).await?;
         let shown = token(&parts.headers).unwrap_or("");
         let found = match Address::of(&parts.headers, &parts.uri) {
-            Some(address) => sandboxes.reach_with_token(&address.sandbox, shown)?,
-            None => sandboxes.reach_by_token(shown)?,
+            Some(address) => sandboxes.reach_with_token(&address.sandbox, shown).await?,
+            None => reach_by_token(&sandboxes, shown).await?,
         };
         Ok(Self(found))
     }
+}
+
+/// A sandbox that can be used at once, by its token.
+pub(super) async fn reach_by_token(
+    sandboxes: &Arc<Sandboxes>,
+    token: &str,
+) -> Result<Arc<Sandbox>, Fault> {
+    let id = sandboxes.id_of(token).await?;
+    sandboxes.reach(&id).await.map_err(unknown)
+}
+
+/// Where nothing but the token names a sandbox, one that is gone is none that it opens.
+fn unknown(fault: Fault) -> Fault {
+    if fault.status == StatusCode::BAD_GATEWAY {
+        return Fault::no_token();
+    }
+    fault
 }
 
 /// The sandboxes of the server.
@@ -82,7 +101,7 @@ pub(super) async fn json_body<T: DeserializeOwned>(request: Request) -> Result<T
     let body = Limited::new(request.into_body(), MAX_JSON).collect().await.map_err(|error| {
         if error.downcast_ref::<LengthLimitError>().is_some() {
             let message = format!("the body has more than {MAX_JSON} bytes");
-            Fault::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, message)
+            Fault::new(StatusCode::PAYLOAD_TOO_LARGE, message)
         } else {
             Fault::invalid("the body ended before its end")
         }

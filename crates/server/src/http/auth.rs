@@ -107,6 +107,18 @@ impl Keys {
         self.find(key).inspect(asker::note)
     }
 
+    /// The account of that name, for what is told to be theirs.
+    pub(crate) fn owner_named(&self, name: &str) -> Option<Owner> {
+        match &*self.0 {
+            Known::Everybody(owner) => (owner.name() == name).then(|| owner.clone()),
+            Known::Holders(holders) => {
+                let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+                let found = holders.iter().find(|holder| holder.owner.name() == name);
+                found.map(|holder| holder.owner.clone())
+            }
+        }
+    }
+
     fn find(&self, key: Option<&str>) -> Option<Owner> {
         match &*self.0 {
             Known::Everybody(owner) => Some(owner.clone()),

@@ -5,6 +5,7 @@
 
 mod about;
 mod at_hand;
+mod documents;
 mod listing;
 mod names;
 
@@ -13,9 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use belljar::{LeaseEnd, RestoreOptions, Session, StoredSessions};
+use serde_json::Value;
 
 use self::about::{About, millis};
 pub(crate) use self::at_hand::{AtHand, Use};
+pub(crate) use self::documents::Document;
 pub(crate) use self::listing::Listed;
 use self::names::owner_folder;
 use super::Service;
@@ -68,7 +71,7 @@ impl Service {
         // The server looks after it, wherever the session is.
         let lease = new.options.lease.take();
         let session = self.shared.runtime.session(new.options).await?;
-        anywhere.add(owner, session, new.name, lease).await
+        anywhere.add(owner, session, new.name, lease, None).await
     }
 
     /// Starts a session of somebody from a checkpoint, where [`start`](Self::start) does.
@@ -87,7 +90,7 @@ impl Service {
         };
         anywhere.may_have_another(self, owner, name.as_deref()).await?;
         let session = self.shared.runtime.restore(options).await?;
-        anywhere.add(owner, session, name, None).await
+        anywhere.add(owner, session, name, None, None).await
     }
 
     /// Starts a session of somebody from another of theirs, where that one is.
@@ -106,7 +109,7 @@ impl Service {
         };
         anywhere.may_have_another(self, owner, name.as_deref()).await?;
         let session = at.held.session().fork().await?;
-        anywhere.add(owner, session, name, about.lease_left()).await
+        anywhere.add(owner, session, name, about.lease_left(), about.note.clone()).await
     }
 
     /// Goes back to an earlier state of a session, and keeps what is left behind as one of its own, where
@@ -126,7 +129,7 @@ impl Service {
         };
         anywhere.may_have_another(self, owner, None).await?;
         let session = at.held.session().rewind_keeping(execution).await?;
-        anywhere.add(owner, session, None, about.lease_left()).await
+        anywhere.add(owner, session, None, about.lease_left(), None).await
     }
 
     /// Interrupts what runs in somebody's session, wherever that is; whether something did.
@@ -176,6 +179,7 @@ impl Anywhere {
         session: Session,
         name: Option<String>,
         lease: Option<(Duration, LeaseEnd)>,
+        note: Option<Value>,
     ) -> Result<Held, ServiceError> {
         let id = session.id().to_owned();
         let now = millis(SystemTime::now());
@@ -187,6 +191,7 @@ impl Anywhere {
             lease: lease.map(|(time, then)| {
                 (now.saturating_add(time.as_millis() as u64), then == LeaseEnd::Suspend)
             }),
+            note,
         };
         if let Err(error) = self.enter(owner, &id, name.as_deref()).await {
             session.close();

@@ -135,11 +135,7 @@ impl SessionAnswer {
 
     /// One of the store, which may be asleep.
     fn stored(service: &Service, Listed { info, about }: Listed) -> Self {
-        let status = match (&info.node, service.awake(&info.id)) {
-            (Some(_), _) => SessionStatus::Running,
-            (None, Some(awake)) => awake.status,
-            (None, None) => SessionStatus::Suspended,
-        };
+        let status = service.status_of(&info);
         let idle = SystemTime::now().duration_since(info.used).unwrap_or_default();
         Self {
             status,

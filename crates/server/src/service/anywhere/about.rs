@@ -21,6 +21,9 @@ pub(crate) struct About {
     /// When its lease ends, in milliseconds since 1970, and whether it is kept then.
     #[serde(default)]
     pub(super) lease: Option<(u64, bool)>,
+    /// What an interface has noted with its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<Value>,
 }
 
 impl About {

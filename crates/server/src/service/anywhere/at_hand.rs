@@ -59,6 +59,47 @@ impl AtHand {
         Ok(())
     }
 
+    /// Gives it back after a run, or after one that did not begin. What it did is there for everybody a little
+    /// later; only where this node may have lost the session does the caller wait, and learn it.
+    pub(crate) async fn done_after(
+        self,
+        ran: &Result<Outcome, ServiceError>,
+    ) -> Result<(), ServiceError> {
+        let Hold::Having(claim) = self.hold else {
+            return Ok(());
+        };
+        match ran {
+            Err(
+                ServiceError::Engine(belljar::Error::Refused(_))
+                | ServiceError::Limit { .. }
+                | ServiceError::Stopping,
+            ) => claim.release_unchanged().await?,
+            _ => claim.release_behind().await?,
+        }
+        Ok(())
+    }
+
+    /// Gives it back as it was, but for what is noted.
+    pub(crate) async fn leave(self) -> Result<(), ServiceError> {
+        match self.hold {
+            Hold::Having(claim) => Ok(claim.release_unchanged().await?),
+            Hold::Here | Hold::Looking { .. } => Ok(()),
+        }
+    }
+
+    /// What an interface has noted with the state of a session of the store.
+    pub(crate) fn note(&self) -> Option<&Value> {
+        self.about.as_ref()?.note.as_ref()
+    }
+
+    /// Notes something, which is written with the state.
+    pub(crate) fn set_note(&mut self, note: Value) {
+        if let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) {
+            about.note = Some(note);
+            claim.set_about(about.text());
+        }
+    }
+
     /// Has its lease end so long from now; whether it has one.
     pub(crate) fn extend_lease(&mut self, time: Duration) -> Result<bool, ServiceError> {
         match &mut self.about {
@@ -108,7 +149,7 @@ impl Service {
         anywhere.at_hand(owner, id, purpose).await
     }
 
-    /// Runs a request in a session that is at hand, as [`run_in`](Self::run_in) does.
+    /// Runs a request in a session that is at hand, as [`run_in`](Self::run_in) does, and gives it back.
     ///
     /// # Errors
     ///
@@ -117,12 +158,24 @@ impl Service {
         &self,
         owner: &Owner,
         at: AtHand,
-        mut request: Request,
+        request: Request,
     ) -> Attended<Result<Outcome, ServiceError>> {
-        let AtHand { held, hold, .. } = at;
-        let Hold::Having(mut claim) = hold else {
-            return self.run_in(owner, &held, request);
-        };
+        let interrupt = request.interrupt.clone().unwrap_or_default();
+        let running = self.run_holding(owner, at, request.interrupt(&interrupt));
+        Attended::new(Some(interrupt), async move {
+            let (at, ran) = running.await;
+            at.done_after(&ran).await?;
+            ran
+        })
+    }
+
+    /// Runs a request in a session that is at hand, which it is still afterwards.
+    pub(crate) fn run_holding(
+        &self,
+        owner: &Owner,
+        mut at: AtHand,
+        mut request: Request,
+    ) -> Attended<(AtHand, Result<Outcome, ServiceError>)> {
         let turn =
             self.has_room(owner).and_then(|()| Turn::begin(&self.shared, owner, &mut request));
         let interrupt = request.interrupt.clone();
@@ -130,22 +183,16 @@ impl Service {
         Attended::new(interrupt, async move {
             let turn = match turn {
                 Ok(turn) => turn,
-                Err(error) => {
-                    claim.release_unchanged().await?;
-                    return Err(error);
-                }
+                Err(error) => return (at, Err(error)),
             };
-            let ran = claim.run(request).await.map_err(ServiceError::from);
+            let ran = match &mut at.hold {
+                Hold::Having(claim) => claim.run(request).await,
+                Hold::Here | Hold::Looking { .. } => at.held.session().run(request).await,
+            };
+            let ran = ran.map_err(ServiceError::from);
             turn.note(ran.as_ref());
-            match &ran {
-                // It did not begin.
-                Err(ServiceError::Engine(belljar::Error::Refused(_))) => {
-                    claim.release_unchanged().await?;
-                }
-                _ => claim.release_behind().await?,
-            }
-            service.look(&owner, &held);
-            ran
+            service.look(&owner, &at.held);
+            (at, ran)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use belljar::{CHUNK_GRACE, StoredInfo, collect_chunks};
+use belljar::{CHUNK_GRACE, SessionStatus, StoredInfo, collect_chunks};
 use futures_util::{StreamExt, stream};
 
 use super::Anywhere;
@@ -13,9 +13,9 @@ use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
 /// Records that are read at the same time.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 /// What leads nowhere after so long is not about to.
-const STRAY: Duration = Duration::from_hours(1);
+pub(super) const STRAY: Duration = Duration::from_hours(1);
 /// What a node has not used for so long it leaves to the store alone.
 const MAX_KEPT: Duration = Duration::from_mins(10);
 
@@ -48,9 +48,13 @@ impl Service {
         anywhere.list(owner).await
     }
 
-    /// Whether this node has a session awake, and what it does, for one of the store.
-    pub(crate) fn awake(&self, id: &str) -> Option<belljar::SessionInfo> {
-        Some(self.shared.runtime.sessions().get(id).ok()?.info())
+    /// What a session of the store does, as far as this node knows.
+    pub(crate) fn status_of(&self, info: &StoredInfo) -> SessionStatus {
+        match (&info.node, self.shared.runtime.sessions().get(&info.id)) {
+            (Some(_), _) => SessionStatus::Running,
+            (None, Ok(awake)) => awake.info().status,
+            (None, Err(_)) => SessionStatus::Suspended,
+        }
     }
 
     /// Gives up what this node keeps of sessions of the store that nobody uses.
@@ -126,6 +130,7 @@ impl Anywhere {
                 self.remove(&about.owner, &id, about.name.as_deref()).await?;
             }
         }
+        self.sweep_documents().await?;
         self.sessions.remove_strays(STRAY).await?;
         let collected = collect_chunks(self.sessions.store(), "sessions", CHUNK_GRACE).await;
         tracing::debug!(?collected, "chunks of the store were looked through");

@@ -107,6 +107,6 @@ fn name_key(owner: &str, name: &str) -> String {
     format!("names/{}/{}", hash(owner), hash(name))
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     hex(&Sha256::digest(text)[..16])
 }

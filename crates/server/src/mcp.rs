@@ -8,6 +8,7 @@ mod about;
 mod arguments;
 mod calls;
 mod catalog;
+mod conversations;
 pub(crate) mod fuzzing;
 mod handler;
 mod http;

@@ -16,6 +16,7 @@ use super::handler::Handler;
 use super::progress::Teller;
 use super::render::Shown;
 use super::uri::Place;
+use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
@@ -53,8 +54,8 @@ impl Handler {
             Call::Create(asked) => self.create(owner, asked).await,
             Call::Fork(asked) => self.fork(owner, &asked.session_id).await,
             Call::Rewind(asked) => self.rewind(owner, &asked).await,
-            Call::List => Ok(self.list(owner)),
-            Call::Delete(asked) => self.delete(owner, &asked.session_id),
+            Call::List => self.list(owner).await,
+            Call::Delete(asked) => self.delete(owner, &asked.session_id).await,
             Call::Write(asked) => self.write(owner, &asked).await,
         };
         done.unwrap_or_else(|failed| match failed {
@@ -107,20 +108,23 @@ impl Handler {
             let images: Vec<_> = shown.images().into_iter().filter_map(read).collect();
             return Ok(shown.result(&images));
         };
-        let held = shared.service.find(owner, &id)?;
-        let running = shared.service.run_in(owner, &held, request);
-        let outcome = tokio::select! {
-            outcome = running => outcome?,
+        let at = shared.service.at_hand(owner, &id, Use::Run).await?;
+        let running = shared.service.run_holding(owner, at, request);
+        let (at, ran) = tokio::select! {
+            ran = running => ran,
             () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
         };
         drop(teller);
+        let (session, ended) = (at.session().clone(), at.done_after(&ran).await);
+        let outcome = ran?;
+        ended?;
         let shown = Shown {
             outcome: &outcome,
             place: Some(Place::Session(id)),
         };
         let mut images = Vec::new();
         for path in shown.images() {
-            if let Ok(bytes) = held.session().read(path).await {
+            if let Ok(bytes) = session.read(path).await {
                 images.push((path.to_owned(), bytes));
             }
         }
@@ -172,7 +176,7 @@ impl Handler {
             start.image = ImageChoice::Named("data".into());
         }
         let options = SessionOptions::from_request(start);
-        let held = self.shared.service.create(owner, options.into()).await?;
+        let held = Box::pin(self.shared.service.start(owner, options.into())).await?;
         let image = held.session().info().image;
         Ok(said(
             format!("session_id: {}", held.id()),
@@ -182,7 +186,8 @@ impl Handler {
 
     async fn fork(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
         let service = &self.shared.service;
-        let forked = service.fork(owner, &service.find(owner, id)?, None).await?;
+        let at = service.at_hand(owner, id, Use::Look).await?;
+        let forked = service.fork_of(owner, &at, None).await?;
         Ok(said(
             format!("session_id: {}", forked.id()),
             json!({"session_id": forked.id(), "forked_from": id}),
@@ -190,17 +195,20 @@ impl Handler {
     }
 
     async fn rewind(&self, owner: &Owner, asked: &Rewind) -> Result<CallToolResult, Failed> {
-        let held = self.shared.service.find(owner, &asked.session_id)?;
-        held.session().rewind(asked.to).await?;
+        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Change).await?;
+        at.session().rewind(asked.to).await?;
+        let id = at.id().to_owned();
+        at.done().await?;
         Ok(said(
-            format!("session {} is as it was after run {}", held.id(), asked.to),
-            json!({"session_id": held.id(), "execution": asked.to}),
+            format!("session {id} is as it was after run {}", asked.to),
+            json!({"session_id": id, "execution": asked.to}),
         ))
     }
 
-    fn list(&self, owner: &Owner) -> CallToolResult {
-        let sessions = self.shared.service.list(owner);
-        let listed: Vec<Value> = sessions
+    async fn list(&self, owner: &Owner) -> Result<CallToolResult, Failed> {
+        let service = &self.shared.service;
+        let sessions = service.list(owner);
+        let mut listed: Vec<Value> = sessions
             .iter()
             .map(|held| {
                 let info = held.session().info();
@@ -212,6 +220,14 @@ impl Handler {
                 })
             })
             .collect();
+        for stored in service.list_anywhere(owner).await? {
+            listed.push(json!({
+                "session_id": stored.info.id,
+                "name": stored.about.name,
+                "image": stored.info.image,
+                "status": service.status_of(&stored.info),
+            }));
+        }
         let lines: Vec<String> = listed
             .iter()
             .map(|one| {
@@ -228,11 +244,11 @@ impl Handler {
         } else {
             lines.join("\n")
         };
-        said(lines, json!({"sessions": listed}))
+        Ok(said(lines, json!({"sessions": listed})))
     }
 
-    fn delete(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
-        self.shared.service.remove(owner, id)?;
+    async fn delete(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
+        self.shared.service.end(owner, id).await?;
         Ok(said(format!("session {id} is deleted"), json!({"session_id": id})))
     }
 
@@ -241,10 +257,11 @@ impl Handler {
             Wrong::Arguments(why) => Failed::Otherwise(format!("write_file: {why}")),
             Wrong::Tool => Failed::Otherwise("write_file".into()),
         })?;
-        let held = self.shared.service.find(owner, &asked.session_id)?;
+        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Change).await?;
         let written =
-            held.session().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
-        let uri = Place::Session(held.id().to_owned()).uri_of(&written.path);
+            at.session().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
+        let uri = Place::Session(at.id().to_owned()).uri_of(&written.path);
+        at.done().await?;
         Ok(said(
             format!("{}: {} bytes", written.path, written.size),
             json!({"path": written.path, "size": written.size, "uri": uri}),

@@ -1,7 +1,7 @@
 //! `/mcp`: the protocol's Streamable HTTP.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,14 +13,17 @@ use hmac::{Hmac, KeyInit, Mac};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::Sha256;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use super::conversations::Conversations;
 use super::handler::Handler;
 use super::kept::Kept;
 use super::options::Options;
 use crate::hex::hex;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
 /// The header by which clients of the older revision say which of their sessions they mean.
@@ -42,6 +45,8 @@ struct Face {
     protocol: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     signer: Signer,
+    /// Whether other servers take its sessions up, and this theirs.
+    is_shared: bool,
     /// The ids of each owner's sessions, some of which may have ended.
     owned: Mutex<HashMap<String, HashSet<String>>>,
     kept: Kept,
@@ -50,16 +55,22 @@ struct Face {
 
 /// The route of the protocol.
 pub(crate) fn routes() -> Router<App> {
-    let face: Arc<OnceLock<Face>> = Arc::default();
+    let face: Arc<OnceCell<Face>> = Arc::default();
     let answer = move |State(app): State<App>, owner: Owner, request: Request| {
         let face = Arc::clone(&face);
-        async move { face.get_or_init(|| Face::new(&app)).answer(owner, request).await }
+        async move {
+            match face.get_or_try_init(|| Face::new(&app)).await {
+                Ok(face) => face.answer(owner, request).await,
+                Err(error) => Problem::from(error).into_response(),
+            }
+        }
     };
     Router::new().route("/mcp", any(answer))
 }
 
 impl Face {
-    fn new(app: &App) -> Self {
+    async fn new(app: &App) -> Result<Self, ServiceError> {
+        let secret = app.service().secret("conversations").await?;
         let handler = Handler::new(app.service().clone(), Options::default(), None);
         let kept = handler.shared.kept.clone();
         let ended = CancellationToken::new();
@@ -74,18 +85,23 @@ impl Face {
         } else {
             config
         };
+        let mut config = config;
+        if secret.is_some() {
+            config.session_store = Some(Arc::new(Conversations(app.service().clone())));
+        }
         let make = move || Ok(handler.clone());
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SESSION_TIME);
         let sessions = Arc::new(sessions);
-        Self {
+        Ok(Self {
             protocol: StreamableHttpService::new(make, Arc::clone(&sessions), config),
             sessions,
-            signer: Signer::new(),
+            is_shared: secret.is_some(),
+            signer: secret.map_or_else(Signer::new, |secret| Signer(Some(secret))),
             owned: Mutex::default(),
             kept,
             ended,
-        }
+        })
     }
 
     async fn answer(&self, owner: Owner, mut request: Request) -> Response {
@@ -94,10 +110,12 @@ impl Face {
                 return Problem::new(StatusCode::NOT_FOUND, "session", "there is no such session")
                     .into_response();
             };
+            if self.is_shared && !self.may_take_up(&owner, &id).await {
+                return busy();
+            }
             request.headers_mut().insert(SESSION, id);
         } else if !request.headers().contains_key(METHOD) && !self.has_room(&owner).await {
-            let message = "there are as many sessions as there can be";
-            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response();
+            return busy();
         }
         request.extensions_mut().insert(owner.clone());
         let mut response = self.protocol.handle(request).await.into_response();
@@ -121,6 +139,19 @@ impl Face {
         open.len() < MAX_SESSIONS && theirs.len() < MAX_OWNED
     }
 
+    /// Whether a session may go on here: one that began on another server counts as another.
+    async fn may_take_up(&self, owner: &Owner, id: &HeaderValue) -> bool {
+        let id = id.to_str().unwrap_or_default();
+        if self.sessions.sessions.read().await.contains_key(id) {
+            return true;
+        }
+        let has_room = self.has_room(owner).await;
+        if has_room {
+            self.owned().entry(owner.name().to_owned()).or_default().insert(id.to_owned());
+        }
+        has_room
+    }
+
     fn owned(&self) -> MutexGuard<'_, HashMap<String, HashSet<String>>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,13 +165,18 @@ impl Drop for Face {
     }
 }
 
+fn busy() -> Response {
+    let message = "there are as many sessions as there can be";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response()
+}
+
 /// Binds the protocol's sessions to whoever began them: what clients see of an id carries a signature of
 /// it and its owner.
-struct Signer(Option<[u8; 32]>);
+struct Signer(Option<[u8; 64]>);
 
 impl Signer {
     fn new() -> Self {
-        let mut key = [0; 32];
+        let mut key = [0; 64];
         // Without random numbers there are no sessions.
         Self(getrandom::fill(&mut key).is_ok().then_some(key))
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::future::join_all;
 use rmcp::model::{
     CacheScope, ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
 };
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::handler::Handler;
 use super::uri::Place;
+use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
 /// How many are listed at once.
@@ -19,6 +21,10 @@ const PAGE: usize = 100;
 const MAX_READ: u64 = 8 << 20;
 /// How long a session is waited for that is running something.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long one of the store, which may be written by another server or have to be read.
+const WAKING: Duration = Duration::from_secs(5);
+/// The most sessions of the store that are woken for a list.
+const MAX_WOKEN: usize = 16;
 
 impl Handler {
     /// The files of somebody's sessions and of their latest runs.
@@ -41,6 +47,10 @@ impl Handler {
                 all.extend(files.iter().map(|file| resource(&place, file)));
             }
         }
+        for (id, files) in self.stored_files(owner).await? {
+            let place = Place::Session(id);
+            all.extend(files.iter().map(|file| resource(&place, file)));
+        }
         for (id, run) in self.shared.kept.list(owner) {
             let place = Place::Run(id);
             all.extend(run.outcome.files.iter().map(|file| resource(&place, file)));
@@ -53,6 +63,28 @@ impl Handler {
         listed.ttl_ms = Some(0);
         listed.cache_scope = Some(CacheScope::Private);
         Ok(listed)
+    }
+
+    /// The files of somebody's sessions in the store: of those that were used last, since each is woken.
+    async fn stored_files(
+        &self,
+        owner: &Owner,
+    ) -> Result<Vec<(String, Vec<belljar::FileEntry>)>, ErrorData> {
+        let service = &self.shared.service;
+        let listed = service.list_anywhere(owner).await;
+        let mut listed =
+            listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        listed.sort_by_key(|one| std::cmp::Reverse(one.info.used));
+        listed.truncate(MAX_WOKEN);
+        let looking = listed.into_iter().map(|one| async move {
+            let look = async {
+                let at = service.at_hand(owner, &one.info.id, Use::Look).await.ok()?;
+                at.session().files().await.ok()
+            };
+            let files = tokio::time::timeout(WAKING, look).await.ok().flatten();
+            files.map(|files| (one.info.id, files))
+        });
+        Ok(join_all(looking).await.into_iter().flatten().collect())
     }
 
     /// What a resource holds: text, where it is that.
@@ -93,8 +125,8 @@ impl Handler {
                 read.map_err(|_| none())?.map_err(|_| none())?
             }
             Place::Session(id) => {
-                let held = self.shared.service.find(owner, &id).map_err(|_| none())?;
-                let files = held.session().workspace();
+                let at = self.shared.service.at_hand(owner, &id, Use::Look).await;
+                let files = at.map_err(|_| none())?.session().workspace();
                 files.read(&path, ..=MAX_READ).await.map_err(|_| none())?
             }
         };

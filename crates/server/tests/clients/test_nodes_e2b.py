@@ -1,4 +1,4 @@
-"""E2B's sandboxes on servers that share a store, with E2B's own SDK: made on one, used on the others."""
+"""E2B's sandboxes on servers that share a store, by E2B's own SDK: made on one, used on the others."""
 
 import re
 import subprocess
@@ -84,14 +84,15 @@ def test_contexts_are_everywhere(nodes):
     b.restart_code_context(context)
     done = c.run_code("x", context=context)
     assert done.error.name == "NameError"
-    assert a.run_code("import os; sorted(os.listdir())", context=context).text == "['1.txt', '2.txt']"
+    files = "import os; sorted(os.listdir())"
+    assert a.run_code(files, context=context).text == "['1.txt', '2.txt']"
     c.remove_code_context(context)
     assert [one.id for one in a.list_code_contexts()] == list(ids - {context.id})
     assert b.run_code("x").text == "default"
     assert sorted(entry.name for entry in a.files.list(".")) == ["1.txt", "2.txt"]
     # Its last one goes, and with a new one the files stay.
     a.remove_code_context(b.list_code_contexts()[0].id)
-    assert c.run_code("import os; sorted(os.listdir())").text == "['1.txt', '2.txt']"
+    assert c.run_code(files).text == "['1.txt', '2.txt']"
     a.kill()
 
 

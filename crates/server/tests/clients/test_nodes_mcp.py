@@ -1,4 +1,4 @@
-"""MCP over HTTP on servers that share a store: a client's requests go to one server after the other."""
+"""MCP over HTTP on servers that share a store: requests go to one server after the other."""
 
 import asyncio
 import subprocess
@@ -43,7 +43,8 @@ def test_a_client_goes_on_whichever_server_it_reaches(nodes, mode):
             made = await client.call_tool("create_session", {})
             session = made.structured_content["session_id"]
             for turn in range(7):
-                ran = await run(client, f"n = {turn} if {turn} == 0 else n + 1\nn", session_id=session)
+                code = f"n = {turn} if {turn} == 0 else n + 1\nn"
+                ran = await run(client, code, session_id=session)
                 assert not ran.is_error and text(ran).startswith(str(turn)), text(ran)
             written = await client.call_tool(
                 "write_file", {"session_id": session, "path": "a.txt", "text": "hello"}

@@ -40,11 +40,13 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 /// Bytes that a value's frame may have beside the value itself.
 const VALUE_FRAME: usize = 256;
 
-/// Order for the runner.
+/// Order for the runner. Of the two lines that it has there, the first is the same for most runs of a
+/// session, so that the runner need not read it again.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunOrder {
     version: u32,
-    code: String,
+    #[serde(skip)]
+    own: Own,
     echo: Echo,
     result_var: Option<String>,
     env: std::collections::BTreeMap<String, String>,
@@ -53,7 +55,6 @@ pub(crate) struct RunOrder {
     cwd: String,
     /// The workspace, by each of its paths.
     workspace: Vec<String>,
-    entropy: String,
     threads: Threads,
     deterministic: Option<Seed>,
     policy: Option<Rules>,
@@ -87,6 +88,13 @@ pub(crate) struct RunOrder {
     /// Streams for standard input may hold what an earlier run was given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stdin_used: bool,
+}
+
+/// What belongs to one run alone.
+#[derive(Clone, Debug, Serialize)]
+struct Own {
+    code: String,
+    entropy: String,
 }
 
 /// A tool, as the code sees it.
@@ -152,7 +160,10 @@ impl RunOrder {
         workspace.extend(request.aliases.iter().cloned());
         Self {
             version: VERSION,
-            code: request.code.clone(),
+            own: Own {
+                code: request.code.clone(),
+                entropy: hex::encode(&entropy),
+            },
             echo: request.echo.unwrap_or(default_echo),
             result_var: request.result_var.clone(),
             env: request.env.clone(),
@@ -160,7 +171,6 @@ impl RunOrder {
             run_env: request.run_env.clone(),
             cwd: request.cwd.clone().unwrap_or_else(|| WORKSPACE_PATH.to_owned()),
             workspace,
-            entropy: hex::encode(&entropy),
             threads: request.threads,
             deterministic: request.deterministic.as_ref().map(|d| Seed { seed: d.seed }),
             policy: plan.rules.clone(),
@@ -341,10 +351,12 @@ impl RunHost {
     pub(crate) fn order(&self, order: &RunOrder) -> serde_json::Result<()> {
         let value_bytes = order.value.max_bytes as usize;
         let exchange = Exchange::new(order.variables.clone(), order.typed);
-        let order = serde_json::to_vec(order)?;
+        let mut lines = serde_json::to_vec(order)?;
+        lines.push(b'\n');
+        serde_json::to_writer(&mut lines, &order.own)?;
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         *shared = Shared {
-            order,
+            order: lines,
             value_bytes,
             exchange,
             transcript: Transcript::default(),

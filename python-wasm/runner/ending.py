@@ -27,6 +27,7 @@ _exit_code_of = SystemExit.code.__get__
 _exit_handlers = atexit._run_exitfuncs
 _handler_count = atexit._ncallbacks
 _set_recursion_limit = sys.setrecursionlimit
+_set_trace, _set_profile = sys.settrace, sys.setprofile
 _set_traceback = BaseException.__traceback__.__set__
 _usual_hook = sys.__excepthook__
 _NO_HOOK = "sys.excepthook is missing, printing exception to stderr\n"
@@ -99,14 +100,22 @@ def refused(violations):
     return status
 
 
-def regain_control():
+def regain_control(is_monitored=True):
     """Take back what the code may have hooked into every call of ours.
 
     Its audit hooks stay, and may refuse each of these.
     """
-    for step in _STEPS:
-        _try(*step)
-    _try(_set_recursion_limit, _STATE.recursion_limit)
+    try:
+        _set_trace(None)
+        _set_profile(None)
+        if is_monitored:
+            monitors.free()
+        interrupt.install()
+        _set_recursion_limit(_STATE.recursion_limit)
+    except BaseException:
+        for step in _STEPS:
+            _try(*step)
+        _try(_set_recursion_limit, _STATE.recursion_limit)
 
 
 def _try(func, *arguments):
@@ -117,8 +126,8 @@ def _try(func, *arguments):
 
 
 _STEPS = (
-    (sys.settrace, None),
-    (sys.setprofile, None),
+    (_set_trace, None),
+    (_set_profile, None),
     (monitors.free,),
     (interrupt.install,),
 )

@@ -3,14 +3,18 @@
 import sys
 
 from _belljar import guard, originals, unchanged, values
-from _belljar.door import send
+from _belljar.door import encode, send_bytes
 from _belljar.inspecting import exact_str, mro_of, text_of, type_module
 
 _COLUMNS = 200
 _modules = sys.modules
+# Of most global variables; looked for by identity, since a class may have a hash of its own.
+_USUAL = frozenset(
+    map(id, (bool, bytes, dict, float, int, list, set, str, tuple, type, type(None), type(sys)))
+)
 _DEPTH = 6
 _BYTES = 1 << 20
-_TOLD = {}  # by name, how an object looked when it was last told, and what was told of it
+_TOLD = {}  # by name, how an object looked when it was last told, and the frame that told of it
 
 
 def harvest(namespace, options, passes_over, remembers=False):
@@ -23,11 +27,13 @@ def harvest(namespace, options, passes_over, remembers=False):
     _TOLD.clear()
     settings = None
     for name, value in list(namespace.items()):
-        if not type_module(type(value)).startswith("pandas"):
+        kind = type(value)
+        if id(kind) in _USUAL or not type_module(kind).startswith("pandas"):
             continue
         if type(name) is str and not name.startswith("__") and not passes_over(name):
             if remembers and settings is None:
-                settings = unchanged.settings(options)
+                # To compare options may run code of their own.
+                settings = guard.quietly(unchanged.settings, options) or ()
             what = f"The pandas object `{name}` cannot be shown"
             guard.attempt(what, _send, name, value, options, settings, told.get(name))
 
@@ -35,10 +41,10 @@ def harvest(namespace, options, passes_over, remembers=False):
 def _send(name, value, options, settings, told):
     looks = unchanged.looks(value, settings) if settings else None
     is_same = told is not None and told[0] == looks
-    frame = told[1] if is_same else _described(name, value, options)
+    frame = told[1] if is_same else encode(_described(name, value, options))
     if looks is not None:
         _TOLD[name] = looks, frame
-    send(b"d", frame)
+    send_bytes(b"d", frame)
 
 
 def _described(name, value, options):

@@ -29,7 +29,8 @@ else:
         if type(value) is int and value and not value & (value - 1)
     )
     CALLBACKS = tuple(itertools.product(TOOLS, _EVENTS))
-    names = map(_monitoring.get_tool, itertools.cycle(TOOLS))
+    _get_tool = _monitoring.get_tool
+    names = map(_get_tool, itertools.cycle(TOOLS))
     unregister = itertools.starmap(
         _monitoring.register_callback,
         itertools.cycle([(tool, event, None) for tool, event in CALLBACKS]),
@@ -38,7 +39,7 @@ else:
 
 def free():
     """Let go of every tool, now that none of them is called any more."""
-    for tool in TOOLS:
-        if _monitoring.get_tool(tool) is not None:
+    for tool, name in enumerate(map(_get_tool, TOOLS)):
+        if name is not None:
             _monitoring.set_events(tool, 0)
             _monitoring.free_tool_id(tool)

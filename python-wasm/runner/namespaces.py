@@ -15,11 +15,12 @@ _KEPT = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__
 
 
 class _State:
-    __slots__ = ("lent", "path", "workspace")
+    __slots__ = ("lent", "path", "roots", "workspace")
 
     def __init__(self):
         self.lent = {}  # what the variables of this run were before
         self.path = None
+        self.roots = None  # as the host gave them
         self.workspace = None
 
 
@@ -53,8 +54,10 @@ def prepare(request, limited_builtins):
         guard.quietly(_lend, request["run_env"])
     cwd = request["cwd"]
     _enter(cwd, request["workspace"][0])
-    _STATE.workspace = tuple(f"{path.rstrip('/')}/" for path in request["workspace"])
-    sys.argv = request["argv"]
+    if request["workspace"] is not _STATE.roots:
+        _STATE.roots = request["workspace"]
+        _STATE.workspace = tuple(f"{path.rstrip('/')}/" for path in _STATE.roots)
+    sys.argv = request["argv"].copy()
     if _STATE.path is None:
         _STATE.path = list(sys.path)
     wanted = [cwd, *_STATE.path]

@@ -34,7 +34,7 @@ _contents = type.__dict__["__dict__"].__get__
 _flags = type.__dict__["__flags__"].__get__
 _set_on_class, _remove_from_class = type.__setattr__, type.__delattr__
 
-_STORES = tuple(_opcodes[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_STORE, _DELETE = _opcodes["STORE_ATTR"], _opcodes["DELETE_ATTR"]
 _EXTENDED = _opcodes["EXTENDED_ARG"]
 # With any of these, code can change attributes that it does not name, or take modules away.
 _WAYS = frozenset(
@@ -239,13 +239,13 @@ def watch(program):
 def _stored_by(code):
     """The names of attributes that a code object stores, and perhaps a few more."""
     operations = code.co_code[::2]
-    if not any(one in operations for one in _STORES):
+    if _STORE not in operations and _DELETE not in operations:
         return
     names, high = code.co_names, 0
     for operation, low in zip(operations, code.co_code[1::2], strict=True):
         number = high | low
         high = number << 8 if operation == _EXTENDED else 0
-        if operation in _STORES and number < len(names):
+        if operation in (_STORE, _DELETE) and number < len(names):
             yield names[number]
 
 
@@ -312,7 +312,8 @@ class restored:  # noqa: N801 (it is used like a function)
             _STATE.anything = _STATE.anything or _has_strangers()
             if not _STATE.anything:
                 self._lacks = False
-                self._restore(_stored())
+                if _STATE.stored:
+                    self._restore(_stored())
             elif self._lacks:
                 self._restore(_differences_of(_STATE.entrances))
             else:

@@ -194,6 +194,7 @@ def _give(request):
 
 def _execute(program, around, request):
     originals.watch(program)
+    is_monitored = False
     echo = request["echo"]
     if echo != "none":
         hook = _HOOKS[echo]
@@ -217,6 +218,7 @@ def _execute(program, around, request):
                 for tool in monitors.names:  # noqa: B007
                     break
                 if tool is not None:
+                    is_monitored = True
                     for _ in monitors.CALLBACKS:
                         for _ in monitors.unregister:
                             break
@@ -226,10 +228,10 @@ def _execute(program, around, request):
             except BaseException:  # noqa: S110
                 pass  # an audit hook refuses it; `regain_control` tries each on its own
     except BaseException as error:
-        ending.regain_control()
+        ending.regain_control(is_monitored)
         status = ending.of_exception(error, request["cwd"])
     else:
-        ending.regain_control()
+        ending.regain_control(is_monitored)
         status = ending.OK
     if echo != "none":
         sys.displayhook = _displayhook

@@ -17,6 +17,7 @@ from _belljar import (
     fonts,
     holes,
     hooks,
+    immortal,
     in_place,
     integers,
     interrupt,
@@ -87,6 +88,7 @@ def seal():
     originals.seal()
     gc.collect()
     gc.collect()
+    immortal.declare()
     holes.fill()
     gc.freeze()
     return [number for number in _DESCRIPTORS if _is_open(number)]

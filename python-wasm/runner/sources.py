@@ -10,6 +10,19 @@ import re
 import sys
 
 FILENAME = "<string>"
+# Of statements those that are expressions, or may have some among them.
+_WITH_EXPRESSIONS = (
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Match,
+    ast.Try,
+    ast.TryStar,
+    ast.While,
+    ast.With,
+)
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _TREE = ast.PyCF_ONLY_AST | _AWAIT
 _KEPT = 200
@@ -86,7 +99,9 @@ def echoing(tree, code, echo):
         last = body[-1] if body else None
         shown = {id(last)} if id(last) in shown and not _ends_in_semicolon(last, code) else set()
     hide = _Hide(shown)
-    return ast.Interactive(body=[hide.visit(node) for node in body])
+    return ast.Interactive(
+        body=[hide.visit(node) if isinstance(node, _WITH_EXPRESSIONS) else node for node in body]
+    )
 
 
 def _ends_in_semicolon(node, code):
@@ -181,12 +196,10 @@ def mentions(root, name):
 
 def parts(root):
     """The code object and all that are in it."""
-    stack = [root]
-    kind = type(root)
-    while stack:
-        code = stack.pop()
-        yield code
-        stack.extend(const for const in code.co_consts if type(const) is kind)
+    found, kind = [root], type(root)
+    for code in found:
+        found += [const for const in code.co_consts if type(const) is kind]
+    return found
 
 
 def is_current(code):

@@ -51,9 +51,10 @@ def refresh(stdin_used):
             _made["stdin"] = _open(0, "<stdin>")
         except OSError:
             _made["stdin"] = None
-    for name in _NAMES:
-        setattr(sys, name, _made[name])
-        setattr(sys, f"__{name}__", _made[name])
+    if not _are_in_place():
+        for name in _NAMES:
+            setattr(sys, name, _made[name])
+            setattr(sys, f"__{name}__", _made[name])
     # Only now: dropping a wrapper of the code's own closes what it was wrapped around.
     for name in ("stdout", "stderr"):
         if not _is_open(_made[name]):
@@ -61,9 +62,21 @@ def refresh(stdin_used):
             return
 
 
+def _are_in_place():
+    try:
+        return (
+            sys.stdin is sys.__stdin__ is _made["stdin"]
+            and sys.stdout is sys.__stdout__ is _made["stdout"]
+            and sys.stderr is sys.__stderr__ is _made["stderr"]
+        )
+    except AttributeError:
+        return False
+
+
 def _is_open(stream):
     try:
-        return stream is not None and not (stream.closed or stream.buffer.closed)
+        # What is closed is its buffer.
+        return stream is not None and not stream.buffer.closed
     except ValueError:
         return False  # the code took its buffer away
 

@@ -9,6 +9,7 @@ in a cell, there is no answer, and the object is printed.
 
 import os
 import sys
+from operator import is_ as _is
 
 from _belljar import interrupt
 
@@ -46,7 +47,7 @@ def settings(order):
     """
     try:
         config = _modules["pandas._config.config"]._global_config
-        found = [*_flat(config["display"]), *_flat(config["mode"])]
+        found = _OPTIONS.read(config["display"], config["mode"])
         whole = config["display"]["max_rows"] or 0
         if not 0 < whole <= _ROWS or config["display"]["large_repr"] != "truncate":
             return ()
@@ -73,12 +74,46 @@ def settings(order):
         return ()
 
 
-def _flat(options):
-    for name, value in dict.items(options):
-        if type(value) is dict or isinstance(value, dict):
-            yield from _flat(value)
-        else:
-            yield name, _plain(value)
+class _Options:
+    """Options of pandas: dictionaries in dictionaries, and values that never change themselves."""
+
+    __slots__ = ("dicts", "found", "held")
+
+    def __init__(self):
+        self.dicts = ()
+        self.held = []  # the names and values in each of them
+        self.found = ()
+
+    def read(self, *roots):
+        """All names with their values; looked through anew only where one is another."""
+        dicts = self.dicts
+        is_known = len(dicts) >= len(roots) and all(map(_is, dicts, roots))
+        if not is_known or _contents(dicts) != self.held:
+            dicts = list(roots)
+            self.found = tuple(_flat(dicts))
+            self.dicts, self.held = dicts, _contents(dicts)
+        return self.found
+
+
+_OPTIONS = _Options()
+
+
+def _contents(dicts):
+    held = []
+    for options in dicts:
+        held += dict.keys(options)
+        held += dict.values(options)
+    return held
+
+
+def _flat(dicts):
+    """The names and values in the dictionaries, to which those that are found in them are added."""
+    for options in dicts:
+        for name, value in dict.items(options):
+            if type(value) is dict or isinstance(value, dict):
+                dicts.append(value)
+            else:
+                yield name, _plain(value)
 
 
 def _parts(value, whole, edge):

@@ -1,5 +1,6 @@
 //! Makes an image: boots an instance, runs a recipe in it, and takes its memory.
 
+mod immortal;
 mod interrupt;
 mod packages;
 
@@ -79,6 +80,7 @@ async fn follow(
         oven.run_own(|_, _| "warm_up", &order.recipe.warm_up).await?;
     }
     let interrupt = interrupt::find(&mut oven).await?;
+    oven.rehearse().await?;
     oven.turn("sealing", SEAL).await?;
     let reserved = oven.reserve().await?;
     oven.capture(order, interrupt, reserved, package_dir)
@@ -208,6 +210,17 @@ impl<'a> Oven<'a> {
         Ok(Some(Failure { line, output }))
     }
 
+    /// Runs what asks for nothing in particular: what the runner reads once for runs that do the same it
+    /// has read then.
+    async fn rehearse(&mut self) -> Result<(), BakeError> {
+        let observed = self.observe_request(Request::new("pass"), None).await?;
+        match observed.driven.ended {
+            Ended::Missing(missing) => Err(self.lacks(missing)),
+            _ if observed.transcript.ended => Ok(()),
+            ended => Err(self.failed("rehearsing", format!("{}{ended:?}", observed.stderr.text))),
+        }
+    }
+
     /// Runs code as a user's code is run.
     async fn observe(&mut self, code: &str, fuel: Option<u64>) -> Result<Observed, BakeError> {
         let request = Request {
@@ -222,6 +235,14 @@ impl<'a> Oven<'a> {
             deterministic: Some(Deterministic::default()),
             ..Request::new(code)
         };
+        self.observe_request(request, fuel).await
+    }
+
+    async fn observe_request(
+        &mut self,
+        request: Request,
+        fuel: Option<u64>,
+    ) -> Result<Observed, BakeError> {
         let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
         let task = Task {
             order: RunOrder::new(&plan, [0; 32], false),
@@ -323,7 +344,7 @@ fn budget(fuel: Option<u64>) -> Budget {
 }
 
 /// What answers while an image is made, besides the host's side of a run: with the runner's sources,
-/// and by observing the guest's memory, by which the interrupt is found.
+/// by observing the guest's memory, by which the interrupt is found, and by making its objects immortal.
 struct Front {
     run: RunHost,
     observation: Arc<Mutex<interrupt::Observation>>,
@@ -346,6 +367,9 @@ impl Host for Front {
                 let observation = self.observation.lock();
                 observation.unwrap_or_else(PoisonError::into_inner).note(*letter, memory);
                 Answer::Bytes(Vec::new())
+            }
+            [b'y', addresses @ ..] => {
+                immortal::words(addresses, memory).map_or(Answer::Refused, Answer::Words)
             }
             _ => self.run.answer(frame, memory),
         }

@@ -26,6 +26,8 @@ pub(crate) trait Host: Send {
 pub(crate) enum Answer {
     /// These bytes.
     Bytes(Vec<u8>),
+    /// None, once these words are in the guest's memory: an address, and what is to be there.
+    Words(Vec<(u32, u32)>),
     /// What this gives; to a guest that is interrupted meanwhile, `instead`.
     Later { wait: Wait, instead: Vec<u8> },
     /// The frame was not understood: an exception in the guest.
@@ -52,6 +54,12 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 }
                 let bytes = match answer {
                     Answer::Bytes(bytes) => bytes,
+                    Answer::Words(words) => {
+                        for (address, word) in words {
+                            memory.write(&mut caller, address as usize, &word.to_le_bytes())?;
+                        }
+                        Vec::new()
+                    }
                     Answer::Later { wait, instead } => {
                         control.wait_for(wait).await.unwrap_or(instead)
                     }

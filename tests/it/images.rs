@@ -137,6 +137,38 @@ fn an_image_keeps_what_its_code_did_to_modules() {
     assert_eq!(outcome.stdout, "6 False []\n");
 }
 
+/// What counts a reference writes to the page of the object, so nothing of an image is counted; what the
+/// code makes is given up as ever.
+#[test]
+fn what_an_image_holds_is_immortal() {
+    const CODE: &str = "import sys, weakref\n\
+        class Thing: pass\n\
+        thing = Thing()\n\
+        gone = weakref.ref(thing)\n\
+        del thing\n\
+        def parts(function):\n    \
+            code = function.__code__\n    \
+            return function, code, code.co_consts, code.co_names, *code.co_names\n\
+        held = [thing for name in names for thing in parts(eval(name, sys.modules))]\n\
+        print(all(map(sys._is_immortal, held)), len(held) > 20)\n\
+        print(gone() is None, sys._is_immortal(Thing), sys.getrefcount(gone) < 10)\n";
+    let own = own();
+    let (runtime, _) = &*own;
+    let text = "name = \"lasting\"\nbase = \"core\"\nimports = [\"csv\"]\ninit = '''\nimport csv\n\
+                def one(text): return [text.strip(), 'a constant', (1.5, 'in a tuple')]\n\
+                csv.one = one\n'''\n";
+    runtime.images().build(recipe(text).path()).unwrap();
+    for (image, names) in [
+        ("core", "['json.dumps', 'os.makedirs', 'inspect.getsource']"),
+        ("data", "['json.dumps', 'pandas.read_csv', 'pandas.DataFrame.head']"),
+        ("lasting", "['json.dumps', 'csv.one', 'csv.DictReader.__next__']"),
+    ] {
+        let code = format!("names = {names}\n{CODE}");
+        let outcome = run_on(runtime, Request::new(code).image(image)).outcome;
+        assert_eq!(outcome.stdout, "True True\nTrue False True\n", "{image}: {outcome:#?}");
+    }
+}
+
 #[test]
 fn recipes_that_cannot_be_used() {
     let own = own();

@@ -61,12 +61,16 @@ def seal():
         atexit.register(logging.shutdown)
     _STATE.handlers = _handler_count()
     _STATE.recursion_limit = sys.getrecursionlimit()
-    # Given back when memory has run out, so that this can still be reported.
-    _STATE.reserve = bytearray(512 * 1024)
+    _STATE.reserve = None
     _STATE.sealed = True
     kinds = set(map(type, gc.get_objects()))
     # What an image is made on top of is frozen already, and not listed again.
     _STATE.no_files |= {kind for kind in kinds if _layer(kind) is None}
+
+
+def reserve():
+    """Set memory aside, to be given back when it has run out, so that this can still be told."""
+    _STATE.reserve = bytearray(512 * 1024)
 
 
 OK = {

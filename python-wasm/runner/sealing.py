@@ -89,6 +89,8 @@ def seal():
     gc.collect()
     gc.collect()
     immortal.declare()
+    # Not before: what is immortal cannot be given back.
+    ending.reserve()
     holes.fill()
     gc.freeze()
     return [number for number in _DESCRIPTORS if _is_open(number)]

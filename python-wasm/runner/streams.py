@@ -75,8 +75,8 @@ def _are_in_place():
 
 def _is_open(stream):
     try:
-        # What is closed is its buffer.
-        return stream is not None and not stream.buffer.closed
+        # It says what its buffer says.
+        return stream is not None and not stream.closed
     except ValueError:
         return False  # the code took its buffer away
 

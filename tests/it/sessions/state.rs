@@ -411,7 +411,8 @@ fn a_file_without_a_name_is_kept_once() {
             out(&session, &format!("f.seek({n})\n_ = f.write(b'x')\nf.flush()")).await;
         }
         let entries = session.history().await.unwrap().len();
-        assert!((2..=14).contains(&entries), "{entries}");
+        // The latest one, and those before it, which have 16 MiB together.
+        assert!((2..=1 + (16 << 20) / 900_000).contains(&entries), "{entries}");
         assert!(session.suspend().await);
         assert_eq!(
             out(&session, "_ = f.seek(0)\nprint(f.read(3), f.seek(0, 2))").await,

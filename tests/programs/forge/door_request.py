@@ -4,7 +4,8 @@ import json
 
 import _host
 
-order = json.loads(_host.call(b"r"))
+settings, own = map(json.loads, _host.call(b"r").splitlines())
+order = settings | own
 order.pop("code")
 print(json.dumps(order))
 

@@ -1,8 +1,9 @@
 """What E2B's SDK for Python takes to make a sandbox, run code in it and end it, beside the budget.
 
-    python measure_e2b.py [N]
+    python measure_e2b.py [N] [STORE]
 
-It starts a server as the tests do, and shares the machine with it.
+It starts a server as the tests do, and shares the machine with it. STORE is a URL as `belljar serve --store` takes
+it, such as file:///tmp/store.
 """
 
 import os
@@ -16,7 +17,7 @@ BUDGET_MS = 15
 
 
 def main():
-    server = conftest.start()
+    server = conftest.start(*(["--store", sys.argv[2]] if len(sys.argv) > 2 else []))
     os.environ.update(E2B_API_URL=server.url, E2B_SANDBOX_URL=server.url, E2B_API_KEY=server.key)
     from e2b_code_interpreter import Sandbox
 

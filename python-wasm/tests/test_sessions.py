@@ -25,6 +25,17 @@ def test_a_named_result_always_counts(runs):
     assert done.value(1) == 1
 
 
+def test_what_one_run_does_to_its_arguments_the_next_does_not_see(runs):
+    tool = {"name": "f", "description": "", "schema": {"properties": {"x": {"default": [1]}}}}
+    look = "import inspect, sys, tools; x = inspect.signature(tools.f).parameters['x'].default\n"
+    done = runs.session(
+        f"{look}x.append(2); sys.argv.append('more')", f"{look}result = [x, sys.argv]", tools=[tool]
+    )
+    assert done.value(1) == [[1], ["<string>"]]
+    done = runs.session("import sys; sys.argv.append('more')", "result = sys.argv")
+    assert done.value(1) == ["<string>"]
+
+
 def test_exit_ends_the_run_and_not_the_session(runs):
     done = runs.session("x = 1\nexit(3)", "result = x")
     assert done.status()["exit_code"] == 3

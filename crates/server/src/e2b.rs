@@ -8,11 +8,13 @@
 mod address;
 mod commands;
 mod context;
+mod contexts;
 mod control;
 mod envelope;
 mod fault;
 mod files;
 mod filesystem;
+mod form;
 pub(crate) mod fuzzing;
 mod interpreter;
 mod lines;
@@ -22,9 +24,11 @@ mod registry;
 mod sandbox;
 mod shared;
 mod signature;
+mod snapshot;
 mod snapshots;
 mod target;
 mod tokens;
+mod traits;
 mod turn;
 mod wire;
 

@@ -19,7 +19,8 @@ pub(super) fn words(addresses: &[u8], memory: &[u8]) -> Option<Vec<(u32, u32)>> 
     let mut words = Vec::new();
     for address in addresses.iter().map(|bytes| u32::from_le_bytes(*bytes)) {
         let at = address as usize;
-        let count = memory.get(at..)?.first_chunk::<WORD>().map(|word| u32::from_le_bytes(*word))?;
+        let count =
+            memory.get(at..)?.first_chunk::<WORD>().map(|word| u32::from_le_bytes(*word))?;
         if at == 0 || !at.is_multiple_of(WORD) {
             return None;
         }

@@ -12,12 +12,23 @@ use crate::support::{chain, runtime};
 
 const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
 
+/// Random bytes that are in memory once, and the last ones nowhere any more.
+const FILL: &str = "
+import os
+if 'x' in globals():
+    x[:] = bytes(len(x))
+x = bytearray(300_000)
+with open('/dev/urandom', 'rb', buffering=0) as source:
+    view = memoryview(x)
+    while view:
+        view = view[source.readinto(view) :]
+x0 = x[0]
+";
+
 /// One more run, after which much is in memory and in a file that was not there before.
 async fn more(session: &Session, n: usize) {
-    let code = format!(
-        "import os\nn = {n}\nx = os.urandom(300_000)\nx0 = x[0]\nopen('f', 'wb').write(os.urandom(70_000 + n))"
-    );
-    out(session, &code).await;
+    let file = format!("n = {n}\nopen('f', 'wb').write(os.urandom(70_000 + n))");
+    out(session, &format!("{FILL}{file}")).await;
 }
 
 async fn is_after(session: &Session, n: usize) {
@@ -71,13 +82,12 @@ fn waking_reads_the_latest_state_alone() {
         let mut seen = Vec::new();
         for n in 1..=5 {
             more(&session, n).await;
-            seen.push(unhexed(&out(&session, "print(x[150_000:150_064].hex())").await));
+            seen.push(unhexed(&out(&session, "print(memoryview(x)[150_000:150_064].hex())").await));
         }
         assert!(session.suspend().await);
         let [file] = &*put_away(dir.path()) else {
             panic!("one session was put away");
         };
-        // The first is where it was until the third came to its place.
         damage(file, &seen[0]);
         // Nobody asks for what is damaged: neither to go on, nor to put it away again, nor for another state.
         is_after(&session, 5).await;

@@ -12,8 +12,9 @@ use chrono::{DateTime, Utc};
 
 use super::fault::Fault;
 use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_there, is_wanted, seconds, timestamp};
-use super::sandbox::{Sandbox, sizes};
+use super::sandbox::Sandbox;
 use super::target::{Caller, json_body};
+use super::traits::sizes;
 use super::wire::{
     Connect, Created, Detail, Fork, Forked, Lifecycle, Listing, Network, NewSandbox, NewSnapshot,
     Pause, Refresh, State, Timeout,

@@ -150,3 +150,8 @@ fn path_status(problem: PathProblem) -> StatusCode {
         _ => StatusCode::BAD_REQUEST,
     }
 }
+
+/// What the data plane says of a sandbox that cannot be used; clients look for these words.
+pub(super) fn gone() -> Fault {
+    Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
+}

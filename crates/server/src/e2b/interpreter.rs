@@ -16,10 +16,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::fault::Fault;
+use super::fault::{Fault, gone};
 use super::lines::Line;
 use super::paths::{self, Place};
-use super::registry::gone;
 use super::sandbox::Sandbox;
 use super::target::{Open, Reached, json_body};
 use super::turn::{Ran, Turn};

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use axum::http::StatusCode;
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::fault::Fault;
-use super::sandbox::{Sandbox, Traits};
-use super::shared::{Form, SANDBOXES};
+use super::fault::{Fault, gone};
+use super::form::{Form, SANDBOXES};
+use super::sandbox::Sandbox;
 use super::signature::Signed;
-use super::snapshots::Snapshot;
+use super::snapshot::Snapshot;
 use super::tokens::Tokens;
+use super::traits::Traits;
 use super::wire::{NewSandbox, State};
 use crate::http::app::App;
 use crate::http::auth::Keys;
@@ -374,11 +374,6 @@ async fn sweep(sandboxes: Weak<Sandboxes>) {
         };
         sandboxes.end_those_over();
     }
-}
-
-/// What the data plane says of a sandbox that cannot be used; clients look for these words.
-pub(super) fn gone() -> Fault {
-    Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
 }
 
 /// Whether a sandbox has not ended, in use or paused.

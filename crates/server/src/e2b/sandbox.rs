@@ -1,61 +1,26 @@
 //! A sandbox: somebody's lease on a directory, and the contexts that share it.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use belljar::{Bounds, Limits, Request, SessionOptions};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use belljar::{Limits, Request};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Note};
+use super::context::{Context, Latest, Note};
 use super::fault::Fault;
+use super::form::{Form, SANDBOXES, millis};
 use super::paths::HOME;
-use super::shared::{Form, SANDBOXES, millis};
-use super::turn::Latest;
+use super::traits::{Lease, Traits, lock, max_disk, new_id, options, with_env};
 use super::wire::State;
-use crate::hex::hex;
 use crate::service::Service;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 use crate::service::sessions::Held;
 
-/// The most memory of a sandbox's contexts, each, above their image.
-const MAX_MEMORY: u64 = 1 << 30;
-/// The most bytes of files of a sandbox, and the most files.
-const MAX_DISK: u64 = 1 << 30;
-const MAX_FILES: u64 = 20_000;
 /// The most that one execution writes to each of its streams.
 const MAX_OUTPUT: u64 = 16 << 20;
-
-/// What a sandbox is like from its beginning on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Traits {
-    /// The template that was named.
-    pub template: String,
-    pub image: String,
-    pub metadata: BTreeMap<String, String>,
-    pub env: BTreeMap<String, String>,
-    /// Whether it is paused when its time is over, and so with its variables; else it is removed.
-    pub pauses: Option<bool>,
-}
-
-impl Traits {
-    /// By what its environment is told from others.
-    pub(super) fn env_mark(&self) -> String {
-        let mut hash = Sha256::new();
-        for (name, value) in &self.env {
-            for part in [name, value] {
-                hash.update(part.len().to_le_bytes());
-                hash.update(part);
-            }
-        }
-        hex(&hash.finalize()[..16])
-    }
-}
 
 /// A sandbox. It lives until it is killed or its time is over.
 pub(super) struct Sandbox {
@@ -74,35 +39,6 @@ pub(super) struct Sandbox {
     pub contexts: Mutex<Vec<Arc<Context>>>,
     latest: Arc<tokio::sync::Mutex<Latest>>,
     next: AtomicU64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lease {
-    pub state: State,
-    end: Instant,
-    pub end_at: SystemTime,
-}
-
-impl Lease {
-    fn of(duration: Duration) -> Self {
-        let now = Instant::now();
-        Self {
-            state: State::Running,
-            end: now.checked_add(duration).unwrap_or(now),
-            end_at: SystemTime::now().checked_add(duration).unwrap_or_else(SystemTime::now),
-        }
-    }
-
-    /// One that ends then, by this machine's clock.
-    pub(super) fn until(state: State, end_at: SystemTime) -> Self {
-        let now = Instant::now();
-        let left = end_at.duration_since(SystemTime::now()).unwrap_or_default();
-        Self {
-            state,
-            end: now.checked_add(left).unwrap_or(now),
-            end_at,
-        }
-    }
 }
 
 impl Sandbox {
@@ -342,7 +278,7 @@ impl Sandbox {
 
     /// The most bytes that its files may have.
     pub(super) fn max_disk(&self) -> u64 {
-        MAX_DISK.min(self.service.runtime().ceilings().workspace)
+        max_disk(&self.service.runtime().ceilings())
     }
 
     /// A number that nothing else here has.
@@ -353,44 +289,4 @@ impl Sandbox {
     pub(super) fn all(&self) -> Vec<Arc<Context>> {
         lock(&self.contexts).clone()
     }
-}
-
-/// What a session of a sandbox is like.
-pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionOptions {
-    let ceilings = service.runtime().ceilings();
-    SessionOptions::new()
-        .image(traits.image.clone())
-        .alias(HOME)
-        .cwd(cwd)
-        .run_limits(
-            Limits::default()
-                .memory(MAX_MEMORY.min(ceilings.memory))
-                .workspace(MAX_DISK.min(ceilings.workspace))
-                .files(MAX_FILES.min(ceilings.files)),
-        )
-        // Nothing here goes back.
-        .history(1, 0)
-}
-
-/// Memory and files that a sandbox may have, in MiB.
-pub(super) fn sizes(ceilings: &Bounds) -> (u64, u64) {
-    (MAX_MEMORY.min(ceilings.memory) >> 20, MAX_DISK.min(ceilings.workspace) >> 20)
-}
-
-pub(super) fn with_env(request: Request, env: &BTreeMap<String, String>) -> Request {
-    env.iter()
-        .fold(request.env("E2B_SANDBOX", "true"), |request, (name, value)| request.env(name, value))
-}
-
-/// 20 letters and digits, of the system's random numbers.
-pub(super) fn new_id() -> String {
-    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let mut bytes = [0; super::address::ID_LENGTH];
-    // Ids that somebody could guess would be worse than none.
-    assert!(getrandom::fill(&mut bytes).is_ok(), "the system gives no random numbers");
-    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

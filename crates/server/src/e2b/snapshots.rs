@@ -1,38 +1,16 @@
-//! Snapshots: sandboxes that are kept as they were, for others to start from.
+//! Somebody's snapshots: made, listed, found by their names and forgotten.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::fault::Fault;
+use super::form::{Form, SNAPSHOTS};
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
-use super::shared::{Form, SNAPSHOTS};
+use super::snapshot::Snapshot;
 use super::wire::SnapshotInfo;
 use crate::service::anywhere::Document;
 use crate::service::owner::Owner;
-
-/// A sandbox that is kept as it was, for others to start from.
-#[derive(Clone)]
-pub(super) struct Snapshot {
-    pub kept: Arc<Sandbox>,
-    of: String,
-    name: Option<String>,
-}
-
-impl Snapshot {
-    fn info(&self, id: &str) -> SnapshotInfo {
-        let shown = self.name.as_deref().unwrap_or(id);
-        SnapshotInfo {
-            id: format!("{shown}:default"),
-            names: self.name.iter().map(|name| format!("{name}:default")).collect(),
-        }
-    }
-
-    fn is_called(&self, id: &str, called: &str) -> bool {
-        let called = called.strip_suffix(":default").unwrap_or(called);
-        called == id || self.name.as_deref() == Some(called)
-    }
-}
 
 impl Sandboxes {
     /// Keeps a sandbox as it is.

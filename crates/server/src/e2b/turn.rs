@@ -10,9 +10,8 @@ use std::time::Duration;
 use belljar::{Error, Outcome, Request, SessionError, SessionFiles};
 use tokio::sync::OwnedMutexGuard;
 
-use super::context::{Context, Note};
-use super::fault::Fault;
-use super::registry::gone;
+use super::context::{Context, Latest, Note};
+use super::fault::{Fault, gone};
 use super::sandbox::Sandbox;
 use crate::service::anywhere::{AtHand, Use};
 use crate::service::error::ServiceError;
@@ -20,9 +19,6 @@ use crate::service::turn::Attended;
 
 /// How long whoever waits for another server's turn does so before it asks again.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The context that ran last, so that its session has the sandbox's files.
-pub(super) struct Latest(pub Arc<Context>);
 
 /// A session in which something ran, and what came of it.
 pub(super) type Ran = (AtHand, Result<Outcome, ServiceError>);

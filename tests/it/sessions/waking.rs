@@ -12,12 +12,12 @@ use crate::support::{chain, runtime};
 
 const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
 
-/// Random bytes that are in memory once, and the last ones nowhere any more.
+/// Random bytes that are in memory once, and in their place the last ones no more: so many that in their midst
+/// is a chunk that has nothing else.
 const FILL: &str = "
 import os
-if 'x' in globals():
-    x[:] = bytes(len(x))
-x = bytearray(300_000)
+if 'x' not in globals():
+    x = bytearray(4 << 20)
 with open('/dev/urandom', 'rb', buffering=0) as source:
     view = memoryview(x)
     while view:
@@ -32,7 +32,7 @@ async fn more(session: &Session, n: usize) {
 }
 
 async fn is_after(session: &Session, n: usize) {
-    assert_eq!(out(session, LOOK).await, format!("{n} 300000 True {}\n", 70_000 + n));
+    assert_eq!(out(session, LOOK).await, format!("{n} 4194304 True {}\n", 70_000 + n));
 }
 
 /// A session of a runtime that keeps its files in `dir`.
@@ -82,7 +82,7 @@ fn waking_reads_the_latest_state_alone() {
         let mut seen = Vec::new();
         for n in 1..=5 {
             more(&session, n).await;
-            seen.push(unhexed(&out(&session, "print(memoryview(x)[150_000:150_064].hex())").await));
+            seen.push(unhexed(&out(&session, "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())").await));
         }
         assert!(session.suspend().await);
         let [file] = &*put_away(dir.path()) else {

@@ -10,6 +10,8 @@ use belljar::{RestoreOptions, Runtime, Session, SessionBounds, SessionOptions};
 use super::{block_on, core, out, session_on, told};
 use crate::support::{chain, runtime};
 
+/// Some of the bytes in the midst.
+const MIDST: &str = "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())";
 const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
 
 /// Random bytes that are in memory once, and in their place the last ones no more: so many that in their midst
@@ -82,7 +84,7 @@ fn waking_reads_the_latest_state_alone() {
         let mut seen = Vec::new();
         for n in 1..=5 {
             more(&session, n).await;
-            seen.push(unhexed(&out(&session, "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())").await));
+            seen.push(unhexed(&out(&session, MIDST).await));
         }
         assert!(session.suspend().await);
         let [file] = &*put_away(dir.path()) else {

@@ -84,7 +84,11 @@ def test_langchain_tools(langchain):
     tool.invoke("y = 2")
     assert tool.invoke("print(y)") == "2\n"
     tool = langchain.PythonAstREPLTool(locals={"z": 5})
-    assert tool.invoke({"query": "print('a')\nz + 1"}) == "a\n6\n"
+    assert tool.invoke({"query": "print('a')\nz + 1"}) == 6
+    assert tool.invoke({"query": "w = [z]\nw"}) == [5]
+    assert tool.invoke({"query": "print('a')"}) == "a\n"
+    assert tool.invoke({"query": "w = 1"}) == ""
+    assert tool.invoke({"query": "1 +"}).startswith("SyntaxError: ")
     assert tool.invoke({"query": "1 / 0"}) == "ZeroDivisionError: division by zero"
 
 

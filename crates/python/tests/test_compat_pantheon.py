@@ -61,6 +61,12 @@ async def test_names_that_the_original_begins_with(tools):
     assert answer["stdout"] == "/ uuid matplotlib.pyplot\n"
 
 
+async def test_an_empty_cell_returns_a_variable(tools):
+    await tools.run_python_code("res = {'a': 1}")
+    answer = await tools.run_python_code(code="", result_var_name="res")
+    assert (answer["success"], answer["result"]) == (True, {"a": 1})
+
+
 async def test_results_are_values_of_python(tools):
     answer = await tools.run_python_code("x = {1: (2, {3})}", result_var_name="x")
     assert answer["result"] == {1: (2, {3})}

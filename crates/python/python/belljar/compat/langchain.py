@@ -6,6 +6,7 @@ in a session of its own; `_globals` that are given are set in it.
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from langchain_experimental.tools.python import tool as original
@@ -15,7 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 import belljar
 
 from ..report import describe
-from ._common import Installer, runtime_or_default
+from ._common import Installer, result_of, runtime_or_default
 
 __all__ = ["PythonAstREPLTool", "PythonREPL", "PythonREPLTool", "install", "uninstall"]
 
@@ -70,7 +71,7 @@ class PythonAstREPLTool(original.PythonAstREPLTool):
     session_options: dict[str, Any] = Field(default_factory=dict)
     _repl: PythonREPL | None = PrivateAttr(default=None)
 
-    def _run(self, query: str, run_manager: Any = None) -> str:
+    def _run(self, query: str, run_manager: Any = None) -> Any:
         if self._repl is None:
             self._repl = PythonREPL(
                 _globals=self.globals,
@@ -80,10 +81,30 @@ class PythonAstREPLTool(original.PythonAstREPLTool):
             )
         if self.sanitize_input:
             query = original.sanitize_input(query)
-        document = self._repl.session.run(query, echo="last").outcome.to_dict()
+        code = _keeping_last_value(query)
+        run = self._repl.session.run(code, echo="none", result=_LAST_VALUE)
+        document = run.outcome.to_dict()
         if document["success"]:
-            return document["stdout"]
+            value = result_of(run.outcome)
+            return document["stdout"] if value is None else value
         return f"{document['error_detail']['type']}: {document['error_detail']['message']}"
+
+
+# The variable of the session that holds the value of the last expression.
+_LAST_VALUE = "_belljar_last_value"
+
+
+def _keeping_last_value(code: str) -> str:
+    """The code, with the value of its last statement, if that is an expression, in `_LAST_VALUE`."""
+    try:
+        module = ast.parse(code)
+    except SyntaxError:
+        return code  # The session reports it.
+    kept: ast.expr = ast.Constant(None)
+    if module.body and isinstance(module.body[-1], ast.Expr):
+        kept = module.body.pop().value
+    module.body.append(ast.Assign([ast.Name(_LAST_VALUE, ast.Store())], kept))
+    return ast.unparse(ast.fix_missing_locations(module))
 
 
 _INSTALLER = Installer(

@@ -150,8 +150,12 @@ class PythonInterpreterToolSet(ToolSet):
         # In the order of the calls, files included.
         async with self._turns.setdefault(interpreter_id, asyncio.Lock()):
             files = await asyncio.to_thread(workdir.changed) if self._shares_files() else None
+            # An empty cell only asks for the variable.
             run = await session.arun(
-                code, timeout=self._timeout, result=result_var_name, files=files
+                code if code.strip() else "pass",
+                timeout=self._timeout,
+                result=result_var_name,
+                files=files,
             )
             document = run.outcome.to_dict()
             left = await asyncio.to_thread(self._take_files, document, run, workdir)

@@ -8,5 +8,6 @@ pub(crate) mod policy;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod setters;
+pub(crate) mod tenant;
 pub(crate) mod tool;
 pub(crate) mod watch;

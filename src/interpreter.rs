@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::api::interrupt::Interrupt;
 use crate::api::policy::Plan;
 use crate::api::request::Deterministic;
+use crate::api::tenant::Meter;
 use crate::api::tool::Tool;
 use crate::api::watch::Stream;
 use crate::cause::Cause;
@@ -149,7 +150,8 @@ impl Interpreter {
         self.calls.begin(&task.tools);
         let control = self.control.clone();
         let drive = self.drive(task.turn, &task.budget, task.output);
-        let driven = interruptible(drive, &control, task.interrupt).await?;
+        let switches = [task.interrupt, Meter::current().and_then(|m| m.interrupt().cloned())];
+        let driven = interruptible(drive, &control, switches).await?;
         self.recorder.end_text();
         tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");
         let clock = self.instance.repeatable_clock().zip(clock_before);
@@ -205,22 +207,30 @@ impl Interpreter {
     }
 }
 
-/// Waits for `drive`, which `interrupt` has stopped.
+/// Waits for `drive`, which any of `switches` has stopped.
 async fn interruptible<T>(
     drive: impl Future<Output = T>,
     control: &Control,
-    interrupt: Option<Interrupt>,
+    switches: [Option<Interrupt>; 2],
 ) -> T {
-    let Some(interrupt) = interrupt else {
-        return drive.await;
-    };
     let mut drive = pin!(drive);
+    let [one, other] = switches.each_ref().map(|switch| pulled(switch.as_ref()));
     tokio::select! {
         biased;
         driven = &mut drive => return driven,
-        () = interrupt.interrupted() => control.ask(StopReason::Interrupted),
+        () = one => {}
+        () = other => {}
     }
+    control.ask(StopReason::Interrupted);
     drive.await
+}
+
+/// Resolves when a switch was used, if there is one.
+async fn pulled(switch: Option<&Interrupt>) {
+    match switch {
+        Some(switch) => switch.interrupted().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Observations of the host in one run, and claims of the guest.

@@ -82,7 +82,7 @@ pub use api::request::{
 };
 pub use api::tool::{Answerer, DeferredTool, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
-pub use api::{interrupt::Interrupt, policy::Bounds};
+pub use api::{interrupt::Interrupt, policy::Bounds, tenant::Meter, tenant::Tenant};
 pub use bakery::{BakeError, RecipeError};
 pub use blame::Blame;
 pub use bundle::{BundleError, Processor};

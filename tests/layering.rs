@@ -15,7 +15,7 @@ const RANKS: &[&[&str]] = &[
     &["value"],
     // What is asked and answered.
     &["api::setters", "api::outcome"],
-    &["api::watch", "api::interrupt", "api::tool"],
+    &["api::watch", "api::interrupt", "api::tenant", "api::tool"],
     &["api::request", "api::refusal"],
     &["api::policy", "api::json"],
     &["cache", "memory"],

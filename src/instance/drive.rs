@@ -21,6 +21,7 @@ use super::recorder::Recorder;
 use super::relay::Relay;
 use super::{Instance, InstanceError};
 use crate::api::outcome::event::EventKind;
+use crate::api::tenant::{Charge, Meter};
 use crate::tools::Calls;
 
 /// Fuel between two looks at the clock: about 2 ms of interpreter.
@@ -86,17 +87,27 @@ impl Instance {
         turn: Turn<'_>,
         budget: &Budget,
     ) -> Result<Driven, InstanceError> {
+        let meter = Meter::current();
+        let left = meter.as_ref().and_then(|meter| meter.tenant().fuel_left());
+        let budget = &Budget {
+            fuel: [budget.fuel, left].into_iter().flatten().min(),
+            ..*budget
+        };
         let interval = slice(budget.fuel);
         self.counter.begin(&mut self.store, interval).map_err(InstanceError::start)?;
         let (control, calls) = (self.state().control.clone(), self.state().calls.clone());
         let recorder = self.state().recorder.clone();
         let mut stops = Stops::new(budget, interval, (&control, &calls), self.interrupt.take());
         stops.recorder = Some(recorder);
+        stops.charge = meter.map(|meter| Charge::new(meter, interval));
         let mut ended = self.call(turn, &mut stops).await;
         let (fuel, overran) = self.counter.used(&mut self.store);
         if overran && matches!(ended, Ended::Trapped(_)) {
             ended = Ended::Overran;
             stops.look_back(fuel);
+        }
+        if let Some(charge) = &mut stops.charge {
+            charge.settle(fuel);
         }
         let stopped = stops.reason;
         self.interrupt = stops.interrupt;
@@ -171,6 +182,8 @@ struct Stops<'a> {
     calls: &'a Calls,
     interrupt: Option<Handle>,
     recorder: Option<Arc<Recorder>>,
+    /// What is charged to the tenant for whom it runs.
+    charge: Option<Charge>,
     /// Slices after which the fuel is spent, and after which the grace for that is over too.
     slices: Option<(u64, u64)>,
     used_before: u64,
@@ -196,6 +209,7 @@ impl<'a> Stops<'a> {
             calls,
             interrupt,
             recorder: None,
+            charge: None,
             slices,
             used_before: control.slices(),
             reason: None,
@@ -287,7 +301,9 @@ impl<'a> Stops<'a> {
 
     /// Whether the guest has to be interrupted, and why.
     fn is_spent(&mut self, asked: &mut Pin<&mut Notified<'a>>, context: &mut Context<'_>) -> bool {
-        if self.slices.is_some_and(|(soft, _)| self.used() >= soft) {
+        let used = self.used();
+        let is_broke = self.charge.as_mut().is_some_and(|charge| charge.note(used));
+        if is_broke || self.slices.is_some_and(|(soft, _)| used >= soft) {
             self.reason = Some(StopReason::Fuel);
         } else if Instant::now() >= self.budget.deadline {
             self.reason = Some(StopReason::Timeout);

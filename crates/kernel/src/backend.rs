@@ -1,36 +1,89 @@
 //! What a kernel stands between: the sessions that it runs code in, and its clients.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 
-use belljar::{Error, Outcome, Request, Session};
+use belljar::value::Value;
+use belljar::{Completeness, Completion, Error, Inspection, Outcome, Request, Session};
 
 use crate::message::Outgoing;
 
 /// A future of either.
-pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where a kernel gets its session from.
 pub trait Backend: Send + Sync + 'static {
     /// A session of the kernel's own; another one after a restart.
-    fn open(&self) -> Doing<'_, Result<Session, Failure>>;
-
-    /// Runs a request in that session.
-    fn run<'a>(
-        &'a self,
-        session: &'a Session,
-        request: Request,
-    ) -> Doing<'a, Result<Outcome, Failure>> {
-        Box::pin(async move { session.run(request).await.map_err(Failure::from) })
-    }
-
-    /// Ends a session that the kernel needs no more.
-    fn close(&self, session: &Session) {
-        session.close();
-    }
+    fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>>;
 
     /// What keeps [`open`](Self::open) busy, for people.
     fn progress(&self) -> Option<String> {
         None
+    }
+}
+
+/// The session of a kernel: everything that a kernel has its code do. Whoever has to count what a
+/// session does implements it around one.
+pub trait Guest: Send + Sync + 'static {
+    /// Runs a request.
+    fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>>;
+
+    /// The values of expressions, or what they raised. `is_alone` says that they come without a run.
+    fn evaluate(
+        &self,
+        expressions: BTreeMap<String, String>,
+        is_alone: bool,
+    ) -> Doing<'_, Evaluated>;
+
+    /// What the name at a cursor may become.
+    fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>>;
+
+    /// What is known of the name at a cursor.
+    fn inspect(
+        &self,
+        code: String,
+        cursor: usize,
+        detail: bool,
+    ) -> Doing<'_, Result<Option<Inspection>, Failure>>;
+
+    /// Whether code is ready to be run.
+    fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>>;
+
+    /// Ends the session, which the kernel needs no more.
+    fn close(&self);
+}
+
+/// Values of expressions, each under its name, or `Type: message` of what it raised.
+pub type Evaluated = Result<BTreeMap<String, Result<Value, String>>, Failure>;
+
+impl Guest for Session {
+    fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
+        Box::pin(async move { Ok(Session::run(self, request).await?) })
+    }
+
+    fn evaluate(&self, expressions: BTreeMap<String, String>, _: bool) -> Doing<'_, Evaluated> {
+        Box::pin(async move { Ok(Session::evaluate(self, expressions).await?) })
+    }
+
+    fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>> {
+        Box::pin(async move { Ok(Session::complete(self, &code, cursor).await?) })
+    }
+
+    fn inspect(
+        &self,
+        code: String,
+        cursor: usize,
+        detail: bool,
+    ) -> Doing<'_, Result<Option<Inspection>, Failure>> {
+        Box::pin(async move { Ok(Session::inspect(self, &code, cursor, detail).await?) })
+    }
+
+    fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>> {
+        Box::pin(async move { Ok(Session::is_complete(self, &code).await?) })
+    }
+
+    fn close(&self) {
+        Session::close(self);
     }
 }
 

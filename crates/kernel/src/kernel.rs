@@ -197,7 +197,7 @@ impl Kernel {
 
     async fn end_life(&self, next: Life) {
         let life = std::mem::replace(&mut *lock(&self.0.life), Arc::new(next));
-        life.end(&*self.0.backend).await;
+        life.end().await;
         lock(&self.0.interrupt).take();
         lock(&self.0.inputs).clear();
     }

@@ -22,7 +22,7 @@ mod wire;
 pub mod zmq;
 mod zmtp;
 
-pub use backend::{Backend, Failure, Outlet};
+pub use backend::{Backend, Doing, Evaluated, Failure, Guest, Outlet};
 pub use connection::{ConnectionError, ConnectionFile};
 pub use kernel::{Activity, ExecutionState, Kernel, info};
 pub use message::{Channel, Malformed, Message, Outgoing, Peer, unique};

@@ -59,3 +59,4 @@ pub use service::error::ServiceError;
 pub use service::owner::{KeyLimits, Owner};
 pub use service::sessions::{Held, NewSession};
 pub use service::turn::Attended;
+pub use service::view::View;

@@ -5,23 +5,25 @@ pub(crate) mod error;
 pub(crate) mod figures;
 pub(crate) mod kept;
 pub(crate) mod owner;
+pub(crate) mod questions;
 mod saved;
 pub(crate) mod sessions;
 mod stored;
 pub(crate) mod turn;
+pub(crate) mod view;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime, ToolAnswer};
+use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime};
 
 use anywhere::Anywhere;
 use error::ServiceError;
 use figures::Figures;
 use kept::Kept;
-use owner::Owner;
+use owner::{Owner, Work};
 use sessions::Held;
 use turn::{Attended, Turn};
 
@@ -75,12 +77,12 @@ impl Service {
     ///
     /// When the owner may not run anything now, or as for [`Runtime::run`].
     pub fn run(&self, owner: &Owner, mut request: Request) -> Attended<Result<Run, ServiceError>> {
-        let turn = Turn::begin(&self.shared, owner, &mut request);
+        let turn = Turn::of_run(self, owner, &mut request);
         let interrupt = request.interrupt.clone();
         let runtime = self.shared.runtime.clone();
         Attended::new(interrupt, async move {
             let turn = turn?;
-            let ran = runtime.run(request).await.map_err(ServiceError::from);
+            let ran = turn.scope(runtime.run(request)).await.map_err(ServiceError::from);
             turn.note(ran.as_ref().map(|run| &run.outcome));
             ran
         })
@@ -98,35 +100,16 @@ impl Service {
         held: &Held,
         mut request: Request,
     ) -> Attended<Result<Outcome, ServiceError>> {
-        let turn =
-            self.has_room(owner).and_then(|()| Turn::begin(&self.shared, owner, &mut request));
+        let turn = self.has_room(owner).and_then(|()| Turn::of_run(self, owner, &mut request));
         let interrupt = request.interrupt.clone();
         let (service, owner, held) = (self.clone(), owner.clone(), held.clone());
         Attended::new(interrupt, async move {
             let turn = turn?;
-            let ran = held.session().run(request).await.map_err(ServiceError::from);
+            let ran = turn.scope(held.guest().run(request)).await.map_err(ServiceError::from);
             turn.note(ran.as_ref());
             service.look(&owner, &held);
             ran
         })
-    }
-
-    /// Goes on with a run of a session that waits for answers of its deferred tools.
-    ///
-    /// # Errors
-    ///
-    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
-    pub async fn answer_in(
-        &self,
-        owner: &Owner,
-        held: &Held,
-        answers: Vec<ToolAnswer>,
-    ) -> Result<Outcome, ServiceError> {
-        let turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
-        let answered = held.session().answer(answers).await.map_err(ServiceError::from);
-        turn.note(answered.as_ref());
-        self.look(owner, held);
-        answered
     }
 
     /// Looks at code without running it.
@@ -140,8 +123,7 @@ impl Service {
         code: &str,
         policy: &Policy,
     ) -> Result<CheckReport, ServiceError> {
-        let _turn = Turn::begin(&self.shared, owner, &mut Request::default())?;
-        Ok(self.shared.runtime.check(code, policy).await?)
+        self.work(owner, Work::Run, "check", self.shared.runtime.check(code, policy)).await
     }
 
     /// Drops what nobody has any more use for: files of runs that were kept for long enough, and sessions

@@ -12,7 +12,7 @@ use super::{Awake, Core, Unkept, aside};
 use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::{Question, RunOrder};
-use crate::instance::Ended;
+use crate::instance::{Ended, StopReason};
 use crate::interpreter::{Observed, Task};
 use crate::limits::MAX_TYPED_BYTES;
 use crate::session::context::Context;
@@ -129,8 +129,13 @@ impl Awake {
 /// The answer, from what was seen of the interpreter while it answered.
 fn judge(plan: &Plan, observed: Observed) -> Result<Option<Value>, Error> {
     let transcript = observed.transcript;
-    if observed.driven.stopped.is_some() {
-        return Err(failure(format!("it took longer than {} seconds", plan.timeout_text)));
+    match observed.driven.stopped {
+        None => {}
+        Some(StopReason::Fuel) => return Err(failure("it used all the fuel that was left")),
+        Some(StopReason::Interrupted) => return Err(failure("it was interrupted")),
+        Some(_) => {
+            return Err(failure(format!("it took longer than {} seconds", plan.timeout_text)));
+        }
     }
     let has_ended = matches!(observed.driven.ended, Ended::Returned(_)) && transcript.ended;
     if !has_ended || transcript.forged {

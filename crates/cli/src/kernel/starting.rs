@@ -1,12 +1,11 @@
 //! The engine of a kernel, started when its first session is made: setting up may take minutes, which the
 //! kernel's clients are told about.
 
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 
 use belljar::progress::{Progress, Stage};
-use belljar::{Request, Runtime, RuntimeBuilder, Session, SessionOptions};
-use belljar_kernel::{Backend, Failure};
+use belljar::{Request, Runtime, RuntimeBuilder, SessionOptions};
+use belljar_kernel::{Backend, Doing, Failure, Guest};
 use tokio::sync::Mutex;
 
 use crate::args::Global;
@@ -67,12 +66,12 @@ impl Starting {
 }
 
 impl Backend for Starting {
-    fn open(&self) -> Pin<Box<dyn Future<Output = Result<Session, Failure>> + Send + '_>> {
+    fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
             let runtime = self.runtime().await?;
             // Nobody goes back in a notebook.
             let options = SessionOptions::from_request(self.start.clone()).history(0, 0);
-            Ok(runtime.session(options).await?)
+            Ok(Box::new(runtime.session(options).await?) as Box<dyn Guest>)
         })
     }
 

@@ -13,7 +13,7 @@ impl Life {
     pub(super) async fn complete(&self, inner: &Inner, asked: &Asked) -> Value {
         let (code, cursor) = place(asked);
         let completion = match self.session(inner).await {
-            Ok(session) => session.complete(&code, cursor).await.map_err(Failure::from),
+            Ok(session) => session.complete(code, cursor).await,
             Err(failure) => Err(failure),
         };
         match completion {
@@ -32,10 +32,9 @@ impl Life {
         let (code, cursor) = place(asked);
         let level = asked.message.content.get("detail_level").and_then(Value::as_u64);
         let inspection = match self.session(inner).await {
-            Ok(session) => session
-                .inspect(&code, cursor, level.is_some_and(|level| level > 0))
-                .await
-                .map_err(Failure::from),
+            Ok(session) => {
+                session.inspect(code, cursor, level.is_some_and(|level| level > 0)).await
+            }
             Err(failure) => Err(failure),
         };
         match inspection {
@@ -53,7 +52,7 @@ impl Life {
     pub(super) async fn is_complete(&self, inner: &Inner, asked: &Asked) -> Value {
         let code = asked.message.content.get("code").and_then(Value::as_str).unwrap_or_default();
         let answer = match self.session(inner).await {
-            Ok(session) => session.is_complete(&plain(code)).await.ok(),
+            Ok(session) => session.is_complete(plain(code)).await.ok(),
             Err(_) => None,
         };
         match answer {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use belljar::value::Value as Typed;
 use belljar::{
     Dialect, Display, Echo, ErrorDetail, ErrorKind, EventKind, EventReader, Interrupt, Outcome,
-    Request, Session, event_channel,
+    Request, event_channel,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::life::Life;
 use super::text::{Next, Text};
 use super::{Asked, Inner, error, lock};
-use crate::backend::Failure;
+use crate::backend::{Failure, Guest};
 use crate::message::Channel;
 
 /// How often somebody who waits for the session is told what it waits for.
@@ -86,7 +86,7 @@ impl Life {
             error
         } else {
             let asked = order.user_expressions.unwrap_or_default();
-            let values = expressions(session, asked).await;
+            let values = expressions(session, asked, !is_code).await;
             json!({"status": "ok", "user_expressions": values, "payload": []})
         };
         content["execution_count"] = Value::from(number);
@@ -94,7 +94,7 @@ impl Life {
     }
 
     /// The session; whoever has to wait for it is told what for.
-    async fn session_told(&self, inner: &Inner, asked: &Asked) -> Result<&Session, Failure> {
+    async fn session_told(&self, inner: &Inner, asked: &Asked) -> Result<&dyn Guest, Failure> {
         let mut told = None;
         let opening = self.session(inner);
         tokio::pin!(opening);
@@ -115,7 +115,7 @@ impl Life {
         &self,
         inner: &Arc<Inner>,
         asked: &Asked,
-        session: &Session,
+        session: &dyn Guest,
         order: &Order,
         number: u64,
     ) -> Result<Done, Failure> {
@@ -136,7 +136,7 @@ impl Life {
         if order.allow_stdin.unwrap_or(true) {
             request = answering(request, inner, asked);
         }
-        let running = inner.backend.run(session, request);
+        let running = session.run(request);
         let telling = tell(inner, asked, events, number);
         let (ran, mut done) = tokio::join!(running, telling);
         lock(&inner.interrupt).take();
@@ -297,7 +297,11 @@ fn told(content: &Value) -> Value {
 }
 
 /// The texts of expressions, or what they raised.
-async fn expressions(session: &Session, asked: BTreeMap<String, Value>) -> Map<String, Value> {
+async fn expressions(
+    session: &dyn Guest,
+    asked: BTreeMap<String, Value>,
+    is_alone: bool,
+) -> Map<String, Value> {
     let texts: BTreeMap<String, String> = asked
         .into_iter()
         .filter_map(|(name, expression)| {
@@ -310,10 +314,9 @@ async fn expressions(session: &Session, asked: BTreeMap<String, Value>) -> Map<S
         return Map::new();
     }
     let names: Vec<String> = texts.keys().cloned().collect();
-    match session.evaluate(texts).await {
+    match session.evaluate(texts, is_alone).await {
         Ok(values) => values.into_iter().map(|(name, value)| (name, expressed(value))).collect(),
         Err(failure) => {
-            let failure = Failure::from(failure);
             let content = error(&failure.name, &failure.text, &[]);
             names.into_iter().map(|name| (name, content.clone())).collect()
         }

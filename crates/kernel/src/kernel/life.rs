@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use belljar::Session;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 
 use super::history::History;
 use super::{Asked, ExecutionState, Inner, error, info, lock};
-use crate::backend::{Backend, Failure};
+use crate::backend::{Failure, Guest};
 
 /// The most requests that wait.
 const MAX_WAITING: usize = 1_000;
@@ -22,7 +21,7 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 pub(super) struct Life {
     queue: Mutex<Queue>,
     arrived: Notify,
-    session: OnceCell<Session>,
+    session: OnceCell<Box<dyn Guest>>,
     /// The number of the latest cell.
     pub count: AtomicU64,
     pub history: Mutex<History>,
@@ -115,7 +114,7 @@ impl Life {
     }
 
     /// Ends what is under way and the session.
-    pub(super) async fn end(&self, backend: &dyn Backend) {
+    pub(super) async fn end(&self) {
         lock(&self.queue).is_over = true;
         let task = lock(&self.task).take();
         if let Some(task) = task {
@@ -123,13 +122,14 @@ impl Life {
             let _ = task.await;
         }
         if let Some(session) = self.session.get() {
-            backend.close(session);
+            session.close();
         }
     }
 
     /// The session, made if there is none.
-    pub(super) async fn session(&self, inner: &Inner) -> Result<&Session, Failure> {
-        self.session.get_or_try_init(|| inner.backend.open()).await
+    pub(super) async fn session(&self, inner: &Inner) -> Result<&dyn Guest, Failure> {
+        let session = self.session.get_or_try_init(|| inner.backend.open()).await?;
+        Ok(&**session)
     }
 
     /// Whether nobody has to wait for the session.

@@ -1,11 +1,10 @@
 //! A kernel on sockets, and a client that speaks to them byte by byte.
 
-use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use belljar::{Request, Runtime, Session, SessionOptions};
-use belljar_kernel::{Backend, ConnectionFile, Failure, zmq};
+use belljar::{Request, Runtime, SessionOptions};
+use belljar_kernel::{Backend, ConnectionFile, Doing, Failure, Guest, zmq};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,10 +23,10 @@ pub fn runtime() -> Runtime {
 pub struct Sessions;
 
 impl Backend for Sessions {
-    fn open(&self) -> Pin<Box<dyn Future<Output = Result<Session, Failure>> + Send + '_>> {
+    fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
             let options = SessionOptions::new().image("core");
-            Ok(runtime().session(options).await?)
+            Ok(Box::new(runtime().session(options).await?) as Box<dyn Guest>)
         })
     }
 }

@@ -93,6 +93,11 @@ impl Keys {
             }
         });
         *holders = new.collect();
+        let first = holders.first().map(|holder| holder.owner.name().to_owned());
+        let is_alone = holders.iter().all(|holder| Some(holder.owner.name()) == first.as_deref());
+        for holder in holders.iter() {
+            holder.owner.set_alone(is_alone);
+        }
     }
 
     /// Whether nobody needs a key.

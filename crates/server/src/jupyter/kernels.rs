@@ -1,12 +1,13 @@
 //! The kernels that run, each its owner's.
 
-use std::collections::HashMap;
-use std::pin::Pin;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{LeaseEnd, Limits, Outcome, Request, Session, SessionOptions};
-use belljar_kernel::{Backend, Failure, Kernel, unique};
+use belljar::{
+    Completeness, Completion, Inspection, LeaseEnd, Limits, Outcome, Request, SessionOptions,
+};
+use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, unique};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
@@ -226,14 +227,13 @@ impl Rented {
         self.lock().clone()
     }
 
-    async fn rent(&self) -> Result<Session, ServiceError> {
+    async fn rent(&self) -> Result<Held, ServiceError> {
         // One that is left of before has the name.
         self.give_back();
         let new = NewSession::from(self.options.clone()).named(Some(self.name.clone()));
         let held = self.service.create(&self.owner, new).await?;
-        let session = held.session().clone();
-        *self.lock() = Some(held);
-        Ok(session)
+        *self.lock() = Some(held.clone());
+        Ok(held)
     }
 
     fn give_back(&self) {
@@ -244,43 +244,88 @@ impl Rented {
     }
 
     /// The session that is there, the first time.
-    fn fresh(&self) -> Option<Session> {
+    fn fresh(&self) -> Option<Held> {
         let mut is_fresh = self.is_fresh.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_fresh, false) {
             return None;
         }
-        self.held().map(|held| held.session().clone())
+        self.held()
     }
 }
 
 /// What the kernel sees of it.
 struct Tenant(Arc<Rented>);
 
-type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
-
 impl Backend for Tenant {
-    fn open(&self) -> Doing<'_, Session> {
+    fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
-            match self.0.fresh() {
-                Some(session) => Ok(session),
-                None => self.0.rent().await.map_err(failure),
-            }
+            let held = match self.0.fresh() {
+                Some(held) => held,
+                None => self.0.rent().await.map_err(failure)?,
+            };
+            let rented = Arc::clone(&self.0);
+            Ok(Box::new(Notebook { rented, held }) as Box<dyn Guest>)
         })
     }
+}
 
-    fn run<'a>(&'a self, _: &'a Session, request: Request) -> Doing<'a, Outcome> {
+/// The session of a kernel, of which every use is counted.
+struct Notebook {
+    rented: Arc<Rented>,
+    held: Held,
+}
+
+impl Guest for Notebook {
+    fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
         Box::pin(async move {
-            let Some(held) = self.0.held() else {
-                return Err(Failure::new("BelljarError", "the kernel has no session"));
-            };
-            let outcome = self.0.service.run_in(&self.0.owner, &held, request).await;
-            let _ = held.session().extend_lease(IDLE);
+            let Rented { service, owner, .. } = &*self.rented;
+            let outcome = service.run_in(owner, &self.held, request).await;
+            let _ = self.held.session().extend_lease(IDLE);
             outcome.map_err(failure)
         })
     }
 
-    fn close(&self, _: &Session) {
-        self.0.give_back();
+    fn evaluate(
+        &self,
+        expressions: BTreeMap<String, String>,
+        is_alone: bool,
+    ) -> Doing<'_, Evaluated> {
+        Box::pin(async move {
+            let Rented { service, owner, .. } = &*self.rented;
+            let evaluated = service.evaluate(owner, &self.held, expressions, !is_alone).await;
+            evaluated.map_err(failure)
+        })
+    }
+
+    fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>> {
+        Box::pin(async move {
+            let Rented { service, owner, .. } = &*self.rented;
+            service.complete(owner, &self.held, &code, cursor).await.map_err(failure)
+        })
+    }
+
+    fn inspect(
+        &self,
+        code: String,
+        cursor: usize,
+        detail: bool,
+    ) -> Doing<'_, Result<Option<Inspection>, Failure>> {
+        Box::pin(async move {
+            let Rented { service, owner, .. } = &*self.rented;
+            let found = service.inspect(owner, &self.held, (&code, cursor), detail).await;
+            found.map_err(failure)
+        })
+    }
+
+    fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>> {
+        Box::pin(async move {
+            let Rented { service, owner, .. } = &*self.rented;
+            service.is_complete(owner, &self.held, &code).await.map_err(failure)
+        })
+    }
+
+    fn close(&self) {
+        self.rented.give_back();
     }
 }
 

@@ -249,7 +249,8 @@ async fn begin(
     for tool in names::present(&program.tools, &memory.names) {
         options = options.tool(tool);
     }
-    let new = NewSession::from(options).named(Some(token.clone()));
+    // What stands before the program is the server's; the run of the request comes after it.
+    let new = NewSession::from(options).named(Some(token.clone())).of_server();
     let session = Passing::begin(app.service(), owner, new).await.map_err(failed)?;
     let capture = capture(&program.code);
     let mut request = Request::new(program.code).capture(capture);

@@ -115,20 +115,20 @@ impl Handler {
             () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
         };
         drop(teller);
-        let (session, ended) = (at.session().clone(), at.done_after(&ran).await);
-        let outcome = ran?;
-        ended?;
-        let shown = Shown {
-            outcome: &outcome,
-            place: Some(Place::Session(id)),
-        };
+        let place = Some(Place::Session(id));
         let mut images = Vec::new();
-        for path in shown.images() {
-            if let Ok(bytes) = session.read(path).await {
-                images.push((path.to_owned(), bytes));
+        if let Ok(outcome) = &ran {
+            let place = place.clone();
+            for path in (Shown { outcome, place }).images() {
+                if let Ok(bytes) = at.session().read(path).await {
+                    images.push((path.to_owned(), bytes));
+                }
             }
         }
-        Ok(shown.result(&images))
+        let ended = at.done_after(&ran).await;
+        let outcome = &ran?;
+        ended?;
+        Ok(Shown { outcome, place }.result(&images))
     }
 
     /// The request of a run.

@@ -70,7 +70,7 @@ impl Service {
         anywhere.may_have_another(self, owner, new.name.as_deref()).await?;
         // The server looks after it, wherever the session is.
         let lease = new.options.lease.take();
-        let session = self.shared.runtime.session(new.options).await?;
+        let session = self.begin_session(owner, new.options, new.is_servers).await?;
         anywhere.add(owner, session, new.name, lease, None).await
     }
 
@@ -108,7 +108,7 @@ impl Service {
             return self.fork(owner, &at.held, name).await;
         };
         anywhere.may_have_another(self, owner, name.as_deref()).await?;
-        let session = at.held.session().fork().await?;
+        let session = at.held.guest().fork().await?;
         anywhere.add(owner, session, name, about.lease_left(), about.note.clone()).await
     }
 
@@ -128,7 +128,7 @@ impl Service {
             return self.rewind_keeping(owner, &at.held, execution).await;
         };
         anywhere.may_have_another(self, owner, None).await?;
-        let session = at.held.session().rewind_keeping(execution).await?;
+        let session = at.held.guest().rewind_keeping(execution).await?;
         anywhere.add(owner, session, None, about.lease_left(), None).await
     }
 
@@ -143,7 +143,7 @@ impl Service {
                 let id = anywhere.id_of(owner, id).await?;
                 Ok(anywhere.sessions.interrupt(&id).await?)
             }
-            (_, found) => Ok(found?.session().interrupt()),
+            (_, found) => Ok(found?.guest().interrupt()),
         }
     }
 

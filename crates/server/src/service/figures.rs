@@ -39,6 +39,7 @@ struct What {
 pub(crate) struct Figures {
     registry: Mutex<Registry>,
     runs: Family<Kind, Counter>,
+    work: Family<What, Counter>,
     refusals: Family<Code, Counter>,
     seconds: Histogram,
     fuel: Counter,
@@ -58,6 +59,7 @@ impl Figures {
         let figures = Self {
             registry: Mutex::new(Registry::with_prefix("belljar")),
             runs: Family::default(),
+            work: Family::default(),
             refusals: Family::default(),
             seconds: Histogram::new(SECONDS),
             fuel: Counter::default(),
@@ -70,13 +72,22 @@ impl Figures {
         let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.register("runs", "Runs that ended, by how", figures.runs.clone());
         registry.register(
+            "other_work",
+            "Code that ran in sessions outside of runs, by what it was for",
+            figures.work.clone(),
+        );
+        registry.register(
             "refusals",
-            "Runs that did not begin, or that the engine failed",
+            "Runs and other work that did not begin, or that the engine failed",
             figures.refusals.clone(),
         );
         registry.register("run_seconds", "Wall clock time of runs", figures.seconds.clone());
-        registry.register("fuel", "Fuel of all runs", figures.fuel.clone());
-        registry.register("runs_under_way", "Runs that run or wait", figures.under_way.clone());
+        registry.register("fuel", "Fuel of all runs and other work", figures.fuel.clone());
+        registry.register(
+            "runs_under_way",
+            "Runs and other work under way or waiting",
+            figures.under_way.clone(),
+        );
         registry.register("sessions", "Sessions, by what they do", figures.sessions.clone());
         registry.register("resident_bytes", "Memory of this process", figures.memory.clone());
         registry.register(
@@ -100,7 +111,14 @@ impl Figures {
         };
         self.runs.get_or_create(&Kind { kind }).inc();
         self.seconds.observe(outcome.usage.wall_ms / 1000.0);
-        self.fuel.inc_by(outcome.usage.fuel);
+    }
+
+    pub(super) fn worked(&self, what: &'static str) {
+        self.work.get_or_create(&What { what }).inc();
+    }
+
+    pub(super) fn used(&self, fuel: u64) {
+        self.fuel.inc_by(fuel);
     }
 
     pub(super) fn refused(&self, error: &ServiceError) {

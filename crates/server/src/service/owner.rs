@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use belljar::Tenant;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
@@ -21,8 +22,10 @@ pub struct Owner(Arc<Account>);
 struct Account {
     name: String,
     limits: RwLock<Settled>,
+    /// What the engine knows it as.
+    tenant: Tenant,
     running: AtomicUsize,
-    fuel: Mutex<Spent>,
+    today: Mutex<Day>,
 }
 
 /// Limits, and what counts runs against them.
@@ -51,11 +54,23 @@ pub(crate) struct Quota {
     pub full_in: Option<Duration>,
 }
 
-/// Fuel of one day.
+/// The day for which fuel is counted.
 #[derive(Clone, Copy, Default)]
-struct Spent {
-    day: u64,
-    fuel: u64,
+struct Day {
+    number: u64,
+    /// Fuel that was used on all days before.
+    before: u64,
+}
+
+/// What guest work counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Code of the client, on which a run a minute and a place among those at once are spent.
+    Run,
+    /// A question while code is typed, which takes a place but is no run.
+    Question,
+    /// What the server itself has a guest do, for which only fuel is counted.
+    Setup,
 }
 
 /// How much the holder of a key may; what is not set is not limited, but by the server as a whole.
@@ -63,16 +78,16 @@ struct Spent {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KeyLimits {
-    /// Runs a minute.
+    /// Runs a minute: runs, initial code of sessions, expressions and variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_per_minute: Option<NonZero<u32>>,
-    /// Runs at once, those that wait included.
+    /// Runs and questions at once, those that wait included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_runs: Option<u32>,
     /// Sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<u32>,
-    /// Fuel of all runs of one day, in UTC.
+    /// Fuel of all guest work of one day, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel_per_day: Option<u64>,
     /// Bytes of files: of runs that are kept, of which the oldest go for others, and in sessions, after which
@@ -88,15 +103,28 @@ impl Owner {
         Self(Arc::new(Account {
             name: name.into(),
             limits: RwLock::new(Settled::new(limits)),
+            tenant: Tenant::new(),
             running: AtomicUsize::new(0),
-            fuel: Mutex::default(),
+            today: Mutex::default(),
         }))
+    }
+
+    /// As the engine knows it.
+    pub(super) fn tenant(&self) -> &Tenant {
+        &self.0.tenant
+    }
+
+    /// Sets whether it is the only account, so that nothing has to be kept free for others.
+    pub(crate) fn set_alone(&self, is_alone: bool) {
+        self.0.tenant.set_alone(is_alone);
     }
 
     /// The one who asks where nobody has to say who they are.
     #[must_use]
     pub fn local() -> Self {
-        Self::new("local", KeyLimits::default())
+        let owner = Self::new("local", KeyLimits::default());
+        owner.set_alone(true);
+        owner
     }
 
     /// Their name, by which what is theirs is known.
@@ -117,33 +145,49 @@ impl Owner {
         if settled.limits != limits {
             *settled = Settled::new(limits);
         }
+        drop(settled);
+        self.fuel_today();
     }
 
-    /// Begins a run, if one may begin.
-    pub(super) fn begin_run(&self) -> Result<(), ServiceError> {
+    /// Begins guest work, if it may begin. What is refused uses nothing up.
+    pub(super) fn begin(&self, work: Work) -> Result<(), ServiceError> {
+        let fuel = self.fuel_today();
         let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(max) = settled.limits.fuel_per_day
-            && self.fuel_today() >= max
+            && fuel >= max
         {
             return Err(limit("fuel a day", max, Some(until_tomorrow())));
         }
-        if let (Some(rate), Some(max)) = (&settled.rate, settled.limits.runs_per_minute)
-            && let Err(wait) = rate.check()
-        {
-            return Err(limit("runs a minute", max.get().into(), Some(wait)));
+        if work == Work::Setup {
+            return Ok(());
         }
         let running = self.0.running.fetch_add(1, Ordering::AcqRel);
         if let Some(max) = settled.limits.concurrent_runs
             && running >= max as usize
         {
-            self.end_run();
+            self.end(work);
             return Err(limit("runs at once", max.into(), Some(Duration::from_secs(1))));
+        }
+        if let (Work::Run, Some(rate), Some(max)) =
+            (work, &settled.rate, settled.limits.runs_per_minute)
+            && let Err(wait) = rate.check()
+        {
+            self.end(work);
+            return Err(limit("runs a minute", max.get().into(), Some(wait)));
         }
         Ok(())
     }
 
+    /// Ends work that was begun.
+    pub(super) fn end(&self, work: Work) {
+        if work != Work::Setup {
+            self.0.running.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
     /// The limits on how much they run, and what is left of each.
     pub(crate) fn quotas(&self) -> Vec<Quota> {
+        let fuel = self.fuel_today();
         let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
         let limits = &settled.limits;
         let mut quotas = Vec::new();
@@ -167,38 +211,26 @@ impl Owner {
                 max,
                 unit: Some("fuel"),
                 window: Some(Duration::from_secs(DAY)),
-                left: max.saturating_sub(self.fuel_today()),
+                left: max.saturating_sub(fuel),
                 full_in: Some(until_tomorrow()),
             });
         }
         quotas
     }
 
-    pub(super) fn end_run(&self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Fuel that is left for today, where it is limited.
-    pub(super) fn fuel_left(&self) -> Option<u64> {
-        let max = self.limits().fuel_per_day?;
-        Some(max.saturating_sub(self.fuel_today()))
-    }
-
-    pub(super) fn spend(&self, fuel: u64) {
-        let today = today();
-        let mut spent = self.0.fuel.lock().unwrap_or_else(PoisonError::into_inner);
-        if spent.day != today {
-            *spent = Spent {
-                day: today,
-                fuel: 0,
+    /// Fuel used today. All that runs draws from what is left of the day.
+    fn fuel_today(&self) -> u64 {
+        let max = self.limits().fuel_per_day;
+        let tenant = &self.0.tenant;
+        let mut day = self.0.today.lock().unwrap_or_else(PoisonError::into_inner);
+        if day.number != today() {
+            *day = Day {
+                number: today(),
+                before: tenant.fuel_used(),
             };
         }
-        spent.fuel = spent.fuel.saturating_add(fuel);
-    }
-
-    fn fuel_today(&self) -> u64 {
-        let spent = *self.0.fuel.lock().unwrap_or_else(PoisonError::into_inner);
-        if spent.day == today() { spent.fuel } else { 0 }
+        tenant.allow_fuel(max.map(|max| day.before.saturating_add(max)));
+        tenant.fuel_used() - day.before
     }
 }
 
@@ -286,16 +318,16 @@ mod tests {
                 ..KeyLimits::default()
             },
         );
-        owner.begin_run().unwrap();
+        owner.begin(Work::Run).unwrap();
         assert!(matches!(
-            owner.begin_run(),
+            owner.begin(Work::Run),
             Err(ServiceError::Limit {
                 what: "runs at once",
                 ..
             })
         ));
-        owner.end_run();
-        owner.begin_run().unwrap();
+        owner.end(Work::Run);
+        owner.begin(Work::Run).unwrap();
     }
 
     #[test]
@@ -305,12 +337,12 @@ mod tests {
             ..KeyLimits::default()
         };
         let owner = Owner::new("a", limits);
-        owner.begin_run().unwrap();
-        owner.begin_run().unwrap();
+        owner.begin(Work::Run).unwrap();
+        owner.begin(Work::Run).unwrap();
         let Err(ServiceError::Limit {
             retry_after: Some(wait),
             ..
-        }) = owner.begin_run()
+        }) = owner.begin(Work::Run)
         else {
             panic!("a third run began");
         };
@@ -318,24 +350,35 @@ mod tests {
     }
 
     #[test]
-    fn fuel_is_what_a_day_has() {
-        let owner = Owner::new(
-            "a",
-            KeyLimits {
-                fuel_per_day: Some(10),
-                ..KeyLimits::default()
-            },
-        );
-        owner.spend(4);
-        assert_eq!(owner.fuel_left(), Some(6));
-        owner.begin_run().unwrap();
-        owner.spend(6);
+    fn what_is_refused_uses_nothing_up() {
+        let limits = KeyLimits {
+            runs_per_minute: NonZero::new(2),
+            concurrent_runs: Some(1),
+            ..KeyLimits::default()
+        };
+        let owner = Owner::new("a", limits);
+        owner.begin(Work::Run).unwrap();
+        for _ in 0..5 {
+            assert!(owner.begin(Work::Run).is_err());
+            assert!(owner.begin(Work::Question).is_err());
+        }
+        owner.begin(Work::Setup).unwrap();
+        owner.end(Work::Setup);
+        owner.end(Work::Run);
+        // A question is no run of the minute, and the refused ones were none either.
+        owner.begin(Work::Question).unwrap();
+        owner.end(Work::Question);
+        owner.begin(Work::Run).unwrap();
+        owner.end(Work::Run);
+        let refused = owner.begin(Work::Run);
         assert!(matches!(
-            owner.begin_run(),
+            refused,
             Err(ServiceError::Limit {
-                what: "fuel a day",
+                what: "runs a minute",
                 ..
             })
         ));
+        // And one that is refused for it has no place among those at once.
+        owner.begin(Work::Question).unwrap();
     }
 }

@@ -37,7 +37,7 @@ impl Service {
         make(dir)?;
         let mut saved = Vec::new();
         for held in self.shared.all() {
-            match held.session().checkpoint(file(dir, held.id())).await {
+            match held.guest().checkpoint(file(dir, held.id())).await {
                 Ok(()) => saved.push(Saved::of(&held)),
                 Err(error) => {
                     tracing::warn!(session = held.id(), %error, "a session cannot be saved");

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use belljar::{LeaseEnd, RestoreOptions, Session, SessionOptions, SessionStatus};
 
 use super::error::ServiceError;
-use super::owner::{Owner, limit};
+use super::owner::{Owner, Work, limit};
+use super::view::View;
 use super::{Service, Shared};
 
 /// A session of somebody. Cheap to clone.
@@ -49,6 +50,8 @@ pub struct NewSession {
     pub options: SessionOptions,
     /// A name by which its owner finds it as well as by its id.
     pub name: Option<String>,
+    /// Whether its initial code is the server's, and no run of the owner's.
+    pub(crate) is_servers: bool,
 }
 
 impl From<SessionOptions> for NewSession {
@@ -56,6 +59,7 @@ impl From<SessionOptions> for NewSession {
         Self {
             options,
             name: None,
+            is_servers: false,
         }
     }
 }
@@ -65,6 +69,13 @@ impl NewSession {
     #[must_use]
     pub fn named(mut self, name: Option<String>) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Says that its initial code is the server's: it is no run of the owner's.
+    #[must_use]
+    pub(crate) fn of_server(mut self) -> Self {
+        self.is_servers = true;
         self
     }
 }
@@ -117,10 +128,14 @@ impl Held {
         self.0.origin.created
     }
 
-    /// The session itself, for everything but runs: those go through [`Service::run_in`], which counts
-    /// them.
+    /// The session, for everything but guest work: that goes through [`Service`], which counts it.
     #[must_use]
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> View<'_> {
+        View(&self.0.session)
+    }
+
+    /// The session itself. What enters its guest is to be awaited in a turn.
+    pub(super) fn guest(&self) -> &Session {
         &self.0.session
     }
 }
@@ -135,8 +150,24 @@ impl Service {
     pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
         self.may_have_another(owner, new.name.as_deref())?;
         let lease_end = new.options.lease.map(|(_, then)| then);
-        let session = self.shared.runtime.session(new.options).await?;
+        let session = self.begin_session(owner, new.options, new.is_servers).await?;
         self.hold(owner, session, new.name, Origin::now(lease_end))
+    }
+
+    /// Makes a session. Its initial code is a run of the owner's, and so are variables.
+    pub(super) async fn begin_session(
+        &self,
+        owner: &Owner,
+        options: SessionOptions,
+        is_servers: bool,
+    ) -> Result<Session, ServiceError> {
+        let is_code = !options.start.code.is_empty() || !options.start.variables.is_empty();
+        let work = match (is_code, is_servers) {
+            (true, false) => Work::Run,
+            (true, true) => Work::Question,
+            (false, _) => Work::Setup,
+        };
+        self.work(owner, work, "start", self.shared.runtime.session(options)).await
     }
 
     /// Starts a session of somebody from a checkpoint.
@@ -167,7 +198,7 @@ impl Service {
         name: Option<String>,
     ) -> Result<Held, ServiceError> {
         self.may_have_another(owner, name.as_deref())?;
-        let session = held.session().fork().await?;
+        let session = held.guest().fork().await?;
         self.hold(owner, session, name, Origin::now(held.lease_end()))
     }
 
@@ -184,7 +215,7 @@ impl Service {
         execution: u64,
     ) -> Result<Held, ServiceError> {
         self.may_have_another(owner, None)?;
-        let session = held.session().rewind_keeping(execution).await?;
+        let session = held.guest().rewind_keeping(execution).await?;
         self.hold(owner, session, None, Origin::now(held.lease_end()))
     }
 
@@ -244,7 +275,7 @@ impl Service {
         let held = self.find(owner, id)?;
         self.shared.sessions().remove(held.id());
         // Nobody waits until its memory is given back, which takes milliseconds.
-        let close = move || held.session().close();
+        let close = move || held.guest().close();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(close)),
             Err(_) => close(),
@@ -264,7 +295,7 @@ impl Service {
             sessions.extract_if(|_, held| is_over(held)).map(|(_, held)| held).collect();
         drop(sessions);
         for held in over {
-            held.session().close();
+            held.guest().close();
         }
     }
 
@@ -274,7 +305,7 @@ impl Service {
         let all = self.shared.all();
         self.shared.sessions().clear();
         for held in all {
-            held.session().close();
+            held.guest().close();
         }
     }
 

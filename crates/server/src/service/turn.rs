@@ -1,58 +1,70 @@
-//! One run of somebody: let in, counted, and interrupted when nobody waits for it any more.
+//! Guest work of somebody: let in, counted, and interrupted when nobody waits for it any more.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use belljar::{Interrupt, Outcome, Request};
+use belljar::{Interrupt, Meter, Outcome, Request};
 
-use super::Shared;
 use super::error::ServiceError;
-use super::owner::Owner;
+use super::owner::{Owner, Work};
+use super::{Service, Shared};
 
-/// A run that was let in; dropped, it makes room for another.
+/// Guest work that was let in; dropped, it makes room for other. Whatever enters a guest is awaited
+/// in its [`scope`](Self::scope).
 pub(super) struct Turn {
     shared: Arc<Shared>,
     owner: Owner,
+    work: Work,
     number: u64,
+    meter: Meter,
 }
 
 impl Turn {
-    /// Lets a run in, and gives it a switch unless it has one.
+    /// Lets work in. `interrupt` is what stops it when the server does.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         owner: &Owner,
-        request: &mut Request,
+        work: Work,
+        interrupt: &Interrupt,
     ) -> Result<Self, ServiceError> {
         let may_begin = if shared.is_stopping() {
             Err(ServiceError::Stopping)
         } else {
-            owner.begin_run()
+            owner.begin(work)
         };
         may_begin.inspect_err(|error| shared.figures.refused(error))?;
-        if let Some(left) = owner.fuel_left() {
-            let asked = &mut request.limits.fuel;
-            *asked = Some(asked.map_or(left, |asked| asked.min(left)));
-        }
-        let switch = request.interrupt.get_or_insert_default().clone();
         let number = shared.next_run.fetch_add(1, Ordering::Relaxed);
-        shared.switches().insert(number, switch);
-        let turn = Self {
+        shared.switches().insert(number, interrupt.clone());
+        Ok(Self {
             shared: Arc::clone(shared),
             owner: owner.clone(),
+            work,
             number,
-        };
-        Ok(turn)
+            meter: owner.tenant().meter(Some(interrupt)),
+        })
     }
 
-    /// Counts how a run ended, and what it used.
+    /// Lets a run in, and gives it a switch unless it has one.
+    pub(super) fn of_run(
+        service: &Service,
+        owner: &Owner,
+        request: &mut Request,
+    ) -> Result<Self, ServiceError> {
+        let interrupt = request.interrupt.get_or_insert_default().clone();
+        Self::begin(&service.shared, owner, Work::Run, &interrupt)
+    }
+
+    /// Awaits guest work, and charges what it uses to the account.
+    pub(super) async fn scope<T>(&self, work: impl Future<Output = T>) -> T {
+        self.meter.scope(work).await
+    }
+
+    /// Counts how a run ended.
     pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
         match ran {
-            Ok(outcome) => {
-                self.owner.spend(outcome.usage.fuel);
-                self.shared.figures.ran(outcome);
-            }
+            Ok(outcome) => self.shared.figures.ran(outcome),
             Err(error) => self.shared.figures.refused(error),
         }
     }
@@ -61,7 +73,28 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.shared.switches().remove(&self.number);
-        self.owner.end_run();
+        self.shared.figures.used(self.meter.fuel());
+        self.owner.end(self.work);
+    }
+}
+
+impl Service {
+    /// Does guest work of somebody that is no run of a request. Dropped, it is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may do nothing now, or as for the work.
+    pub(super) async fn work<T, E: Into<ServiceError>>(
+        &self,
+        owner: &Owner,
+        work: Work,
+        kind: &'static str,
+        entering: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ServiceError> {
+        let turn = Turn::begin(&self.shared, owner, work, &Interrupt::new())?;
+        self.shared.figures.worked(kind);
+        let done = turn.scope(entering).await.map_err(E::into);
+        done.inspect_err(|error| self.shared.figures.refused(error))
     }
 }
 

@@ -87,7 +87,8 @@ async fn complete(
     Body(at): Body<At>,
 ) -> Result<Json<Completed>, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let Completion { start, matches, .. } = held.session().complete(&at.code, at.cursor).await?;
+    let Completion { start, matches, .. } =
+        app.service().complete(&owner, &held, &at.code, at.cursor).await?;
     Ok(Json(Completed { start, matches }))
 }
 
@@ -117,7 +118,7 @@ async fn inspect(
     Body(at): Body<At>,
 ) -> Result<Json<Inspected>, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let found = held.session().inspect(&at.code, at.cursor, at.detail).await?;
+    let found = app.service().inspect(&owner, &held, (&at.code, at.cursor), at.detail).await?;
     let is_found = found.is_some();
     let Inspection {
         name,
@@ -161,7 +162,7 @@ async fn is_complete(
     Body(asked): Body<Code>,
 ) -> Result<Json<Ready>, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let (status, indent) = match held.session().is_complete(&asked.code).await? {
+    let (status, indent) = match app.service().is_complete(&owner, &held, &asked.code).await? {
         Completeness::Complete => ("complete", None),
         Completeness::Incomplete { indent } => ("incomplete", Some(indent)),
         _ => ("invalid", None),
@@ -192,7 +193,8 @@ async fn evaluate(
 ) -> Result<Json<Evaluated>, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let (mut values, mut errors) = (BTreeMap::new(), BTreeMap::new());
-    for (name, value) in held.session().evaluate(asked.expressions).await? {
+    let evaluated = app.service().evaluate(&owner, &held, asked.expressions, false).await?;
+    for (name, value) in evaluated {
         match value {
             Ok(value) => drop(values.insert(name, value)),
             Err(error) => drop(errors.insert(name, error)),
@@ -207,7 +209,7 @@ async fn variable(
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<PythonValue>, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let value = held.session().get(&name).await?;
+    let value = app.service().variable(&owner, &held, &name).await?;
     value.map(Json).ok_or_else(|| {
         let detail = format!("there is no variable {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "session.no_variable", detail)
@@ -221,7 +223,7 @@ async fn set_variable(
     AnyBody(value): AnyBody<PythonValue>,
 ) -> Result<StatusCode, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    held.session().set(&name, value).await?;
+    app.service().set_variable(&owner, &held, &name, value).await?;
     held.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }

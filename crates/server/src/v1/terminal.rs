@@ -168,14 +168,16 @@ impl Terminal {
     }
 
     async fn complete(&self, code: &str, cursor: usize) -> Result<Value, ServiceError> {
-        let held = self.app.service().at_hand(&self.owner, &self.session, Use::Look).await?;
-        let found = held.session().complete(code, cursor).await?;
+        let service = self.app.service();
+        let held = service.at_hand(&self.owner, &self.session, Use::Look).await?;
+        let found = service.complete(&self.owner, &held, code, cursor).await?;
         Ok(serde_json::json!({"start": found.start, "matches": found.matches}))
     }
 
     async fn is_complete(&self, code: &str) -> Result<Value, ServiceError> {
-        let held = self.app.service().at_hand(&self.owner, &self.session, Use::Look).await?;
-        Ok(match held.session().is_complete(code).await? {
+        let service = self.app.service();
+        let held = service.at_hand(&self.owner, &self.session, Use::Look).await?;
+        Ok(match service.is_complete(&self.owner, &held, code).await? {
             Completeness::Complete => serde_json::json!({"status": "complete"}),
             Completeness::Incomplete { indent } => {
                 serde_json::json!({"status": "incomplete", "indent": indent})

@@ -1,5 +1,6 @@
 //! The server in this process, with the real engine: its service, its own API, and what all faces share.
 
+mod counted;
 mod files;
 mod hostile;
 mod jupyter;

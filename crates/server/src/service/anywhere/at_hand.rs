@@ -176,8 +176,7 @@ impl Service {
         mut at: AtHand,
         mut request: Request,
     ) -> Attended<(AtHand, Result<Outcome, ServiceError>)> {
-        let turn =
-            self.has_room(owner).and_then(|()| Turn::begin(&self.shared, owner, &mut request));
+        let turn = self.has_room(owner).and_then(|()| Turn::of_run(self, owner, &mut request));
         let interrupt = request.interrupt.clone();
         let (service, owner) = (self.clone(), owner.clone());
         Attended::new(interrupt, async move {
@@ -185,11 +184,13 @@ impl Service {
                 Ok(turn) => turn,
                 Err(error) => return (at, Err(error)),
             };
-            let ran = match &mut at.hold {
-                Hold::Having(claim) => claim.run(request).await,
-                Hold::Here | Hold::Looking { .. } => at.held.session().run(request).await,
+            let running = async {
+                match &mut at.hold {
+                    Hold::Having(claim) => claim.run(request).await,
+                    Hold::Here | Hold::Looking { .. } => at.held.guest().run(request).await,
+                }
             };
-            let ran = ran.map_err(ServiceError::from);
+            let ran = turn.scope(running).await.map_err(ServiceError::from);
             turn.note(ran.as_ref());
             service.look(&owner, &at.held);
             (at, ran)

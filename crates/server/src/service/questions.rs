@@ -1,0 +1,128 @@
+//! What somebody has a session's guest do outside of runs: answers, expressions, variables, and
+//! questions while code is typed.
+
+use std::collections::BTreeMap;
+
+use belljar::value::Value;
+use belljar::{Completeness, Completion, Inspection, Interrupt, Outcome, ToolAnswer};
+
+use super::Service;
+use super::error::ServiceError;
+use super::owner::{Owner, Work};
+use super::sessions::Held;
+use super::turn::Turn;
+
+/// Values of expressions, each under its name, or `Type: message` of what it raised.
+pub(crate) type Evaluated = BTreeMap<String, Result<Value, String>>;
+
+impl Service {
+    /// Goes on with a run of a session that waits for answers of its deferred tools. Dropped, it leaves
+    /// the run waiting as before.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
+    pub async fn answer_in(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        answers: Vec<ToolAnswer>,
+    ) -> Result<Outcome, ServiceError> {
+        let turn = Turn::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
+        let answered = turn.scope(held.guest().answer(answers)).await.map_err(ServiceError::from);
+        turn.note(answered.as_ref());
+        self.look(owner, held);
+        answered
+    }
+
+    /// The values of expressions, as a run of the owner's; not where `with_run` says that they belong to
+    /// one that was counted.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`belljar::Session::evaluate`].
+    pub(crate) async fn evaluate(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        expressions: BTreeMap<String, String>,
+        with_run: bool,
+    ) -> Result<Evaluated, ServiceError> {
+        let work = if with_run { Work::Question } else { Work::Run };
+        self.work(owner, work, "evaluate", held.guest().evaluate(expressions)).await
+    }
+
+    /// The value of a variable.
+    ///
+    /// # Errors
+    ///
+    /// As for [`evaluate`](Self::evaluate).
+    pub(crate) async fn variable(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        name: &str,
+    ) -> Result<Option<Value>, ServiceError> {
+        self.work(owner, Work::Run, "variable", held.guest().get(name)).await
+    }
+
+    /// Sets a variable.
+    ///
+    /// # Errors
+    ///
+    /// As for [`evaluate`](Self::evaluate).
+    pub(crate) async fn set_variable(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        name: &str,
+        value: Value,
+    ) -> Result<(), ServiceError> {
+        self.work(owner, Work::Run, "variable", held.guest().set(name, value)).await
+    }
+
+    /// What the name at a cursor may become.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may do nothing more now, or as for [`belljar::Session::complete`].
+    pub(crate) async fn complete(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        code: &str,
+        cursor: usize,
+    ) -> Result<Completion, ServiceError> {
+        self.work(owner, Work::Question, "question", held.guest().complete(code, cursor)).await
+    }
+
+    /// What is known of the name at a cursor.
+    ///
+    /// # Errors
+    ///
+    /// As for [`complete`](Self::complete).
+    pub(crate) async fn inspect(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        (code, cursor): (&str, usize),
+        detail: bool,
+    ) -> Result<Option<Inspection>, ServiceError> {
+        let asking = held.guest().inspect(code, cursor, detail);
+        self.work(owner, Work::Question, "question", asking).await
+    }
+
+    /// Whether code is ready to be run.
+    ///
+    /// # Errors
+    ///
+    /// As for [`complete`](Self::complete).
+    pub(crate) async fn is_complete(
+        &self,
+        owner: &Owner,
+        held: &Held,
+        code: &str,
+    ) -> Result<Completeness, ServiceError> {
+        self.work(owner, Work::Question, "question", held.guest().is_complete(code)).await
+    }
+}

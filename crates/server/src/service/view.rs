@@ -1,0 +1,80 @@
+//! What interfaces have of a session: everything but what enters its guest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use belljar::{
+    Error, FileEntry, HistoryEntry, Request, Session, SessionFiles, SessionInfo, WaitingCall,
+};
+
+/// A session, for what is no guest work. Runs, answers and questions go through
+/// [`Service`](super::Service), which counts them.
+#[derive(Clone, Copy)]
+pub struct View<'a>(pub(super) &'a Session);
+
+impl View<'_> {
+    /// What it is, and is doing.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        self.0.info()
+    }
+
+    /// Checks a request without running it.
+    pub(crate) fn validate(&self, request: &Request) -> Result<(), Error> {
+        self.0.validate(request)
+    }
+
+    /// Its files.
+    #[must_use]
+    pub fn workspace(&self) -> SessionFiles {
+        self.0.workspace()
+    }
+
+    /// The files in its workspace after the last run.
+    pub(crate) async fn files(&self) -> Result<Vec<FileEntry>, Error> {
+        self.0.files().await
+    }
+
+    /// The bytes of a file.
+    pub(crate) async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.0.read(path).await
+    }
+
+    /// Its runs.
+    pub(crate) async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
+        self.0.history().await
+    }
+
+    /// The calls for which a run of it waits.
+    pub(crate) async fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
+        self.0.waiting().await
+    }
+
+    /// Goes back to the state after a run.
+    pub(crate) async fn rewind(&self, execution: u64) -> Result<(), Error> {
+        self.0.rewind(execution).await
+    }
+
+    /// Writes it to `writer`.
+    pub(crate) async fn checkpoint_to(
+        &self,
+        writer: impl std::io::Write + Send + 'static,
+    ) -> Result<(), Error> {
+        self.0.checkpoint_to(writer).await
+    }
+
+    /// Puts it on the disk.
+    pub(crate) async fn suspend(&self) -> bool {
+        self.0.suspend().await
+    }
+
+    /// Replaces its labels.
+    pub(crate) fn set_labels(&self, labels: BTreeMap<String, String>) -> Result<(), Error> {
+        self.0.set_labels(labels)
+    }
+
+    /// Has its lease end so long from now; whether it has one.
+    pub(crate) fn extend_lease(&self, time: Duration) -> Result<bool, Error> {
+        self.0.extend_lease(time)
+    }
+}

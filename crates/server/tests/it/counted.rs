@@ -1,0 +1,232 @@
+//! Whatever has a guest work is counted against the key it is done for, and shared fairly.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use belljar::Runtime;
+use belljar_server::{App, Key, KeyLimits, Keys, Service, Settings, router};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Client, engine, with_keys};
+
+fn limits(json: Value) -> KeyLimits {
+    serde_json::from_value(json).unwrap()
+}
+
+/// What a key may have a guest do besides runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Work {
+    Start,
+    Evaluate,
+    Get,
+    Set,
+    Complete,
+    Inspect,
+    IsComplete,
+}
+
+const EVERY: [Work; 7] = [
+    Work::Start,
+    Work::Evaluate,
+    Work::Get,
+    Work::Set,
+    Work::Complete,
+    Work::Inspect,
+    Work::IsComplete,
+];
+
+impl Work {
+    async fn ask(self, client: &Client, id: &str) -> Answer {
+        let path = |what: &str| format!("/v1/sessions/{id}/{what}");
+        let at = json!({"code": "le", "cursor": 2});
+        match self {
+            Self::Start => {
+                client.post("/v1/sessions", &json!({"code": "x = 1", "image": "core"})).await
+            }
+            Self::Evaluate => {
+                let asked = json!({"expressions": {"a": "sum(range(10 ** 6))"}});
+                client.post(&path("evaluate"), &asked).await
+            }
+            Self::Get => client.get(&path("variables/len")).await,
+            Self::Set => client.put(&path("variables/x"), "1").await,
+            Self::Complete => client.post(&path("complete"), &at).await,
+            Self::Inspect => client.post(&path("inspect"), &at).await,
+            Self::IsComplete => client.post(&path("is_complete"), &json!({"code": "1"})).await,
+        }
+    }
+
+    /// What it is among the figures.
+    fn figure(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Evaluate => "evaluate",
+            Self::Get | Self::Set => "variable",
+            Self::Complete | Self::Inspect | Self::IsComplete => "question",
+        }
+    }
+
+    fn is_run(self) -> bool {
+        self.figure() != "question"
+    }
+}
+
+/// A figure, which is 0 before it is first counted.
+async fn figure(client: &Client, name: &str) -> u64 {
+    let text = client.get("/metrics").await.text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.map_or(0, |value| value.trim().parse().unwrap())
+}
+
+/// A session whose making is no work of the key's.
+async fn idle_session(client: &Client) -> String {
+    client.session(&json!({"image": "core"})).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_is_a_run_of_the_minute_wherever_it_is_given() {
+    let names = ["a", "b", "c", "d", "e", "f", "g"];
+    let clients = with_keys(names.map(|name| (name, limits(json!({"runs_per_minute": 1})))));
+    for (work, client) in EVERY.into_iter().zip(clients) {
+        let id = idle_session(&client).await;
+        let counted = format!("belljar_other_work_total{{what=\"{}\"}}", work.figure());
+        let before = figure(&client, &counted).await;
+        let fuel = figure(&client, "belljar_fuel_total").await;
+        assert!(work.ask(&client, &id).await.status.is_success(), "{work:?}");
+        assert_eq!(figure(&client, &counted).await, before + 1, "{work:?}");
+        assert!(figure(&client, "belljar_fuel_total").await > fuel, "{work:?}");
+        let again = work.ask(&client, &id).await;
+        let run = client.post("/v1/runs", &json!({"code": "1"})).await;
+        if work.is_run() {
+            assert_eq!((again.status.as_u16(), again.problem().as_str()), (429, "limit"));
+            assert_eq!(run.status, 429, "{work:?}");
+        } else {
+            // What is asked for each key that is pressed takes none of the runs.
+            assert!(again.status.is_success(), "{work:?}: {again}");
+            assert_eq!(run.status, 200, "{work:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fuel_of_a_day_ends_everything_that_enters_a_guest() {
+    let names = ["a", "b", "c", "d", "e", "f", "g"];
+    let clients = with_keys(names.map(|name| (name, limits(json!({"fuel_per_day": 1})))));
+    for (work, client) in EVERY.into_iter().zip(clients) {
+        let id = idle_session(&client).await;
+        // The first uses up what there is, whether or not it comes to its end.
+        work.ask(&client, &id).await;
+        for next in EVERY {
+            let refused = next.ask(&client, &id).await;
+            assert_eq!(refused.status, 429, "{work:?}, then {next:?}: {refused}");
+            assert!(refused.json()["detail"].as_str().unwrap().contains("fuel a day"));
+        }
+        let run = client.post("/v1/runs", &json!({"code": "1"})).await;
+        assert_eq!(run.status, 429, "{work:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_the_day_ends_an_expression_that_goes_on() {
+    let [client] = with_keys([("one", limits(json!({"fuel_per_day": 100_000_000})))]);
+    let id = idle_session(&client).await;
+    let endless = json!({"expressions": {"a": "[0 for _ in iter(int, 1)]"}});
+    let answer = client.post(&format!("/v1/sessions/{id}/evaluate"), &endless).await;
+    assert!(answer.text().contains("fuel"), "{answer}");
+    assert!(figure(&client, "belljar_fuel_total").await >= 100_000_000);
+    assert_eq!(Work::Evaluate.ask(&client, &id).await.status, 429);
+}
+
+/// Four that run at once have the rest of the day together, and not each.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_at_once_draw_from_one_days_fuel() {
+    let [client] = with_keys([("one", limits(json!({"fuel_per_day": 400_000_000})))]);
+    let endless = json!({"code": "while True: pass"});
+    let runs = (0..4).map(|_| client.post("/v1/runs", &endless));
+    let mut fuel = 0;
+    for answer in futures_util::future::join_all(runs).await {
+        if answer.status == StatusCode::OK {
+            let outcome = answer.json();
+            assert_eq!(outcome["error_detail"]["kind"], "fuel", "{outcome}");
+            fuel += outcome["usage"]["fuel"].as_u64().unwrap();
+        }
+    }
+    // A slice of 20 million each, and what they need to come to their end.
+    assert!((400_000_000..600_000_000).contains(&fuel), "{fuel}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_have_a_place_among_the_runs_at_once() {
+    let [client] = with_keys([("one", limits(json!({"concurrent_runs": 1})))]);
+    let (busy, id) = (idle_session(&client).await, idle_session(&client).await);
+    let path = format!("/v1/sessions/{busy}");
+    let endless = json!({"expressions": {"a": "[0 for _ in iter(int, 1)]"}});
+    let evaluating = tokio::spawn({
+        let (client, path) = (client.clone(), format!("{path}/evaluate"));
+        async move { client.post(&path, &endless).await }
+    });
+    while client.get(&path).await.json()["status"] != "running" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for work in EVERY {
+        assert_eq!(work.ask(&client, &id).await.status, 429, "{work:?}");
+    }
+    client.ask("POST", &format!("{path}/interrupt"), &[]).await;
+    evaluating.await.unwrap();
+    assert!(Work::Complete.ask(&client, &id).await.status.is_success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_pays_for_what_it_has_begun() {
+    let [client] = with_keys([("one", KeyLimits::default())]);
+    let code = json!({"code": "while True: pass", "image": "core", "timeout": 60});
+    let starting = client.post("/v1/sessions", &code);
+    let left = tokio::time::timeout(Duration::from_secs(2), starting).await;
+    assert!(left.is_err());
+    let mut fuel = 0;
+    for _ in 0..500 {
+        fuel = figure(&client, "belljar_fuel_total").await;
+        if fuel > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(fuel >= 20_000_000, "{fuel}");
+}
+
+/// Of a server with four turns one key has as many runs that do not end as it can: another's run begins
+/// at once, and ends while all of those go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
+    let _ = engine();
+    let runtime = Runtime::builder().concurrency(4).build().unwrap();
+    let [(first, busy), (second, other)] =
+        ["busy", "other"].map(|name| Key::generate(name, KeyLimits::default()).unwrap());
+    let service = Service::new(runtime);
+    let app = App::new(service.clone(), Keys::of(vec![first, second]), Settings::default());
+    let router = router(app);
+    let [busy, other] = [busy, other].map(|key| Client {
+        router: router.clone(),
+        key: Some(key),
+    });
+    // The first run of a process loads what the others have then.
+    assert_eq!(other.post("/v1/runs", &json!({"code": "1"})).await.status, 200);
+    let endless = json!({"code": "while True: pass", "timeout": 60});
+    let running: Vec<_> = (0..8)
+        .map(|_| {
+            let (busy, endless) = (busy.clone(), endless.clone());
+            tokio::spawn(async move { busy.post("/v1/runs", &endless).await })
+        })
+        .collect();
+    while service.under_way() < 8 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..5 {
+        let answer = other.post("/v1/runs", &json!({"code": "print(1)"})).await;
+        assert_eq!(answer.json()["stdout"], "1\n", "{answer}");
+        assert!(running.iter().all(|run| !run.is_finished()));
+    }
+    service.interrupt_all();
+    for run in running {
+        assert_eq!(run.await.unwrap().status, 200);
+    }
+}

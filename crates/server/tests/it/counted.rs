@@ -47,8 +47,8 @@ impl Work {
                 let asked = json!({"expressions": {"a": "sum(range(10 ** 6))"}});
                 client.post(&path("evaluate"), &asked).await
             }
-            Self::Get => client.get(&path("variables/len")).await,
-            Self::Set => client.put(&path("variables/x"), "1").await,
+            Self::Get => client.get(&path("variables/__name__")).await,
+            Self::Set => client.json("PUT", &path("variables/x"), &json!(1)).await,
             Self::Complete => client.post(&path("complete"), &at).await,
             Self::Inspect => client.post(&path("inspect"), &at).await,
             Self::IsComplete => client.post(&path("is_complete"), &json!({"code": "1"})).await,
@@ -72,8 +72,8 @@ impl Work {
 
 /// A figure, which is 0 before it is first counted.
 async fn figure(client: &Client, name: &str) -> u64 {
-    let text = client.get("/metrics").await.text();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let answer = client.get("/metrics").await;
+    let line = answer.text().lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
 }
 

@@ -150,6 +150,7 @@ codes! {
     SessionWrite = "session.write", Machine;
     SessionElsewhere = "session.elsewhere", Machine;
     SessionTaken = "session.taken", Machine;
+    SessionNotHeld = "session.not_held", Caller;
     SessionRecord = "session.record", Machine;
 
     StoreKey = "store.key", Caller;

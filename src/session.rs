@@ -10,6 +10,7 @@ mod context;
 mod core;
 mod earlier;
 pub(crate) mod error;
+mod fence;
 mod files;
 mod history;
 mod info;
@@ -33,6 +34,7 @@ use tracing::Instrument;
 
 use self::context::Context;
 use self::core::Core;
+use self::fence::Pass;
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::Request;
@@ -44,6 +46,7 @@ use crate::store::{Condition, Store};
 
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
+pub(crate) use fence::Recalled;
 pub use error::{ChunkProblem, FileAction, SessionError};
 pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
@@ -75,6 +78,8 @@ pub use restore::RestoreOptions;
 pub struct Session {
     inner: Arc<Inner>,
     sessions: Sessions,
+    /// What may be done with this handle.
+    pass: Pass,
 }
 
 struct Inner {
@@ -131,9 +136,12 @@ impl Session {
         let image = context.image.manifest.name.as_str();
         let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
         let answering = async {
-            let mut core = self.lock_in_any_state().await?;
-            let outcome = core.answer(context, answers).await;
+            let mut core = self.lock_to_change_any_state().await?;
+            let mut outcome = core.answer(context, answers).await;
             self.give_back(core);
+            if let Ok(outcome) = &mut outcome {
+                context.tell_losses(outcome);
+            }
             outcome
         };
         answering.instrument(span).await
@@ -153,7 +161,7 @@ impl Session {
     /// and the session's state stays. Code that does not end then is stopped, and the session is
     /// in the state before. Returns whether there was a run.
     pub fn interrupt(&self) -> bool {
-        self.inner.context.interrupt()
+        self.inner.context.check_pass(self.pass).is_ok() && self.inner.context.interrupt()
     }
 
     /// What the session did, the latest last, as far back as its history goes.
@@ -179,7 +187,7 @@ impl Session {
     ///
     /// [`SessionError::NoState`] when the history does not hold that state.
     pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
-        let mut core = self.lock_in_any_state().await?;
+        let mut core = self.lock_to_change_any_state().await?;
         core.go_back(&self.inner.context, execution).await?;
         self.inner.context.touch();
         Ok(())
@@ -191,7 +199,7 @@ impl Session {
     ///
     /// As for [`rewind`](Self::rewind) and [`fork`](Self::fork).
     pub async fn rewind_keeping(&self, execution: u64) -> Result<Session, Error> {
-        let mut core = self.lock().await?;
+        let mut core = self.lock_to_change().await?;
         let later = self.sessions.fork(&self.inner.context, &mut core).await?;
         if let Err(error) = core.go_back(&self.inner.context, execution).await {
             later.close();
@@ -340,9 +348,9 @@ impl Session {
     }
 
     /// Ends the session: what it runs is stopped, and what it holds is freed. In a forked child it
-    /// does nothing.
+    /// does nothing, nor does a handle whose claim was released.
     pub fn close(&self) {
-        if self.check_process().is_err() {
+        if self.check_process().is_err() || self.inner.context.check_pass(self.pass).is_err() {
             return;
         }
         self.inner.context.close();
@@ -355,9 +363,19 @@ impl Session {
     }
 
     async fn run_alone(&self, request: Request) -> Result<Outcome, Error> {
+        let context = &self.inner.context;
         let mut core = self.lock_in_any_state().await?;
-        let outcome = core.run(&self.inner.context, request).await;
+        context.check_pass(self.pass)?;
+        // A run that is cancelled has begun, too.
+        let was_changed = context.fence().note_changed(true);
+        let mut outcome = core.run(context, request).await;
+        if matches!(outcome, Err(Error::Refused(_))) {
+            context.fence().note_changed(was_changed);
+        }
         self.give_back(core);
+        if let Ok(outcome) = &mut outcome {
+            context.tell_losses(outcome);
+        }
         outcome
     }
 
@@ -369,6 +387,22 @@ impl Session {
     async fn lock(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         let core = self.lock_in_any_state().await?;
         core.check_kept(&self.inner.context)?;
+        Ok(core)
+    }
+
+    /// The changing parts with the state after the last run, for a handle that may change the session.
+    async fn lock_to_change(&self) -> Result<OwnedMutexGuard<Core>, Error> {
+        let core = self.lock_to_change_any_state().await?;
+        core.check_kept(&self.inner.context)?;
+        Ok(core)
+    }
+
+    /// The same, also where the state after the last run was lost.
+    async fn lock_to_change_any_state(&self) -> Result<OwnedMutexGuard<Core>, Error> {
+        let core = self.lock_in_any_state().await?;
+        // Under the lock: a handle that is recalled meanwhile changes nothing afterwards.
+        self.inner.context.check_pass(self.pass)?;
+        self.inner.context.fence().note_changed(true);
         Ok(core)
     }
 

@@ -26,6 +26,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(super) use self::filed::Filed;
 pub(super) use self::frozen::Frozen;
@@ -51,6 +52,7 @@ use crate::image::Image;
 use crate::memory::Process;
 use crate::parallel::on_all_cores;
 use crate::shared::on_blocking_thread;
+use crate::store::Store;
 
 /// A session on the disk, removed from there when dropped.
 pub(super) struct Suspended {
@@ -178,6 +180,9 @@ pub(super) struct Checkpoint {
     path: PathBuf,
     /// That of the file, if it is one that stays and has all chunks.
     identity: Option<Identity>,
+    /// The store that has its chunks, the key of its manifest, and when that was surely there. `None`
+    /// for a checkpoint that carries its chunks, wherever it came from.
+    stored: Option<(Arc<dyn Store>, String, Instant)>,
 }
 
 /// Contents of a checkpoint.
@@ -188,6 +193,8 @@ pub(super) struct Read {
     pub known: Arc<Named>,
     /// The file that they are in.
     pub filed: Option<Filed>,
+    /// The store that they are in.
+    pub written: Written,
     pub execution: u64,
     pub fuel: u64,
     pub pending: Option<Pending>,
@@ -201,6 +208,7 @@ impl Checkpoint {
             opened,
             path,
             identity: None,
+            stored: None,
         })
     }
 
@@ -222,11 +230,15 @@ impl Checkpoint {
             opened,
             path,
             identity,
+            stored,
         } = self;
         blocking(move || {
             let chunks = opened.chunks;
             let mut read = opened.read(&image, mounts, storage, (&ceilings, max), &path)?;
             read.filed = Filed::found(path, identity, chunks, &read.known);
+            if let Some((store, key, seen)) = stored {
+                read.written = Written::read(&store, &key, seen, Arc::clone(&read.known));
+            }
             Ok(read)
         })
         .await

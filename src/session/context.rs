@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::fence::Fence;
 use super::info::{SessionInfo, SessionStatus};
 use super::lease::{Lease, LeaseEnd};
 use super::options::{FixedSettings, misplaced};
@@ -60,6 +61,8 @@ pub(super) struct SharedStatus {
     used: Mutex<Instant>,
     pub labels: Mutex<BTreeMap<String, String>>,
     pub lease: Mutex<Option<Lease>>,
+    /// Which handles may change the session.
+    fence: Fence,
 }
 
 impl SharedStatus {
@@ -73,6 +76,7 @@ impl SharedStatus {
             keeping: AtomicBool::new(false),
             running: Mutex::default(),
             used: Mutex::new(Instant::now()),
+            fence: Fence::default(),
         }
     }
 }
@@ -210,6 +214,10 @@ impl Context {
         };
         // Whether it could be done or not, this session goes on.
         let _ = on_blocking_thread(move || room.make_room()).await;
+    }
+
+    pub(super) fn fence(&self) -> &Fence {
+        &self.status.fence
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Arc<Control>>> {

@@ -197,6 +197,13 @@ pub enum SessionError {
         /// The node that had it.
         node: String,
     },
+    /// A session of a store was to be changed with a handle that was given to read it, or whose claim
+    /// was released.
+    #[error("session {id} cannot be changed with this handle: no claim stands behind it")]
+    NotHeld {
+        /// The session.
+        id: String,
+    },
     /// What the store has of the session cannot be read.
     #[error("the record of session {id} in the store cannot be used: {why}")]
     Record {
@@ -314,6 +321,7 @@ impl Coded for SessionError {
             Self::Mounts { .. } => Code::SessionMounts,
             Self::Elsewhere { .. } => Code::SessionElsewhere,
             Self::Taken { .. } => Code::SessionTaken,
+            Self::NotHeld { .. } => Code::SessionNotHeld,
             Self::Record { .. } | Self::StateGone { .. } => Code::SessionRecord,
             Self::Path {
                 problem: PathProblem::NotFound,
@@ -382,6 +390,7 @@ impl Hint for SessionError {
                 "ask again: the session goes on from the state that the store has, and the next \
                  outcome says what was lost"
             }
+            Self::NotHeld { .. } => "claim the session, and use the handle until it is released",
             Self::Record { .. } | Self::StateGone { .. } => {
                 "see whether all nodes have the same version of belljar, and nothing else writes \
                  to the store"

@@ -146,7 +146,7 @@ impl SessionFiles {
     ) -> Result<PathEntry, Error> {
         self.check("write", path)?;
         let max = {
-            let mut core = self.session.lock().await?;
+            let mut core = self.session.lock_to_change().await?;
             core.check_not_waiting(self.context())?;
             let state = &core.past(self.context()).await?.state;
             room(self.context(), state).0
@@ -208,10 +208,12 @@ impl SessionFiles {
         let theirs = other.contents("list", "").await?;
         let mut core = self.session.lock().await?;
         let context = self.context();
+        context.check_pass(self.session.pass)?;
         let ours = &core.past(context).await?.state.contents;
         if Arc::ptr_eq(ours, &theirs) || ours.is_same(&theirs) {
             return Ok(false);
         }
+        context.fence().note_changed(true);
         let changed = core.exchange(context, theirs).await?;
         self.session.finish(core);
         changed.map_err(|why| self.failed("exchange the files of", "", why))?;
@@ -238,7 +240,7 @@ impl SessionFiles {
     ) -> Result<(), Error> {
         self.check(action, path)?;
         let context = self.context();
-        let mut core = self.session.lock().await?;
+        let mut core = self.session.lock_to_change().await?;
         let changed = core.change(context, change).await?;
         self.session.finish(core);
         changed.map_err(|why| self.failed(action, path, why))

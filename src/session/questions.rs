@@ -84,7 +84,7 @@ impl Session {
     /// [`SessionError::Question`] when it has no memory for it. The session is then as it was.
     pub async fn set(&self, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         let variables = BTreeMap::from([(name.to_owned(), value.into())]);
-        let mut core = self.lock().await?;
+        let mut core = self.lock_to_change().await?;
         let set = core.set(&self.inner.context, variables).await;
         self.inner.context.touch();
         self.finish(core);

@@ -11,6 +11,7 @@ use super::afterwards::Afterwards;
 use super::checkpoint::Written;
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
+use super::fence::Pass;
 use super::info::SessionInfo;
 use super::lease::{Closings, Lease, LeaseEnd, check_labels};
 use super::options::{
@@ -145,9 +146,12 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when there is none of that id.
+    /// [`SessionError::NotFound`] when there is none of that id, [`SessionError::NotHeld`] when it is
+    /// kept for a store.
     pub fn delete(&self, id: &str) -> Result<(), Error> {
-        self.get(id)?.close();
+        let session = self.get(id)?;
+        session.inner.context.check_pass(session.pass)?;
+        session.close();
         Ok(())
     }
 
@@ -238,11 +242,6 @@ impl Sessions {
         };
         let engine = &self.shared.engine;
         let storage = self.shared.storage()?;
-        let begun = Instant::now();
-        let stored = match &from {
-            Origin::Stored(store, key) => Some((Arc::clone(store), key.clone())),
-            Origin::File(_) | Origin::Reader(_) => None,
-        };
         let opened = match from {
             Origin::Stored(store, key) => {
                 checkpoint::fetch(store, &key, self.shared.bounds.restored).await?
@@ -264,9 +263,7 @@ impl Sessions {
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
         core.pending = read.pending;
         core.filed = read.filed.map(Arc::new);
-        if let Some((store, key)) = stored {
-            core.written = Arc::new(Written::read(&store, &key, begun, read.known));
-        }
+        core.written = Arc::new(read.written);
         if let Some(pending) = &mut core.pending {
             let given = &context.fixed.tools.tools;
             let is_given = |name: &str| given.iter().any(|tool| tool.name() == name);
@@ -347,6 +344,7 @@ impl Sessions {
         Session {
             inner,
             sessions: self.clone(),
+            pass: Pass::FIRST,
         }
     }
 

@@ -76,6 +76,20 @@ impl Opener {
         }
     }
 
+    /// The compressed form of a chunk, which was compared with its name, in the place of what is in
+    /// `buffer`.
+    pub(super) fn copy(
+        &mut self,
+        chunks: &dyn Chunks,
+        number: usize,
+        listed: (Name, u32),
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Problem> {
+        self.open(chunks, number, listed)?;
+        std::mem::swap(&mut self.compressed, buffer);
+        Ok(())
+    }
+
     /// The bytes of a chunk, which are `length`.
     pub(super) fn open(
         &mut self,

@@ -26,7 +26,11 @@ const CONDEMNED: &str = "condemned";
 /// For how long a chunk that nobody names is left where it is.
 pub const CHUNK_GRACE: Duration = Duration::from_hours(1);
 
-const MAX_CONDEMNED_BYTES: u64 = 256 << 20;
+/// The most chunks that are condemned at the same time. Every save reads the list, so it stays small;
+/// the rest is left to later collections.
+const MAX_CONDEMNED: usize = 1 << 15;
+/// The bytes of the longest list: names of 64 hexadecimal digits in quotes, and what stands before them.
+const MAX_CONDEMNED_BYTES: u64 = 67 * MAX_CONDEMNED as u64 + 256;
 const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 /// Requests to the store at the same time.
 const AT_ONCE: usize = 16;
@@ -46,7 +50,8 @@ pub struct Collected {
     pub named: usize,
     /// Those that were removed.
     pub removed: usize,
-    /// Those that a later collection removes, unless somebody names them.
+    /// Chunks that the next collection may remove, unless a state names them by then: at most 32,768.
+    /// Further unnamed chunks wait for later collections.
     pub condemned: usize,
 }
 
@@ -83,7 +88,7 @@ pub async fn collect_chunks(
     grace: Duration,
 ) -> Result<Collected, StoreError> {
     for _ in 0..MAX_TRIES {
-        if let Some(collected) = collect(store, folder, grace).await? {
+        if let Some(collected) = collect(store, folder, grace, MAX_CONDEMNED).await? {
             return Ok(collected);
         }
     }
@@ -91,11 +96,12 @@ pub async fn collect_chunks(
     Err(StoreError::failed("collect chunks of", CONDEMNED)(busy))
 }
 
-/// `None` where somebody else has changed the list meanwhile.
+/// Condemns at most `max` chunks. `None` where somebody else has changed the list meanwhile.
 async fn collect(
     store: &Arc<dyn Store>,
     folder: &str,
     grace: Duration,
+    max: usize,
 ) -> Result<Option<Collected>, StoreError> {
     let (version, list) = read(&**store).await?.unzip();
     let age = |since: SystemTime| since.elapsed().unwrap_or_default();
@@ -138,7 +144,8 @@ async fn collect(
             there.retain(|name| !doomed.contains(name));
         }
     }
-    let condemned: BTreeSet<Name> = there.into_iter().filter(|name| !is_needed(name)).collect();
+    let condemned: BTreeSet<Name> =
+        there.into_iter().filter(|name| !is_needed(name)).take(max).collect();
     collected.condemned = condemned.len();
     if write(&**store, version, false, condemned).await?.is_none() {
         return Ok(None);
@@ -294,4 +301,48 @@ async fn write_list(
         Put::Written(version) => Some(version),
         Put::Refused => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn name(number: usize) -> Name {
+        Name::of(&number.to_le_bytes())
+    }
+
+    async fn with_chunks(count: usize) -> Arc<dyn Store> {
+        let store = MemoryStore::new();
+        for number in 0..count {
+            let put = store.put(&key(name(number)), "x".into(), Condition::Absent).await.unwrap();
+            assert_ne!(put, Put::Refused);
+        }
+        Arc::new(store)
+    }
+
+    #[tokio::test]
+    async fn the_longest_list_that_is_written_can_be_read() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let chunks: BTreeSet<Name> = (0..MAX_CONDEMNED).map(name).collect();
+        write(&*store, None, false, chunks).await.unwrap().unwrap();
+        assert_eq!(condemned(&*store).await.unwrap().len(), MAX_CONDEMNED);
+        rescue(&*store, name(0)).await.unwrap();
+        assert_eq!(condemned(&*store).await.unwrap().len(), MAX_CONDEMNED - 1);
+    }
+
+    #[tokio::test]
+    async fn more_chunks_than_a_list_has_go_in_several_collections() {
+        let store = with_chunks(100).await;
+        let mut left = 100;
+        let mut collections = 0;
+        while left > 0 {
+            let collected = collect(&store, "sessions", Duration::ZERO, 30).await.unwrap().unwrap();
+            assert!(collected.condemned <= 30 && collected.removed <= 30, "{collected:?}");
+            left -= collected.removed;
+            assert_eq!(store.list(CHUNKS).await.unwrap().len(), left);
+            collections += 1;
+            assert!(collections <= 5, "{collected:?}");
+        }
+    }
 }

@@ -63,6 +63,9 @@ pub(in crate::session) struct Named {
 pub(in crate::session) struct Reused {
     pub(super) known: Known,
     pub(super) listing: Arc<Listing>,
+    /// They are in a file of this process, which nobody else writes to: they are copied without being
+    /// compared with their names.
+    pub(super) is_own: bool,
 }
 
 impl Named {
@@ -97,7 +100,11 @@ impl Named {
             Stage::Read(_) => return None,
         };
         let listing = Arc::clone(&rest.listing);
-        Some(Reused { known, listing })
+        Some(Reused {
+            known,
+            listing,
+            is_own: true,
+        })
     }
 
     /// As far as it was read by now.

@@ -14,6 +14,7 @@ use super::layout::Known;
 use super::problem::Problem;
 use super::rules::{Room, fixed};
 use super::second::{Second, manifest};
+use super::stored::Written;
 use crate::api::policy::Bounds;
 use crate::api::request::{ImageChoice, Mount};
 use crate::image::Image;
@@ -119,6 +120,7 @@ impl Opened {
             past,
             known: known.into(),
             filed: None,
+            written: Written::default(),
             execution,
             fuel,
             pending,

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use rayon::prelude::*;
+use self_cell::self_cell;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -114,9 +115,21 @@ impl Written {
     }
 }
 
+self_cell! {
+    /// A session laid out, with what the layout borrows from: both move between threads as one.
+    struct Laid {
+        owner: Frozen,
+        #[covariant]
+        dependent: Layout,
+    }
+}
+
 /// Writes a session; `None` where the condition does not hold for what is under `key`.
+///
+/// Chunks are compressed on threads that may block, and put by asynchronous code: no thread waits for
+/// the store, which may need one of the same threads to answer.
 pub(in crate::session) async fn save(
-    mut frozen: Frozen,
+    frozen: Frozen,
     written: &Written,
     store: &Arc<dyn Store>,
     key: &str,
@@ -124,36 +137,26 @@ pub(in crate::session) async fn save(
 ) -> Result<Option<Saved>, Error> {
     let (trusted, seen) = written.trusted(store).await?;
     let condemned = garbage::condemned(&**store).await?;
-    let (to, handle) = (Arc::clone(store), Handle::current());
     let path = PathBuf::from(key);
-    let laid = blocking(move || {
-        // What is there need not be read to be named again.
-        let there = trusted.map(|last| Arc::clone(&last.known));
-        let is_outlined = |there: &Arc<Named>| {
-            there.source().is_some_and(|source| frozen.past.outline(&source).is_ok())
-        };
-        let outlined = there.clone().filter(is_outlined);
-        if outlined.is_none() {
-            frozen.past.settle()?;
+    let laid = blocking(move || lay(frozen, trusted.as_deref(), &path)).await?;
+    let (mut laid, head, known) = laid;
+    let mut putting = Putting::new(store, condemned);
+    let mut done = 0;
+    loop {
+        let path = PathBuf::from(key);
+        let (back, batch, at) = blocking(move || {
+            let (batch, at) = compressed(laid.borrow_dependent(), done)
+                .map_err(failed(FileAction::Write, &path))?;
+            Ok((laid, batch, at))
+        })
+        .await?;
+        if batch.is_empty() {
+            break;
         }
-        let known = there.map(|there| there.known()).unwrap_or_default();
-        let failed = failed(FileAction::Write, &path);
-        let writer = Writer {
-            to,
-            handle,
-            condemned,
-        };
-        writer
-            .chunks(&frozen, known)
-            .map_err(|problem| match problem {
-                Unwritten::Io(error) => failed(error).into(),
-                Unwritten::Store(error) => Error::from(error),
-            })
-            .map(|(head, known, chunks, bytes)| {
-                (head, Named::laid(known, outlined.as_deref()), chunks, bytes)
-            })
-    });
-    let (head, known, chunks, bytes) = laid.await?;
+        (laid, done) = (back, at);
+        putting.add(batch).await?;
+    }
+    let (chunks, bytes) = putting.finish().await?;
     let length = head.len() as u64;
     let Put::Written(version) = store.put(key, head.into(), condition).await? else {
         return Ok(None);
@@ -172,89 +175,126 @@ pub(in crate::session) async fn save(
     }))
 }
 
-struct Writer {
-    to: Arc<dyn Store>,
-    handle: Handle,
-    /// Chunks that are about to be removed.
-    condemned: BTreeSet<Name>,
-}
-
-enum Unwritten {
-    Io(io::Error),
-    Store(StoreError),
-}
-
-impl From<io::Error> for Unwritten {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
+/// Lays a session out, of which what was written `last` need not be read to be named again. Returns
+/// also the manifest as it is written, and what is known once it is. It blocks.
+fn lay(
+    mut frozen: Frozen,
+    last: Option<&Last>,
+    path: &Path,
+) -> Result<(Laid, Vec<u8>, Named), Error> {
+    let there = last.map(|last| Arc::clone(&last.known));
+    let is_outlined = |there: &Arc<Named>| {
+        there.source().is_some_and(|source| frozen.past.outline(&source).is_ok())
+    };
+    let outlined = there.clone().filter(is_outlined);
+    if outlined.is_none() {
+        frozen.past.settle()?;
     }
-}
-
-impl From<StoreError> for Unwritten {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl Writer {
-    /// Writes the chunks that are not there, and returns the manifest, what is known then, and how many
-    /// chunks of how many bytes were written. It blocks.
-    fn chunks(
-        &self,
-        frozen: &Frozen,
-        known: Known,
-    ) -> Result<(Vec<u8>, Known, usize, u64), Unwritten> {
+    let known = there.map(|there| there.known()).unwrap_or_default();
+    let (mut head, mut laid_known) = (Vec::new(), Known::default());
+    let laid = Laid::try_new(frozen, |frozen| {
         let mut layout = Layout::of(frozen, known)?;
         layout.manifest.carried = 0;
-        let listed = layout.manifest.chunks.iter().map(|(name, _)| *name).zip(&layout.chunks);
-        let new: Vec<(Name, &Content<'_>)> =
-            listed.filter(|(_, content)| !matches!(content, Content::Known(_))).collect();
-        let (mut chunks, mut bytes) = (0, 0);
-        for batch in new.chunks(AT_ONCE) {
-            let compressed: Vec<(Name, Bytes)> = batch
-                .par_iter()
-                .map_init(Vec::new, |plain, (name, content)| {
-                    let mut compressed = Vec::new();
-                    compress(content, plain, &mut compressed)?;
-                    Ok((*name, compressed.into()))
-                })
-                .collect::<io::Result<_>>()?;
-            for written in self.handle.block_on(self.put(compressed))?.into_iter().flatten() {
-                chunks += 1;
-                bytes += written;
-            }
+        head = self::head(&layout.manifest)?;
+        laid_known = std::mem::take(&mut layout.known);
+        Ok::<_, io::Error>(layout)
+    });
+    let laid = laid.map_err(failed(FileAction::Write, path))?;
+    Ok((laid, head, Named::laid(laid_known, outlined.as_deref())))
+}
+
+/// The next few chunks from number `from` on that were not written before, compressed, and the number
+/// of the one behind them. It blocks.
+fn compressed(layout: &Layout<'_>, from: usize) -> io::Result<(Vec<(Name, Bytes)>, usize)> {
+    let mut end = from;
+    let mut batch: Vec<(Name, &Content<'_>)> = Vec::with_capacity(AT_ONCE);
+    let all = layout.manifest.chunks.iter().zip(&layout.chunks);
+    for ((name, _), content) in all.skip(from) {
+        if batch.len() == AT_ONCE {
+            break;
         }
-        Ok((head(&layout.manifest)?, layout.known, chunks, bytes))
+        end += 1;
+        if !matches!(content, Content::Known(_)) {
+            batch.push((*name, content));
+        }
+    }
+    let batch = batch.par_iter().map_init(Vec::new, |plain, (name, content)| {
+        let mut compressed = Vec::new();
+        compress(content, plain, &mut compressed)?;
+        Ok((*name, compressed.into()))
+    });
+    Ok((batch.collect::<io::Result<_>>()?, end))
+}
+
+/// Chunks on their way to a store.
+struct Putting {
+    to: Arc<dyn Store>,
+    /// Chunks that are about to be removed.
+    condemned: BTreeSet<Name>,
+    under_way: JoinSet<Result<Option<u64>, StoreError>>,
+    /// How many were not there, and their bytes.
+    written: (usize, u64),
+}
+
+impl Putting {
+    fn new(to: &Arc<dyn Store>, condemned: BTreeSet<Name>) -> Self {
+        Self {
+            to: Arc::clone(to),
+            condemned,
+            under_way: JoinSet::new(),
+            written: (0, 0),
+        }
     }
 
-    /// Puts chunks, and returns the bytes of each that was not there.
-    async fn put(&self, chunks: Vec<(Name, Bytes)>) -> Result<Vec<Option<u64>>, StoreError> {
-        let mut under_way = JoinSet::new();
+    /// Sends chunks on their way, no more than [`AT_ONCE`] at the same time.
+    async fn add(&mut self, chunks: Vec<(Name, Bytes)>) -> Result<(), StoreError> {
         for (name, bytes) in chunks {
-            let to = Arc::clone(&self.to);
-            let mut is_condemned = self.condemned.contains(&name);
-            under_way.spawn(async move {
-                let length = bytes.len() as u64;
-                let key = garbage::key(name);
-                loop {
-                    let put = to.put(&key, bytes.clone(), Condition::Absent).await?;
-                    match put {
-                        Put::Written(_) => return Ok(Some(length)),
-                        Put::Refused if !is_condemned => return Ok(None),
-                        Put::Refused => {
-                            garbage::rescue(&*to, name).await?;
-                            // It stays if it is there now.
-                            is_condemned = false;
-                        }
-                    }
-                }
-            });
+            while self.under_way.len() >= AT_ONCE {
+                self.one().await?;
+            }
+            let (to, is_condemned) = (Arc::clone(&self.to), self.condemned.contains(&name));
+            self.under_way.spawn(put(to, name, bytes, is_condemned));
         }
-        let mut written = Vec::new();
-        while let Some(put) = under_way.join_next().await {
-            written.push(put.map_err(StoreError::failed("write chunks to", CHUNKS))??);
+        Ok(())
+    }
+
+    /// Waits for one of them.
+    async fn one(&mut self) -> Result<(), StoreError> {
+        if let Some(put) = self.under_way.join_next().await {
+            let put = put.map_err(StoreError::failed("write chunks to", CHUNKS))??;
+            self.written.0 += usize::from(put.is_some());
+            self.written.1 += put.unwrap_or(0);
         }
-        Ok(written)
+        Ok(())
+    }
+
+    /// Waits for all of them. Returns how many were not there, and their bytes.
+    async fn finish(mut self) -> Result<(usize, u64), StoreError> {
+        while !self.under_way.is_empty() {
+            self.one().await?;
+        }
+        Ok(self.written)
+    }
+}
+
+/// Puts a chunk, and returns its bytes if it was not there.
+async fn put(
+    to: Arc<dyn Store>,
+    name: Name,
+    bytes: Bytes,
+    mut is_condemned: bool,
+) -> Result<Option<u64>, StoreError> {
+    let (key, length) = (garbage::key(name), bytes.len() as u64);
+    loop {
+        match to.put(&key, bytes.clone(), Condition::Absent).await? {
+            Put::Written(_) => return Ok(Some(length)),
+            Put::Refused if !is_condemned => return Ok(None),
+            Put::Refused => {
+                garbage::rescue(&*to, name).await?;
+                // It stays if it is there now.
+                is_condemned = false;
+            }
+        }
     }
 }
 
@@ -265,7 +305,7 @@ pub(in crate::session) async fn open(
     key: &str,
     max: u64,
 ) -> Result<Checkpoint, Error> {
-    let path = PathBuf::from(key);
+    let (path, seen) = (PathBuf::from(key), Instant::now());
     let Some(head) = store.get(key, max.saturating_add(OVERHEAD)).await? else {
         let source = io::ErrorKind::NotFound.into();
         return Err(failed(FileAction::Open, &path)(source).into());
@@ -282,17 +322,18 @@ pub(in crate::session) async fn open(
     }
     let chunks: Box<dyn Chunks> = if store.at_hand().is_some() {
         Box::new(OnSpot {
-            from: store,
+            from: Arc::clone(&store),
             lengths: manifest.chunks.iter().map(|(_, length)| *length).collect(),
         })
     } else {
-        Box::new(Fetched::of(store, &manifest.chunks))
+        Box::new(Fetched::of(Arc::clone(&store), &manifest.chunks))
     };
     let opened = Opened::apart(manifest, chunks);
     Ok(Checkpoint {
         opened,
         path,
         identity: None,
+        stored: Some((store, key.to_owned(), seen)),
     })
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
+use super::chunks::Opener;
 use super::format::{HEAD, MAGIC, Manifest, Name, SUM, VERSION};
 use super::frozen::Frozen;
 use super::later::Reused;
@@ -33,9 +34,9 @@ impl Frozen {
         for batch in layout.chunks.chunks(BATCH) {
             compressed.resize_with(batch.len(), Vec::new);
             batch.par_iter().zip(&mut compressed).try_for_each_init(
-                Vec::new,
-                |plain, (content, compressed)| match (content, reused) {
-                    (Content::Known(name), Some(reused)) => reused.fetch(*name, compressed),
+                || (Vec::new(), Opener::new()),
+                |(plain, opener), (content, compressed)| match (content, reused) {
+                    (Content::Known(name), Some(reused)) => reused.fetch(*name, opener, compressed),
                     _ => compress(content, plain, compressed),
                 },
             )?;
@@ -49,11 +50,15 @@ impl Frozen {
 }
 
 impl Reused {
-    /// The compressed form of a chunk, which nobody looks at.
-    fn fetch(&self, name: Name, buffer: &mut Vec<u8>) -> io::Result<()> {
+    /// The compressed form of a chunk.
+    fn fetch(&self, name: Name, opener: &mut Opener, buffer: &mut Vec<u8>) -> io::Result<()> {
         let fetched = self.listing.number(name).and_then(|number| {
-            let (chunks, _) = self.listing.source();
-            chunks.fetch(number, name, buffer)
+            let (chunks, listed) = self.listing.source();
+            if self.is_own {
+                chunks.fetch(number, name, buffer)
+            } else {
+                opener.copy(chunks, number, listed[number], buffer)
+            }
         });
         fetched.map_err(|problem| match problem {
             Problem::Io(error) => error,

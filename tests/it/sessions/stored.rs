@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::store::{Condition, DirectoryStore, MemoryStore, Store};
+use belljar::store::{Condition, DirectoryStore, MemoryStore, Put, Store};
 use belljar::{
     CHUNK_GRACE, Request, RestoreOptions, Runtime, Saved, Session, SessionOptions, collect_chunks,
 };
@@ -214,6 +214,62 @@ fn chunks_that_nobody_names_go() {
         assert_eq!(out(&restored, "len(z)").await, format!("{}\n", 1 << 20));
         restored.close();
         session.close();
+    });
+}
+
+/// A checkpoint that carries its chunks has put none of them into the store.
+#[test]
+fn what_was_restored_from_an_uploaded_checkpoint_is_saved_whole() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let session = much().await;
+        let expected = out(&session, LOOK).await;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        session.checkpoint(file.path()).await.unwrap();
+        let uploaded = std::fs::read(file.path()).unwrap();
+        let put = store.put("states/a", uploaded.into(), Condition::Absent).await.unwrap();
+        assert_ne!(put, Put::Refused);
+        let restored = stored(runtime(), &store, "states/a").await;
+        let saved = save(&restored, &store, "states/b").await;
+        assert!(saved.chunks > 4, "{saved:?}");
+        store.delete("states/a").await.unwrap();
+        let again = stored(runtime(), &store, "states/b").await;
+        assert_eq!(out(&again, LOOK).await, expected);
+        for session in [session, restored, again] {
+            session.close();
+        }
+    });
+}
+
+/// A store in a directory needs a blocking thread for each chunk, which a save that waits for it on
+/// such a thread would keep from it.
+#[test]
+fn one_blocking_thread_is_enough_to_save() {
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(DirectoryStore::open(dir.path()).unwrap());
+        let session = much().await;
+        let saves = async {
+            let forks = [session.fork().await.unwrap(), session.fork().await.unwrap()];
+            let saved =
+                tokio::join!(save(&forks[0], &store, "states/a"), save(&forks[1], &store, "states/b"));
+            assert!(saved.0.chunks + saved.1.chunks > 4, "{saved:?}");
+            for fork in forks {
+                fork.close();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), saves).await.expect("a save hangs");
+        let restored = stored(runtime(), &store, "states/b").await;
+        assert_eq!(out(&restored, LOOK).await, out(&session, LOOK).await);
+        for session in [session, restored] {
+            session.close();
+        }
     });
 }
 

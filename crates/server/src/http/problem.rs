@@ -155,6 +155,7 @@ fn engine_status(error: &Error) -> StatusCode {
         | "session.not_waiting"
         | "session.no_call"
         | "session.taken"
+        | "session.not_held"
         | "session.no_state" => StatusCode::CONFLICT,
         "session.full" | "workspace.full" => StatusCode::INSUFFICIENT_STORAGE,
         "session.too_many" => StatusCode::SERVICE_UNAVAILABLE,

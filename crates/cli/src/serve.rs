@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use belljar::{Bounds, NodeOptions, Runtime, StoredSessions};
 use belljar_server::{
-    Address, App, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError, TrustedProxy,
+    Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError, TrustedProxy,
     is_path, keyfile, open_store,
 };
 use clap::{Args, ValueHint};
@@ -53,6 +53,9 @@ pub(super) struct ServeArgs {
     /// session in which it runs something, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5", requires = "store")]
     lease: Duration,
+    /// Which interfaces to serve: v1, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion, librechat, or all
+    #[arg(long, value_name = "NAMES", default_value_t = Faces::default())]
+    faces: Faces,
     /// Serve everything below this path, as a proxy passes it on
     #[arg(long, value_name = "PATH", value_parser = base_path)]
     base_path: Option<String>,
@@ -100,6 +103,9 @@ struct Most {
     /// Memory of a run or a session above the image, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     max_memory: u32,
+    /// What is kept of each output stream of a run, in MiB
+    #[arg(long, value_name = "MIB", default_value = "16")]
+    max_output: u32,
     /// What the files of a run or a session may take, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     max_workspace: u32,
@@ -138,6 +144,7 @@ pub(super) fn serve(
         let signals = Signals::watch().context("cannot watch for signals")?;
         let mut settings = Settings::default();
         settings.base_path = args.base_path.clone().unwrap_or_default();
+        settings.faces.clone_from(&args.faces);
         settings.hosts.clone_from(&args.hosts);
         settings.origins.clone_from(&args.origins);
         settings.trusted_proxies.clone_from(&args.trusted_proxies);
@@ -186,11 +193,13 @@ impl Most {
         let ceilings = Bounds::CEILINGS
             .timeout(self.max_timeout)
             .memory(u64::from(self.max_memory) << 20)
+            .output(u64::from(self.max_output) << 20)
             .workspace(u64::from(self.max_workspace) << 20);
         let defaults = Bounds::default();
         let defaults = defaults
             .timeout(defaults.timeout.min(ceilings.timeout))
             .memory(defaults.memory.min(ceilings.memory))
+            .output(defaults.output.min(ceilings.output))
             .workspace(defaults.workspace.min(ceilings.workspace));
         let mut engine = engine::configure(global, bars)
             .ceilings(ceilings)

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use belljar::{Capture, Request, Runtime};
-use belljar_server::{App, Keys, Server, Service, Settings};
+use belljar_server::{App, Faces, Keys, Server, Service, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,9 @@ async fn main() {
     for image in ["core", "data"] {
         runtime.images().prepare(image).expect("an image");
     }
-    let app = App::new(Service::new(runtime.clone()), Keys::none(), Settings::default());
+    let mut settings = Settings::default();
+    settings.faces = Faces::all();
+    let app = App::new(Service::new(runtime.clone()), Keys::none(), settings);
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(app, any_port).await.expect("a port");
     let address: SocketAddr =

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::environment::Environment;
 use crate::http::app::App;
+use crate::faces::Face;
 use crate::http::problem::Problem;
+use crate::http::status::status;
 use crate::process;
 use crate::service::error::ServiceError;
 
@@ -130,13 +132,10 @@ fn no_key() -> Response {
 }
 
 fn failed(error: ServiceError) -> Response {
-    let problem = Problem::from(error);
-    match problem.code {
-        "busy" | "stopping" => {
-            (StatusCode::SERVICE_UNAVAILABLE, refused(-503, problem.detail)).into_response()
-        }
-        "limit" => refused(-429, problem.detail),
-        "refused" => refused(-400, problem.detail),
-        _ => refused(-500, problem.detail),
+    let status = status(error.class(), Face::Dify);
+    let answer = refused(-i32::from(status.as_u16()), Problem::from(error).detail);
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => (status, answer).into_response(),
+        _ => answer,
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod rate_limit;
 pub(crate) mod remembered;
 pub(crate) mod small;
 pub(crate) mod sse;
+pub(crate) mod status;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod trace_context;

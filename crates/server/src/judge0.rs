@@ -20,7 +20,9 @@ use serde_json::{Map, Value, json};
 use self::results::{Results, new_token};
 use crate::environment::Environment;
 use crate::http::app::App;
+use crate::faces::Face;
 use crate::http::problem::Problem;
+use crate::http::status::status;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -406,14 +408,8 @@ fn no_key() -> Response {
 }
 
 fn failed(error: ServiceError) -> Response {
-    let problem = Problem::from(error);
-    let status = match problem.code {
-        "busy" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
-        "limit" => StatusCode::TOO_MANY_REQUESTS,
-        "refused" => StatusCode::UNPROCESSABLE_ENTITY,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    told(status, problem.detail)
+    let status = status(error.class(), Face::Judge0);
+    told(status, Problem::from(error).detail)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@
 mod dify;
 mod e2b;
 mod environment;
+mod faces;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hex;
@@ -44,6 +45,7 @@ mod service;
 mod v1;
 
 pub use belljar_stores::{StoreUrlError, open_store};
+pub use faces::{Face, Faces, UnknownFace};
 pub use http::app::{App, Settings};
 pub use http::auth::{Key, Keys};
 pub use http::forwarded::{TrustedProxy, is_path};
@@ -55,7 +57,7 @@ pub use http::tls::{Tls, TlsError};
 pub use routes::router;
 pub use server::Server;
 pub use service::Service;
-pub use service::error::ServiceError;
+pub use service::error::{Class, ServiceError};
 pub use service::owner::{KeyLimits, Owner};
 pub use service::sessions::{Held, NewSession};
 pub use service::turn::Attended;

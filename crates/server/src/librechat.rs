@@ -21,9 +21,11 @@ use self::cancelling::Requests;
 use self::programmatic::Memories;
 use self::store::Store;
 use crate::http::app::App;
+use crate::faces::Face;
 use crate::http::problem::Problem;
+use crate::http::status::status;
 use crate::process::BadBody;
-use crate::service::error::ServiceError;
+use crate::service::error::{Class, ServiceError};
 
 /// Below its own path, since its names are everybody's: `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
 pub(crate) fn routes() -> Router<App> {
@@ -65,18 +67,19 @@ fn bad_body(BadBody { status, message }: BadBody) -> Response {
 }
 
 fn failed(error: ServiceError) -> Response {
-    let problem = Problem::from(error);
-    match problem.code {
-        "limit" => {
-            let seconds = problem.retry_after.map_or(1, |wait| wait.as_secs().max(1));
-            let body = json!({"error": "rate_limited", "retry_after_seconds": seconds, "message": problem.detail});
-            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds.to_string())], Json(body))
-                .into_response()
-        }
-        "busy" | "stopping" => told(StatusCode::SERVICE_UNAVAILABLE, problem.detail),
-        "refused" => told(StatusCode::BAD_REQUEST, problem.detail),
-        _ => told(problem.status, problem.detail),
+    let class = error.class();
+    let status = status(class, Face::LibreChat);
+    let Problem {
+        detail,
+        retry_after,
+        ..
+    } = Problem::from(error);
+    if class != Class::Limit {
+        return told(status, detail);
     }
+    let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
+    let body = json!({"error": "rate_limited", "retry_after_seconds": seconds, "message": detail});
+    (status, [(RETRY_AFTER, seconds.to_string())], Json(body)).into_response()
 }
 
 /// Something of the machine's: a disk that is full, say.

@@ -15,7 +15,9 @@ use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
 use crate::http::app::App;
+use crate::faces::Face;
 use crate::http::problem::Problem;
+use crate::http::status::status;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 
@@ -278,14 +280,8 @@ fn told(status: StatusCode, message: impl Into<String>) -> Response {
 }
 
 fn failed(error: ServiceError) -> Response {
-    let problem = Problem::from(error);
-    let status = match problem.code {
-        "busy" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
-        "limit" => StatusCode::TOO_MANY_REQUESTS,
-        "refused" => StatusCode::BAD_REQUEST,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    told(status, problem.detail)
+    let status = status(error.class(), Face::Piston);
+    told(status, Problem::from(error).detail)
 }
 
 #[cfg(test)]

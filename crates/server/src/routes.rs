@@ -7,32 +7,46 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::{access, guard, health, idempotency, small};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
-/// Everything that a server answers.
+/// The interfaces that are known by their paths. E2B's is told apart by headers as well.
+const FACES: [(Face, fn() -> Router<App>); 8] = [
+    (Face::Mcp, mcp::routes),
+    (Face::V1, v1::routes),
+    (Face::Dify, dify::routes),
+    (Face::SandboxFusion, sandbox_fusion::routes),
+    (Face::LibreChat, librechat::routes),
+    (Face::Piston, piston::routes),
+    (Face::Judge0, judge0::routes),
+    (Face::Jupyter, jupyter::routes),
+];
+
+/// Everything that a server answers. An interface that is off answers 404.
 ///
 /// The paths of two faces never meet: where one would claim another's (as E2B's interpreter has
 /// `/execute` and its control plane `/sandboxes`), it is told apart by header or host in front of the
 /// others, in [`App`]'s outermost layers.
 pub fn router(app: App) -> Router {
     let settings = app.settings().clone();
-    let faces = Router::new()
-        .merge(health::routes())
-        .merge(mcp::routes())
-        .merge(v1::routes())
-        .merge(dify::routes())
-        .merge(sandbox_fusion::routes())
-        .merge(librechat::routes())
-        .merge(piston::routes())
-        .merge(judge0::routes())
-        .merge(jupyter::routes())
+    let has = |face| settings.faces.has(face);
+    let faces = Router::new().merge(health::routes());
+    let faces = FACES
+        .into_iter()
+        .filter(|(face, _)| has(*face))
+        .fold(faces, |faces, (_, routes)| faces.merge(routes()))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), idempotency::remember));
-    let faces = e2b::attach(faces, &app)
+    let faces = if has(Face::E2b) {
+        e2b::attach(faces, &app)
+    } else {
+        faces
+    };
+    let faces = faces
         .layer(MapRequestLayer::new(access::route))
         .layer(DefaultBodyLimit::max(settings.body_bytes))
         .layer(from_fn_with_state(app.clone(), guard::check))

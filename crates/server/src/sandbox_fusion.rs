@@ -19,9 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::http::app::App;
+use crate::faces::Face;
 use crate::http::problem::Problem;
+use crate::http::status::status;
 use crate::process::{self, BadBody, Ending};
-use crate::service::error::ServiceError;
+use crate::service::error::{Class, ServiceError};
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
@@ -294,10 +296,10 @@ fn bad_body(BadBody { status, message }: BadBody) -> Response {
 }
 
 fn failed(error: ServiceError) -> Response {
-    let problem = Problem::from(error);
-    match problem.code {
-        "busy" | "stopping" | "limit" => told(StatusCode::GATEWAY_TIMEOUT, problem.detail),
-        "refused" => sandbox_error(&problem.detail),
-        _ => told(StatusCode::INTERNAL_SERVER_ERROR, problem.detail),
+    let class = error.class();
+    let Problem { detail, .. } = Problem::from(error);
+    match class {
+        Class::Invalid => sandbox_error(&detail),
+        class => told(status(class, Face::SandboxFusion), detail),
     }
 }

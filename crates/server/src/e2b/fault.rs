@@ -5,10 +5,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar::{Blame, Error, PathProblem, SessionError};
+use belljar::{Error, SessionError};
 use serde_json::json;
 
-use crate::service::error::ServiceError;
+use crate::faces::Face;
+use crate::http::status::status;
+use crate::service::error::{Class, ServiceError};
 
 /// What could not be done, and for how long not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,48 +91,17 @@ impl IntoResponse for Fault {
 
 impl From<ServiceError> for Fault {
     fn from(error: ServiceError) -> Self {
-        let status = match &error {
-            ServiceError::Limit { .. } | ServiceError::Engine(Error::Busy { .. }) => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
-            ServiceError::NoSession { .. }
-            | ServiceError::Engine(Error::Session(SessionError::NotFound { .. })) => {
-                StatusCode::NOT_FOUND
-            }
-            ServiceError::Engine(Error::Session(SessionError::Path { problem, .. })) => {
-                path_status(*problem)
-            }
-            ServiceError::Engine(Error::Session(SessionError::Taken { .. })) => {
-                StatusCode::CONFLICT
-            }
-            ServiceError::Stopping
-            | ServiceError::Engine(
-                Error::Store(_) | Error::Session(SessionError::Elsewhere { .. }),
-            ) => StatusCode::SERVICE_UNAVAILABLE,
-            _ if matches!(error.blame(), Blame::Caller | Blame::Guest) => StatusCode::BAD_REQUEST,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
+        let status = status(error.class(), Face::E2b);
         let is_elsewhere =
             matches!(&error, ServiceError::Engine(Error::Session(SessionError::Elsewhere { .. })));
-        let retry_after = match &error {
-            ServiceError::Limit { retry_after, .. } => *retry_after,
-            ServiceError::Engine(Error::Busy { .. }) => Some(Duration::from_secs(1)),
-            _ if is_elsewhere => Some(Duration::from_secs(1)),
-            _ => None,
-        };
-        if matches!(&error, ServiceError::Engine(Error::Store(_))) {
-            tracing::error!(%error, "a request of an E2B client failed");
-            return Self::new(status, "the store of the servers does not answer as it should");
-        }
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
+        if matches!(error.class(), Class::Unavailable | Class::Failed) {
             // Paths and the like of the host are for its log.
             tracing::error!(%error, "a request of an E2B client failed");
-            return Self::new(status, "the server could not do this; its log says why");
         }
         Self {
             status,
-            message: error.to_string(),
-            retry_after,
+            message: error.told(),
+            retry_after: error.retry_after(),
             is_elsewhere,
         }
     }
@@ -139,15 +110,6 @@ impl From<ServiceError> for Fault {
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         ServiceError::from(error).into()
-    }
-}
-
-fn path_status(problem: PathProblem) -> StatusCode {
-    match problem {
-        PathProblem::NotFound => StatusCode::NOT_FOUND,
-        PathProblem::Exists => StatusCode::CONFLICT,
-        PathProblem::TooManyBytes | PathProblem::TooManyFiles => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::BAD_REQUEST,
     }
 }
 

@@ -11,6 +11,7 @@ use super::auth::Keys;
 use super::forwarded::TrustedProxy;
 use super::problem::Problem;
 use super::remembered::Remembered;
+use crate::faces::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
@@ -35,6 +36,8 @@ struct Shared {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
+    /// Which interfaces it speaks. Default `v1`, `e2b`, `mcp` and `jupyter`.
+    pub faces: Faces,
     /// The most bytes that a request's body may have, but where files are streamed. Default 32 MiB.
     pub body_bytes: usize,
     /// Below which path everything is, such as `/belljar`, for a server behind a proxy. Default none.
@@ -58,6 +61,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            faces: Faces::default(),
             body_bytes: 32 << 20,
             base_path: String::new(),
             hosts: Vec::new(),

@@ -5,10 +5,12 @@ use std::time::Duration;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use belljar::{Blame, Error, Reason};
+use belljar::{Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::status::status;
+use crate::faces::Face;
 use crate::service::error::ServiceError;
 
 /// An error as a client gets it.
@@ -84,26 +86,7 @@ impl Problem {
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
-        let (status, retry_after) = match &error {
-            ServiceError::Engine(Error::Busy { .. }) => {
-                (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1)))
-            }
-            ServiceError::Engine(error) if error.code() == "session.elsewhere" => {
-                (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1)))
-            }
-            ServiceError::Engine(error) => (engine_status(error), None),
-            ServiceError::NoSession { .. } | ServiceError::NoRun { .. } => {
-                (StatusCode::NOT_FOUND, None)
-            }
-            ServiceError::NameTaken { .. } => (StatusCode::CONFLICT, None),
-            ServiceError::Name { .. } => (StatusCode::UNPROCESSABLE_ENTITY, None),
-            ServiceError::Limit { retry_after, .. } => {
-                (StatusCode::TOO_MANY_REQUESTS, *retry_after)
-            }
-            ServiceError::Stopping => {
-                (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(5)))
-            }
-        };
+        let status = status(error.class(), Face::V1);
         let reasons = match &error {
             ServiceError::Engine(Error::Refused(refusal)) => refusal.reasons.clone(),
             _ => Vec::new(),
@@ -115,8 +98,8 @@ impl From<ServiceError> for Problem {
             blame: error.blame().as_str(),
             hint: error.hint(),
             reasons,
-            retry_after,
-            ..Self::new(status, error.code(), told(&error))
+            retry_after: error.retry_after(),
+            ..Self::new(status, error.code(), error.told())
         }
     }
 }
@@ -124,46 +107,6 @@ impl From<ServiceError> for Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         ServiceError::from(error).into()
-    }
-}
-
-/// Codes of failures that are told in words.
-const OPEN: [&str; 4] = ["busy", "session.too_many", "session.elsewhere", "session.taken"];
-
-/// What the client is told. Failures of the engine and the machine name paths of the host, which are
-/// none of a client's business: the log has them.
-fn told(error: &ServiceError) -> String {
-    match error {
-        ServiceError::Engine(engine)
-            if matches!(engine.blame(), Blame::Engine | Blame::Machine)
-                && !OPEN.contains(&engine.code()) =>
-        {
-            format!("the server could not do it: {}", engine.code())
-        }
-        other => other.to_string(),
-    }
-}
-
-fn engine_status(error: &Error) -> StatusCode {
-    match error.code() {
-        "refused" => StatusCode::UNPROCESSABLE_ENTITY,
-        "session.not_found" | "session.no_snapshot" | "no_such_file" | "image.unknown" => {
-            StatusCode::NOT_FOUND
-        }
-        "session.id_taken"
-        | "session.waiting"
-        | "session.not_waiting"
-        | "session.no_call"
-        | "session.taken"
-        | "session.not_held"
-        | "session.no_state" => StatusCode::CONFLICT,
-        "session.full" | "workspace.full" => StatusCode::INSUFFICIENT_STORAGE,
-        "session.too_many" => StatusCode::SERVICE_UNAVAILABLE,
-        _ => match error.blame() {
-            Blame::Caller | Blame::Guest => StatusCode::UNPROCESSABLE_ENTITY,
-            Blame::Machine => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        },
     }
 }
 

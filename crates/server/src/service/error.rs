@@ -2,7 +2,31 @@
 
 use std::time::Duration;
 
-use belljar::{Blame, Error, Refusal};
+use belljar::{Blame, Error, PathProblem, Refusal, SessionError};
+
+/// What kind of failure an error is. Each interface has one status for each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Class {
+    /// Too much is under way, or the session is in use on another server: it passes by itself.
+    Busy,
+    /// The server is shutting down.
+    Stopping,
+    /// A limit of the owner's key is reached.
+    Limit,
+    /// The request can never succeed as it is.
+    Invalid,
+    /// What the request names does not exist, or belongs to somebody else.
+    NotFound,
+    /// The state of what the request names does not allow it.
+    Conflict,
+    /// No room for more files.
+    Full,
+    /// The machine or the store fails.
+    Unavailable,
+    /// The engine fails.
+    Failed,
+}
 
 /// The service could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +95,46 @@ impl ServiceError {
         }
     }
 
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Engine(error) => class(error),
+            Self::NoSession { .. } | Self::NoRun { .. } => Class::NotFound,
+            Self::NameTaken { .. } => Class::Conflict,
+            Self::Name { .. } => Class::Invalid,
+            Self::Limit { .. } => Class::Limit,
+            Self::Stopping => Class::Stopping,
+        }
+    }
+
+    /// When it is worth trying again.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match (self.class(), self) {
+            (_, Self::Limit { retry_after, .. }) => *retry_after,
+            (Class::Busy, _) => Some(Duration::from_secs(1)),
+            (Class::Stopping, _) => Some(Duration::from_secs(5)),
+            _ => None,
+        }
+    }
+
+    /// What clients are told. Failures of the engine and the machine name paths of the host, which are in
+    /// the log alone.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::Engine(error)
+                if matches!(error.blame(), Blame::Engine | Blame::Machine)
+                    && self.class() != Class::Busy
+                    && error.code() != "session.taken" =>
+            {
+                format!("the server could not do it: {}", error.code())
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Whose fault it is.
     #[must_use]
     pub fn blame(&self) -> Blame {
@@ -91,5 +155,41 @@ impl ServiceError {
             Self::NoRun { .. } => Some("files of a run are kept for 10 minutes".into()),
             Self::Engine(_) | Self::Name { .. } | Self::Limit { .. } | Self::Stopping => None,
         }
+    }
+}
+
+fn class(error: &Error) -> Class {
+    match error {
+        Error::Refused(_) => Class::Invalid,
+        Error::Busy { .. }
+        | Error::Session(SessionError::Elsewhere { .. } | SessionError::TooMany { .. }) => {
+            Class::Busy
+        }
+        Error::NoSuchFile { .. }
+        | Error::Session(SessionError::NotFound { .. } | SessionError::NoSnapshot { .. }) => {
+            Class::NotFound
+        }
+        Error::Session(SessionError::Path { problem, .. }) => match problem {
+            PathProblem::NotFound => Class::NotFound,
+            PathProblem::Exists => Class::Conflict,
+            PathProblem::TooManyBytes | PathProblem::TooManyFiles => Class::Full,
+            _ => Class::Invalid,
+        },
+        Error::Session(
+            SessionError::IdTaken { .. }
+            | SessionError::Waiting { .. }
+            | SessionError::NotWaiting { .. }
+            | SessionError::NoCall { .. }
+            | SessionError::Taken { .. }
+            | SessionError::NotHeld { .. }
+            | SessionError::NoState { .. },
+        ) => Class::Conflict,
+        error => match (error.code(), error.blame()) {
+            ("image.unknown", _) => Class::NotFound,
+            ("session.full" | "workspace.full", _) => Class::Full,
+            (_, Blame::Caller | Blame::Guest) => Class::Invalid,
+            (_, Blame::Machine) => Class::Unavailable,
+            _ => Class::Failed,
+        },
     }
 }

@@ -45,8 +45,9 @@ class Server:
 
 
 def start(*arguments, **how):
-    """Starts a server on a free port, and waits until it is ready; `how` is as for `Popen`."""
-    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *arguments]
+    """Starts a server with every interface on a free port, and waits until it is ready; `how` is as for `Popen`."""
+    faces = [] if "--faces" in arguments else ["--faces", "all"]
+    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *faces, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **how)
     line = process.stdout.readline()
     if not line:

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use belljar::Runtime;
-use belljar_server::{App, Key, KeyLimits, Keys, Owner, Service, Settings, router};
+use belljar_server::{App, Faces, Key, KeyLimits, Keys, Owner, Service, Settings, router};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -29,7 +29,9 @@ impl Place {
         let (first, one) = Key::generate("one", limits.clone()).unwrap();
         let (second, two) = Key::generate("two", limits).unwrap();
         let keys = Keys::of(vec![first, second]);
-        let app = App::new(service.clone(), keys.clone(), Settings::default());
+        let mut settings = Settings::default();
+        settings.faces = Faces::all();
+        let app = App::new(service.clone(), keys.clone(), settings);
         Self {
             service,
             keys,

@@ -76,6 +76,44 @@ async fn a_creation_that_is_sent_again_makes_nothing_again() {
     assert_ne!(theirs.json()["id"], first.json()["id"]);
 }
 
+/// A path of each interface, of which the first four are on by default.
+const PATHS: [(&str, &str); 9] = [
+    ("v1", "/v1/images"),
+    ("e2b", "/sandboxes"),
+    ("mcp", "/mcp"),
+    ("jupyter", "/api/kernelspecs"),
+    ("dify", "/v1/sandbox/dependencies"),
+    ("piston", "/api/v2/runtimes"),
+    ("judge0", "/judge0/about"),
+    ("sandbox-fusion", "/v1/ping"),
+    ("librechat", "/librechat/files/s"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interface_answers_where_it_was_chosen_and_no_other_does() {
+    let standard = ["v1", "e2b", "mcp", "jupyter"];
+    let mut choices = vec![(Settings::default(), standard.to_vec())];
+    for (name, _) in PATHS {
+        let mut settings = Settings::default();
+        settings.faces = name.parse().unwrap();
+        choices.push((settings, vec![name]));
+    }
+    for (settings, on) in choices {
+        let client = Client {
+            router: router(App::new(Service::new(engine()), Keys::none(), settings)),
+            key: None,
+        };
+        for (name, path) in PATHS {
+            let is_there = client.get(path).await.status != 404;
+            assert_eq!(is_there, on.contains(&name), "{path} of {on:?}");
+        }
+        assert_eq!(client.get("/healthz").await.status, 200);
+        // What names a sandbox of E2B's goes to no other interface where that one is on.
+        let answer = client.ask("GET", "/healthz", &[("e2b-sandbox-id", "x")]).await;
+        assert_eq!(answer.status == 200, !on.contains(&"e2b"), "{on:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_has_an_id() {
     let client = open();

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use belljar::Runtime;
-use belljar_server::{App, Key, KeyLimits, Keys, Server, Service, Settings, router};
+use belljar_server::{App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -16,6 +16,13 @@ use tower::ServiceExt;
 pub fn engine() -> Runtime {
     static ENGINE: OnceLock<Runtime> = OnceLock::new();
     ENGINE.get_or_init(|| Runtime::builder().build().unwrap()).clone()
+}
+
+/// A server with every interface.
+pub fn everything() -> Settings {
+    let mut settings = Settings::default();
+    settings.faces = Faces::all();
+    settings
 }
 
 /// An application for whoever reaches it.
@@ -31,7 +38,7 @@ pub fn open() -> Client {
 pub fn with_keys<const N: usize>(keys: [(&str, KeyLimits); N]) -> [Client; N] {
     let made = keys.map(|(name, limits)| Key::generate(name, limits).unwrap());
     let known = made.iter().map(|(key, _)| key.clone()).collect();
-    let app = App::new(Service::new(engine()), Keys::of(known), Settings::default());
+    let app = App::new(Service::new(engine()), Keys::of(known), everything());
     let router = router(app);
     made.map(|(_, text)| Client {
         router: router.clone(),

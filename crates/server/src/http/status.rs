@@ -1,0 +1,58 @@
+//! The one table from a kind of failure to the status with which each interface tells it.
+
+use axum::http::StatusCode;
+
+use crate::faces::Face;
+use crate::service::error::Class;
+
+/// The status for a failure in an interface.
+pub(crate) fn status(class: Class, face: Face) -> StatusCode {
+    match (class, face) {
+        // 504 is the one status after which all clients of SandboxFusion try again.
+        (
+            Class::Busy | Class::Stopping | Class::Limit | Class::Unavailable,
+            Face::SandboxFusion,
+        ) => StatusCode::GATEWAY_TIMEOUT,
+        (Class::Invalid, Face::E2b | Face::Dify | Face::Piston | Face::LibreChat) => {
+            StatusCode::BAD_REQUEST
+        }
+        (Class::Invalid, _) => StatusCode::UNPROCESSABLE_ENTITY,
+        (Class::Busy | Class::Stopping | Class::Unavailable, _) => StatusCode::SERVICE_UNAVAILABLE,
+        (Class::Limit, _) => StatusCode::TOO_MANY_REQUESTS,
+        (Class::NotFound, _) => StatusCode::NOT_FOUND,
+        (Class::Conflict, _) => StatusCode::CONFLICT,
+        (Class::Full, _) => StatusCode::INSUFFICIENT_STORAGE,
+        (Class::Failed, _) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar::{Error, SessionError};
+
+    use super::*;
+    use crate::service::error::ServiceError;
+
+    /// Faces that matched on texts of codes told a session in use elsewhere and a full workspace as 500.
+    #[test]
+    fn what_passes_by_itself_is_never_told_as_a_failure_of_the_server() {
+        let elsewhere = SessionError::Elsewhere {
+            id: "s".into(),
+            node: "n".into(),
+        };
+        for error in [
+            ServiceError::from(Error::from(elsewhere)),
+            ServiceError::from(Error::Busy { waiting: 1 }),
+            ServiceError::Stopping,
+        ] {
+            for face in Face::ALL {
+                let expected = if face == Face::SandboxFusion { 504 } else { 503 };
+                assert_eq!(status(error.class(), face).as_u16(), expected, "{face:?}: {error}");
+                assert!(error.retry_after().is_some(), "{error}");
+            }
+        }
+        for face in Face::ALL {
+            assert_eq!(status(Class::Full, face).as_u16(), 507);
+        }
+    }
+}

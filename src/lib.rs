@@ -98,7 +98,7 @@ pub use memory::{MemoryError, Strategy};
 pub use module::{ArtifactError, CodeError, Tier};
 #[cfg(feature = "compile")]
 pub use pack::{BundleInfo, BundleOptions};
-pub use run::{CheckReport, Run};
+pub use run::{CheckReport, Run, RunFiles};
 pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
 pub use session::{
     CHUNK_GRACE, ChunkProblem, Collected, Completeness, Completion, FileAction, HistoryBounds,

@@ -30,6 +30,26 @@ pub struct Run {
     workspace: Workspace,
 }
 
+/// The files that a run left, which are removed when this is dropped.
+#[derive(Debug)]
+pub struct RunFiles(Workspace);
+
+impl RunFiles {
+    /// Opens one of them, by its path in the outcome. Links are not followed out of the workspace.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchFile`] when there is no regular file of that name.
+    pub fn open(&self, path: &str) -> Result<std::fs::File, Error> {
+        open(&self.0, path)
+    }
+}
+
+fn open(workspace: &Workspace, path: &str) -> Result<std::fs::File, Error> {
+    let opened = workspace.open(path).map_err(|_| Error::NoSuchFile { path: path.into() })?;
+    Ok(opened.into_std())
+}
+
 impl Run {
     /// The bytes of a file that the run left, by its path in the outcome. Links are not followed
     /// out of the workspace.
@@ -40,6 +60,21 @@ impl Run {
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         workspace::read(&self.workspace, path, u64::MAX)
             .map_err(|_| Error::NoSuchFile { path: path.into() })
+    }
+
+    /// Opens a file that the run left, to read it in pieces. Links are not followed out of the workspace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn open(&self, path: &str) -> Result<std::fs::File, Error> {
+        open(&self.workspace, path)
+    }
+
+    /// Takes the outcome and the files apart, so that the files can be kept without the outcome.
+    #[must_use]
+    pub fn into_parts(self) -> (Outcome, RunFiles) {
+        (self.outcome, RunFiles(self.workspace))
     }
 
     /// Copies every regular file of the outcome into `dir`, which is made if missing, and returns

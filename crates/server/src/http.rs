@@ -11,6 +11,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod guard;
 pub(crate) mod health;
 pub(crate) mod idempotency;
+pub(crate) mod json;
 pub mod keyfile;
 pub(crate) mod listen;
 mod pace;

@@ -2,9 +2,8 @@
 //!
 //! A submission has run when it is answered, whether its client asked to wait or not.
 
-mod results;
-
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, Query, State};
@@ -17,7 +16,6 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::results::{Results, new_token};
 use crate::environment::Environment;
 use crate::http::app::App;
 use crate::faces::Face;
@@ -26,6 +24,7 @@ use crate::http::status::status;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
+use crate::service::shelf::{Kept, new_id};
 
 /// Below its own path, since its names are everybody's.
 pub(crate) fn routes() -> Router<App> {
@@ -39,7 +38,6 @@ pub(crate) fn routes() -> Router<App> {
         .route("/submissions", post(submit))
         .route("/submissions/batch", post(submit_batch).get(find_batch))
         .route("/submissions/{token}", get(find))
-        .layer(Extension(Results::default()))
         .layer(Extension(Environment::default()));
     Router::new().nest("/judge0", routes)
 }
@@ -63,6 +61,25 @@ const FIELDS: &str = "stdout,time,memory,stderr,token,compile_output,message,sta
 /// Those that are base64 where a client wants that.
 const ENCODED: [&str; 6] =
     ["source_code", "stdin", "expected_output", "stdout", "stderr", "compile_output"];
+
+/// What a submission came to, as JSON: of that every byte is counted.
+struct Judged(String);
+
+impl Kept for Judged {
+    const TIME: Duration = Duration::from_hours(1);
+    const MOST: usize = 10_000;
+
+    fn memory(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Why a submission was not judged.
+enum Unfit {
+    /// A field of it, and what is wrong with that.
+    Field(&'static str, String),
+    Failed(ServiceError),
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct How {
@@ -159,14 +176,18 @@ async fn language(
 
 async fn submit(
     State(app): State<App>,
-    Extension(results): Extension<Results>,
     Query(how): Query<How>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Response> {
     let owner = owner(&app, &headers).ok_or_else(no_key)?;
     let body = process::json(body).map_err(|why| told(bad_body(why.status), why.message))?;
-    let result = run(&app, &owner, &results, body, how.is_encoded()).await?;
+    let result = run(&app, &owner, body, how.is_encoded()).await.map_err(|unfit| match unfit {
+        Unfit::Field(field, why) => {
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({field: [why]}))).into_response()
+        }
+        Unfit::Failed(error) => failed(error),
+    })?;
     let shown = if how.wait.as_deref() == Some("true") {
         how.show(&result)
     } else {
@@ -177,7 +198,6 @@ async fn submit(
 
 async fn submit_batch(
     State(app): State<App>,
-    Extension(results): Extension<Results>,
     Query(how): Query<How>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -189,18 +209,30 @@ async fn submit_batch(
         let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
         return Err(told(StatusCode::BAD_REQUEST, message));
     }
-    let runs =
-        submissions.into_iter().map(|body| run(&app, &owner, &results, body, how.is_encoded()));
-    let mut tokens = Vec::new();
+    let runs = submissions.into_iter().map(|body| run(&app, &owner, body, how.is_encoded()));
+    let mut answers = Vec::new();
+    let mut failure = None;
     for result in futures_util::future::join_all(runs).await {
-        tokens.push(json!({"token": result?["token"]}));
+        answers.push(match result {
+            Ok(fields) => json!({"token": fields["token"]}),
+            // It keeps none of the others from being judged.
+            Err(Unfit::Field(field, why)) => json!({field: [why]}),
+            Err(Unfit::Failed(error)) => {
+                let answer = json!({"error": error.told()});
+                failure.get_or_insert(error);
+                answer
+            }
+        });
     }
-    Ok((StatusCode::CREATED, Json(tokens)).into_response())
+    let is_any_judged = answers.iter().any(|answer| answer.get("token").is_some());
+    match failure {
+        Some(error) if !is_any_judged => Err(failed(error)),
+        _ => Ok((StatusCode::CREATED, Json(answers)).into_response()),
+    }
 }
 
 async fn find(
     State(app): State<App>,
-    Extension(results): Extension<Results>,
     Query(how): Query<How>,
     Path(token): Path<String>,
     headers: HeaderMap,
@@ -208,20 +240,19 @@ async fn find(
     let owner = owner(&app, &headers).ok_or_else(no_key)?;
     let missing =
         || told(StatusCode::NOT_FOUND, "there is no such submission, or it is not kept any more");
-    let result = results.find(&owner, &token).ok_or_else(missing)?;
+    let result = judged(&app, &owner, &token).ok_or_else(missing)?;
     Ok(Json(how.show(&result)).into_response())
 }
 
 async fn find_batch(
     State(app): State<App>,
-    Extension(results): Extension<Results>,
     Query(how): Query<How>,
     headers: HeaderMap,
 ) -> Result<Response, Response> {
     let owner = owner(&app, &headers).ok_or_else(no_key)?;
     let tokens = how.tokens.as_deref().unwrap_or_default().split(',').take(MAX_BATCH);
     let found: Vec<Value> = tokens
-        .map(|token| results.find(&owner, token).map_or(Value::Null, |result| how.show(&result)))
+        .map(|token| judged(&app, &owner, token).map_or(Value::Null, |result| how.show(&result)))
         .collect();
     Ok(Json(json!({"submissions": found})).into_response())
 }
@@ -230,27 +261,44 @@ async fn find_batch(
 async fn run(
     app: &App,
     owner: &Owner,
-    results: &Results,
     body: Value,
     is_encoded: bool,
-) -> Result<Arc<Map<String, Value>>, Response> {
+) -> Result<Map<String, Value>, Unfit> {
     let ceilings = app.service().runtime().ceilings();
-    let invalid = |(field, why): (&str, String)| {
-        (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({field: [why]}))).into_response()
-    };
+    let invalid = |(field, why)| Unfit::Field(field, why);
     let mut fields = decoded(body, is_encoded).map_err(invalid)?;
     let request = request(&fields, &ceilings).map_err(invalid)?;
     let created = now();
-    let outcome = app.service().run(owner, request).await.map_err(failed)?.outcome;
-    let unlucky = |_| told(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers could be had");
-    let token = new_token().map_err(unlucky)?;
+    let run = app.service().run(owner, request).await.map_err(Unfit::Failed)?;
+    let (outcome, _) = run.into_parts();
+    let token = new_token().ok_or(Unfit::Failed(no_random_numbers()))?;
     fields.extend(told_of(&outcome, fields.get("expected_output").and_then(Value::as_str)));
     fields.insert("token".into(), token.as_str().into());
     fields.insert("created_at".into(), created.into());
     fields.insert("finished_at".into(), now().into());
-    let fields = Arc::new(fields);
-    results.put(owner, token, Arc::clone(&fields));
+    let text = serde_json::to_string(&fields).unwrap_or_default();
+    // What its owner has no room for is not kept.
+    app.service().shelve(owner, &token, Arc::new(Judged(text)));
     Ok(fields)
+}
+
+/// What an owner's submission came to.
+fn judged(app: &App, owner: &Owner, token: &str) -> Option<Map<String, Value>> {
+    let judged = app.service().shelved::<Judged>(owner, token)?;
+    serde_json::from_str(&judged.0).ok()
+}
+
+/// A token that nobody can guess, in the form of a UUID of version 4.
+fn new_token() -> Option<String> {
+    let id = new_id()?;
+    let [a, b, c, d, e] = [&id[..8], &id[8..12], &id[13..16], &id[17..20], &id[20..]];
+    Some(format!("{a}-{b}-4{c}-a{d}-{e}"))
+}
+
+fn no_random_numbers() -> ServiceError {
+    let source = std::io::Error::other("no random numbers could be had");
+    let action = "get random numbers";
+    belljar::Error::System { action, source }.into()
 }
 
 /// Whether a body is a submission, for tests.
@@ -424,6 +472,15 @@ mod tests {
         for given in ["1 2\n\n3", " 1 2\n3", "1 2 3", ""] {
             assert!(!same("1 2\n3", given), "{given:?}");
         }
+    }
+
+    #[test]
+    fn a_token_looks_like_a_uuid() {
+        let token = new_token().unwrap();
+        let lengths: Vec<usize> = token.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+        assert_eq!(&token[14..15], "4");
+        assert_ne!(token, new_token().unwrap());
     }
 
     #[test]

@@ -9,15 +9,18 @@ mod rest;
 mod sessions;
 mod socket;
 
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 
 use crate::http::app::App;
+use crate::http::idempotency::remember;
 use kernels::Kernels;
 use sessions::Notebooks;
 
 /// `/api` and `/kernelspecs`.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes(app: &App) -> Router<App> {
+    let once = from_fn_with_state(app.clone(), remember);
     Router::new()
         .route("/api", get(rest::version))
         .route("/api/status", get(rest::status))
@@ -25,12 +28,12 @@ pub(crate) fn routes() -> Router<App> {
         .route("/api/kernelspecs", get(rest::kernelspecs))
         .route("/api/kernelspecs/{name}", get(rest::kernelspec))
         .route("/kernelspecs/{name}/logo-svg.svg", get(rest::logo))
-        .route("/api/kernels", get(rest::list).post(rest::start))
+        .route("/api/kernels", post(rest::start).layer(once.clone()).get(rest::list))
         .route("/api/kernels/{id}", get(rest::show).delete(rest::end))
         .route("/api/kernels/{id}/interrupt", post(rest::interrupt))
         .route("/api/kernels/{id}/restart", post(rest::restart))
         .route("/api/kernels/{id}/channels", get(socket::channels))
-        .route("/api/sessions", get(sessions::list).post(sessions::create))
+        .route("/api/sessions", post(sessions::create).layer(once).get(sessions::list))
         .route(
             "/api/sessions/{id}",
             get(sessions::show).patch(sessions::change).delete(sessions::end),

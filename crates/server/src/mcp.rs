@@ -12,7 +12,6 @@ mod conversations;
 pub(crate) mod fuzzing;
 mod handler;
 mod http;
-mod kept;
 mod options;
 mod progress;
 mod render;

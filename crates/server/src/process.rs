@@ -164,6 +164,10 @@ pub(crate) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> 
         status: rejection.status(),
         message: rejection.body_text(),
     })?;
+    crate::http::json::check(&bytes).map_err(|message| BadBody {
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        message,
+    })?;
     serde_json::from_slice(&bytes).map_err(|error| BadBody {
         status: StatusCode::UNPROCESSABLE_ENTITY,
         message: error.to_string(),

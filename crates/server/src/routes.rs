@@ -10,18 +10,18 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::problem::Problem;
-use crate::http::{access, guard, health, idempotency, small};
+use crate::http::{access, guard, health, small};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// The interfaces that are known by their paths. E2B's is told apart by headers as well.
-const FACES: [(Face, fn() -> Router<App>); 8] = [
-    (Face::Mcp, mcp::routes),
+const FACES: [(Face, fn(&App) -> Router<App>); 8] = [
+    (Face::Mcp, |_| mcp::routes()),
     (Face::V1, v1::routes),
-    (Face::Dify, dify::routes),
-    (Face::SandboxFusion, sandbox_fusion::routes),
-    (Face::LibreChat, librechat::routes),
-    (Face::Piston, piston::routes),
-    (Face::Judge0, judge0::routes),
+    (Face::Dify, |_| dify::routes()),
+    (Face::SandboxFusion, |_| sandbox_fusion::routes()),
+    (Face::LibreChat, |_| librechat::routes()),
+    (Face::Piston, |_| piston::routes()),
+    (Face::Judge0, |_| judge0::routes()),
     (Face::Jupyter, jupyter::routes),
 ];
 
@@ -37,10 +37,9 @@ pub fn router(app: App) -> Router {
     let faces = FACES
         .into_iter()
         .filter(|(face, _)| has(*face))
-        .fold(faces, |faces, (_, routes)| faces.merge(routes()))
+        .fold(faces, |faces, (_, routes)| faces.merge(routes(&app)))
         .fallback(no_route)
-        .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(app.clone(), idempotency::remember));
+        .method_not_allowed_fallback(no_method);
     let faces = if has(Face::E2b) {
         e2b::attach(faces, &app)
     } else {

@@ -8,11 +8,12 @@ pub(crate) mod owner;
 pub(crate) mod questions;
 mod saved;
 pub(crate) mod sessions;
+pub(crate) mod shelf;
 mod stored;
 pub(crate) mod turn;
 pub(crate) mod view;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,9 +23,9 @@ use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime};
 use anywhere::Anywhere;
 use error::ServiceError;
 use figures::Figures;
-use kept::Kept;
 use owner::{Owner, Work};
 use sessions::Held;
+use shelf::Shelves;
 use turn::{Attended, Turn};
 
 /// Runs and sessions, each of an [`Owner`]. Cheap to clone; clones are the same service.
@@ -36,7 +37,7 @@ pub struct Service {
 pub(crate) struct Shared {
     runtime: Runtime,
     sessions: Mutex<HashMap<String, Held>>,
-    kept: Mutex<VecDeque<Kept>>,
+    shelves: Shelves,
     /// The switches of the runs that are under way or wait.
     switches: Mutex<HashMap<u64, Interrupt>>,
     next_run: AtomicU64,
@@ -53,7 +54,7 @@ impl Service {
         let shared = Shared {
             runtime,
             sessions: Mutex::default(),
-            kept: Mutex::default(),
+            shelves: Shelves::default(),
             switches: Mutex::default(),
             next_run: AtomicU64::new(1),
             figures: Figures::new(),
@@ -126,10 +127,10 @@ impl Service {
         self.work(owner, Work::Run, "check", self.shared.runtime.check(code, policy)).await
     }
 
-    /// Drops what nobody has any more use for: files of runs that were kept for long enough, and sessions
+    /// Drops what nobody has any more use for: what was kept for long enough, and sessions
     /// that nobody has used for `idle`. To be called now and then.
     pub fn sweep(&self, idle: Duration) {
-        self.sweep_kept();
+        self.sweep_shelves();
         self.sweep_sessions(idle);
         self.sweep_kept_sessions();
     }

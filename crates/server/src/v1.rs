@@ -16,15 +16,24 @@ mod sessions;
 mod terminal;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 use crate::http::app::App;
+use crate::http::idempotency::remember;
 use operation::Operation;
 
 /// Everything below `/v1`, by the table of operations from which the documents are made too.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes(app: &App) -> Router<App> {
     let operations = operations();
     let documents = docs::routes(&operations);
-    let add = |router: Router<App>, one: Operation| router.route(one.path, one.handler);
+    let add = |router: Router<App>, one: Operation| {
+        let handler = if one.creates() {
+            one.handler.layer(from_fn_with_state(app.clone(), remember))
+        } else {
+            one.handler
+        };
+        router.route(one.path, handler)
+    };
     operations.into_iter().fold(documents, add)
 }
 

@@ -45,8 +45,8 @@ pub(super) async fn create(
     let sandbox = all.create(&owner, asked).await?;
     let mut response = (StatusCode::CREATED, Json(created(&app, &sandbox))).into_response();
     let made = Arc::downgrade(&sandbox);
-    let is_there = WhileThere::new(move || made.upgrade().is_some_and(|made| is_there(&made)));
-    response.extensions_mut().insert(is_there);
+    let is_there = move || made.upgrade().is_some_and(|made| is_there(&made));
+    response.extensions_mut().insert(WhileThere::Other(Arc::new(is_there)));
     Ok(response)
 }
 

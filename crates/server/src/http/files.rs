@@ -1,5 +1,6 @@
 //! Files as HTTP has them: tags, ranges, media types that run nowhere.
 
+use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
@@ -10,8 +11,13 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
 
 use super::problem::Problem;
+
+/// Bytes of a file that are read at once.
+const PIECE: usize = 256 << 10;
 
 /// A file that is to be sent.
 #[derive(Debug, Clone)]
@@ -55,6 +61,23 @@ impl FileHead {
             Some(range) => part(range, self.size),
             None => Ok(Asked::Whole),
         }
+    }
+
+    /// The answer with what was asked for of an open file, which is read as it is sent. A file that is not
+    /// as long as it should be is an error.
+    pub(crate) async fn send(&self, asked: &Asked, file: std::fs::File) -> io::Result<Response> {
+        let (start, end) = match asked {
+            Asked::NotModified => return Ok(self.respond(asked, Body::empty())),
+            Asked::Whole => (0, self.size),
+            Asked::Part(start, end) => (*start, *end),
+        };
+        let mut file = tokio::fs::File::from_std(file);
+        if file.metadata().await?.len() != self.size {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        file.seek(io::SeekFrom::Start(start)).await?;
+        let pieces = ReaderStream::with_capacity(file.take(end - start), PIECE);
+        Ok(self.respond(asked, Body::from_stream(pieces)))
     }
 
     /// The answer with `body`, which holds what was asked for.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Asker, Refused, body};
 use super::kernels::{Kernels, Running, date};
+use crate::http::remembered::WhileThere;
 use crate::service::Service;
 
 /// The version of Jupyter's server whose answers these are.
@@ -111,7 +112,9 @@ pub(super) async fn start(
     check_name(name)?;
     let running = kernels.start(&service, &owner, name, wanted.env).await?;
     let location = format!("/api/kernels/{}", running.id());
-    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(running.model())))
+    // A kernel's session has its name.
+    let made = Extension(WhileThere::Session(running.id().to_owned()));
+    Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(running.model())))
 }
 
 pub(super) async fn list(

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::ask::{Asker, Refused, body};
 use super::kernels::{Kernels, Running};
 use super::rest::{DEFAULT, Wanted, check_name};
+use crate::http::remembered::WhileThere;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
@@ -141,7 +142,8 @@ pub(super) async fn create(
         (notebook, running)
     };
     let location = format!("/api/sessions/{}", notebook.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(notebook.model(&running))))
+    let made = Extension(WhileThere::Session(running.id().to_owned()));
+    Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(notebook.model(&running))))
 }
 
 fn check_text(text: String) -> Result<String, Refused> {

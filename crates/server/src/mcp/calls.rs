@@ -1,6 +1,5 @@
 //! What the tools do.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use belljar::{Echo, ImageChoice, InputFile, Interrupt, Request, SessionOptions};
@@ -14,7 +13,7 @@ use super::arguments::{
 };
 use super::handler::Handler;
 use super::progress::Teller;
-use super::render::Shown;
+use super::render::{Shown, images};
 use super::uri::Place;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
@@ -91,21 +90,17 @@ impl Handler {
         let Some(id) = asked.session_id else {
             let running = shared.service.run(owner, request);
             let run = tokio::select! {
-                run = running => Arc::new(run?),
+                run = running => run?,
                 () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
             };
             drop(teller);
-            let place = if run.outcome.files.is_empty() {
-                None
-            } else {
-                shared.kept.keep(owner, Arc::clone(&run)).ok().map(Place::Run)
-            };
-            let shown = Shown {
-                outcome: &run.outcome,
-                place,
-            };
             let read = |path: &str| Some((path.to_owned(), run.read(path).ok()?));
-            let images: Vec<_> = shown.images().into_iter().filter_map(read).collect();
+            let images: Vec<_> = images(&run.outcome).into_iter().filter_map(read).collect();
+            let (outcome, kept) = shared.service.keep(owner, run);
+            let shown = Shown {
+                outcome: &outcome,
+                place: kept.map(Place::Run),
+            };
             return Ok(shown.result(&images));
         };
         let at = shared.service.at_hand(owner, &id, Use::Run).await?;
@@ -115,20 +110,19 @@ impl Handler {
             () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
         };
         drop(teller);
-        let place = Some(Place::Session(id));
-        let mut images = Vec::new();
+        let mut read = Vec::new();
         if let Ok(outcome) = &ran {
-            let place = place.clone();
-            for path in (Shown { outcome, place }).images() {
+            for path in images(outcome) {
                 if let Ok(bytes) = at.session().read(path).await {
-                    images.push((path.to_owned(), bytes));
+                    read.push((path.to_owned(), bytes));
                 }
             }
         }
         let ended = at.done_after(&ran).await;
         let outcome = &ran?;
         ended?;
-        Ok(Shown { outcome, place }.result(&images))
+        let place = Some(Place::Session(id));
+        Ok(Shown { outcome, place }.result(&read))
     }
 
     /// The request of a run.

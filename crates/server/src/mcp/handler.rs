@@ -17,7 +17,6 @@ use tokio::sync::OnceCell;
 use super::about::About;
 use super::arguments::{Call, Wrong};
 use super::catalog;
-use super::kept::Kept;
 use super::options::Options;
 use super::uri::TEMPLATES;
 use crate::service::Service;
@@ -36,7 +35,6 @@ pub(super) struct Handler {
 pub(super) struct Shared {
     pub service: Service,
     pub options: Options,
-    pub kept: Kept,
     /// Who asks over standard streams. Over HTTP every request says so itself.
     pub owner: Option<Owner>,
     about: OnceCell<About>,
@@ -48,7 +46,6 @@ impl Handler {
             shared: Arc::new(Shared {
                 service,
                 options,
-                kept: Kept::default(),
                 owner,
                 about: OnceCell::new(),
             }),
@@ -179,9 +176,8 @@ impl ServerHandler for Handler {
 }
 
 impl Handler {
-    /// Forgets what is kept, and ends the connections to other servers.
+    /// Ends the connections to other servers.
     pub(super) async fn close(&self) {
-        self.shared.kept.clear();
         if let Some(servers) = &self.shared.options.servers {
             servers.close().await;
         }

@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversations::Conversations;
 use super::handler::Handler;
-use super::kept::Kept;
 use super::options::Options;
 use crate::hex::hex;
 use crate::http::app::App;
@@ -49,7 +48,6 @@ struct Face {
     is_shared: bool,
     /// The ids of each owner's sessions, some of which may have ended.
     owned: Mutex<HashMap<String, HashSet<String>>>,
-    kept: Kept,
     ended: CancellationToken,
 }
 
@@ -72,7 +70,6 @@ impl Face {
     async fn new(app: &App) -> Result<Self, ServiceError> {
         let secret = app.service().secret("conversations").await?;
         let handler = Handler::new(app.service().clone(), Options::default(), None);
-        let kept = handler.shared.kept.clone();
         let ended = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(ended.clone())
@@ -99,7 +96,6 @@ impl Face {
             is_shared: secret.is_some(),
             signer: secret.map_or_else(Signer::new, |secret| Signer(Some(secret))),
             owned: Mutex::default(),
-            kept,
             ended,
         })
     }
@@ -161,7 +157,6 @@ impl Face {
 impl Drop for Face {
     fn drop(&mut self) {
         self.ended.cancel();
-        self.kept.clear();
     }
 }
 

@@ -30,21 +30,21 @@ pub(super) struct Shown<'a> {
     pub place: Option<Place>,
 }
 
-impl Shown<'_> {
-    /// The figures that come as images: those of them that clients show, as far as there is room.
-    pub(super) fn images(&self) -> Vec<&str> {
-        let mut left = MAX_IMAGES_TOGETHER;
-        let mut chosen = Vec::new();
-        for plot in &self.outcome.plots {
-            let fits = plot.size <= MAX_IMAGE.min(left);
-            if chosen.len() < MAX_IMAGES && fits && image_type(&plot.path).is_some() {
-                left -= plot.size;
-                chosen.push(plot.path.as_str());
-            }
+/// The figures that come as images: those of them that clients show, as far as there is room.
+pub(super) fn images(outcome: &Outcome) -> Vec<&str> {
+    let mut left = MAX_IMAGES_TOGETHER;
+    let mut chosen = Vec::new();
+    for plot in &outcome.plots {
+        let fits = plot.size <= MAX_IMAGE.min(left);
+        if chosen.len() < MAX_IMAGES && fits && image_type(&plot.path).is_some() {
+            left -= plot.size;
+            chosen.push(plot.path.as_str());
         }
-        chosen
     }
+    chosen
+}
 
+impl Shown<'_> {
     /// The result of the call; `images` are the bytes of those.
     pub(super) fn result(&self, images: &[(String, Vec<u8>)]) -> CallToolResult {
         let outcome = self.outcome;

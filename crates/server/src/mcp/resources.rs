@@ -1,5 +1,6 @@
 //! Files as resources.
 
+use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,6 +14,7 @@ use serde_json::json;
 use super::handler::Handler;
 use super::uri::Place;
 use crate::service::anywhere::Use;
+use crate::service::kept::KeptRun;
 use crate::service::owner::Owner;
 
 /// How many are listed at once.
@@ -51,9 +53,9 @@ impl Handler {
             let place = Place::Session(id);
             all.extend(files.iter().map(|file| resource(&place, file)));
         }
-        for (id, run) in self.shared.kept.list(owner) {
-            let place = Place::Run(id);
-            all.extend(run.outcome.files.iter().map(|file| resource(&place, file)));
+        for (id, run) in self.shared.service.all_shelved::<KeptRun>(owner) {
+            let place = Place::Run(id.as_ref().to_owned());
+            all.extend(run.files.iter().map(|file| resource(&place, file)));
         }
         let count = all.len();
         let page: Vec<Resource> = all.into_iter().skip(first).take(PAGE).flatten().collect();
@@ -116,13 +118,16 @@ impl Handler {
         let (place, path) = Place::parse(uri).ok_or_else(none)?;
         let bytes = match place {
             Place::Run(id) => {
-                let run = self.shared.kept.get(owner, &id).ok_or_else(none)?;
-                let size = run.outcome.files.iter().find(|file| file.path == path);
-                if size.ok_or_else(none)?.size > MAX_READ {
+                let run = self.shared.service.kept(owner, &id).map_err(|_| none())?;
+                if run.entry(&path).ok_or_else(none)?.size > MAX_READ {
                     return Err(too_large(uri));
                 }
-                let read = tokio::task::spawn_blocking(move || run.read(&path)).await;
-                read.map_err(|_| none())?.map_err(|_| none())?
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut bytes = Vec::new();
+                    run.open(&path).ok()?.take(MAX_READ + 1).read_to_end(&mut bytes).ok()?;
+                    Some(bytes)
+                });
+                read.await.ok().flatten().ok_or_else(none)?
             }
             Place::Session(id) => {
                 let at = self.shared.service.at_hand(owner, &id, Use::Look).await;

@@ -299,9 +299,9 @@ impl Service {
         }
     }
 
-    /// Closes all sessions of everybody, and forgets the files of their runs.
+    /// Closes all sessions of everybody, and forgets all that is kept.
     pub fn close_all(&self) {
-        self.forget_all();
+        self.clear_shelves();
         let all = self.shared.all();
         self.shared.sessions().clear();
         for held in all {

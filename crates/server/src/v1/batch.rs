@@ -167,10 +167,13 @@ async fn run(app: App, owner: Owner, text: Result<Vec<u8>, String>) -> (Value, A
             ran => break ran,
         }
     };
-    let answer = ran.map_err(told).map(|run| RunAnswer {
-        id: id.clone(),
-        outcome: run.outcome.clone(),
-        run: app.service().keep(&owner, run),
+    let answer = ran.map_err(told).map(|run| {
+        let (outcome, run) = app.service().keep(&owner, run);
+        RunAnswer {
+            id: id.clone(),
+            run,
+            outcome,
+        }
     });
     (id, answer)
 }

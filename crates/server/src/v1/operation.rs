@@ -66,6 +66,11 @@ impl Operation {
         }
     }
 
+    /// Whether it makes something that a request sent twice would make twice.
+    pub(super) fn creates(&self) -> bool {
+        self.method == "POST" && self.answers.iter().any(|answer| answer.status == 201)
+    }
+
     /// Takes JSON.
     pub(super) fn takes<T: JsonSchema>(self) -> Self {
         self.takes_as(JSON, Some(SchemaGenerator::subschema_for::<T>))

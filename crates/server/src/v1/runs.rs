@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use belljar::{FileEntry, HostPaths, Outcome, Policy, RunRequest, Violation, event_channel};
+use belljar::{HostPaths, Outcome, Policy, RunRequest, Violation, event_channel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::operation::{BYTES, EVENTS, Operation};
 use crate::http::app::App;
 use crate::http::body::Body;
-use crate::http::files::{Asked, FileHead};
+use crate::http::files::FileHead;
 use crate::http::problem::Problem;
 use crate::http::sse;
 use crate::service::owner::Owner;
@@ -106,12 +106,8 @@ async fn run_and_keep(
     id: Value,
 ) -> Result<RunAnswer, Problem> {
     let run = app.service().run(&owner, request).await?;
-    let outcome = run.outcome.clone();
-    Ok(RunAnswer {
-        id,
-        run: app.service().keep(&owner, run),
-        outcome,
-    })
+    let (outcome, run) = app.service().keep(&owner, run);
+    Ok(RunAnswer { id, run, outcome })
 }
 
 async fn file(
@@ -123,27 +119,16 @@ async fn file(
     let run = app.service().kept(&owner, &id)?;
     let no_file =
         || Problem::new(StatusCode::NOT_FOUND, "no_such_file", "the run left no such file");
-    let is_it = |file: &&FileEntry| file.path == path && file.symlink.is_none();
-    let entry = run.outcome.files.iter().find(is_it).ok_or_else(no_file)?;
     let head = FileHead {
+        size: run.entry(&path).ok_or_else(no_file)?.size,
         path,
-        size: entry.size,
         modified: None,
     };
     let asked = head.asked(&headers)?;
-    if asked == Asked::NotModified {
-        return Ok(head.respond(&asked, axum::body::Body::empty()));
-    }
     let name = head.path.clone();
-    let read = tokio::task::spawn_blocking(move || run.read(&name)).await;
-    let mut bytes = bytes::Bytes::from(read.map_err(|_| Problem::internal("the file was lost"))??);
-    if bytes.len() as u64 != head.size {
-        return Err(no_file());
-    }
-    if let Asked::Part(start, end) = asked {
-        bytes = bytes.slice(start as usize..end as usize);
-    }
-    Ok(head.respond(&asked, bytes.into()))
+    let opened = tokio::task::spawn_blocking(move || run.open(&name)).await;
+    let file = opened.map_err(|_| Problem::internal("the file was lost"))??;
+    head.send(&asked, file).await.map_err(|_| no_file())
 }
 
 async fn forget(

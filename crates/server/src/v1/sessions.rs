@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, patch, post};
+use axum::{Extension, Json};
 use belljar::{HistoryEntry, SessionStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use crate::http::app::App;
 use crate::http::body::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
+use crate::http::remembered::WhileThere;
 use crate::service::Service;
 use crate::service::anywhere::{AtHand, Listed, Use};
 use crate::service::owner::Owner;
@@ -161,7 +162,8 @@ impl SessionAnswer {
             None => Self::of(held),
         };
         let location = format!("/v1/sessions/{}", held.id());
-        Ok((StatusCode::CREATED, [(LOCATION, location)], Json(answer)).into_response())
+        let made = Extension(WhileThere::Session(held.id().to_owned()));
+        Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(answer)).into_response())
     }
 }
 

@@ -1,0 +1,356 @@
+//! What is kept for its owner for a while: files of runs, results and answers that may be asked for again.
+//!
+//! Each owner has a shelf. What goes to make room is always the owner's own, the entry that was used longest
+//! ago first, so that nobody loses anything to somebody else.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::owner::Owner;
+use super::{Service, Shared};
+
+/// The most bytes that one owner's shelf takes in memory, whatever the key's limits.
+pub(crate) const MAX_MEMORY: u64 = 64 << 20;
+/// The most bytes of one owner's shelf, in memory and on the disk, where the key has no limit.
+pub(crate) const MAX_BYTES: u64 = 4 << 30;
+
+/// What the shelf itself needs for an entry, in memory.
+const ENTRY: u64 = 512;
+
+/// A kind of thing that is kept.
+pub(crate) trait Kept: Any + Send + Sync {
+    /// How long it is kept.
+    const TIME: Duration;
+    /// Whether its time begins anew with each use.
+    const FROM_LAST_USE: bool = false;
+    /// The most of the kind that one owner has.
+    const MOST: usize;
+
+    /// Bytes that it takes in memory.
+    fn memory(&self) -> u64;
+
+    /// Bytes of it that count against the key's limit, those on the disk included.
+    fn stored(&self) -> u64 {
+        self.memory()
+    }
+}
+
+/// The shelves of all owners, by name.
+#[derive(Default)]
+pub(crate) struct Shelves(Mutex<HashMap<String, Shelf>>);
+
+/// What one owner has.
+#[derive(Default)]
+struct Shelf {
+    entries: HashMap<Key, Entry>,
+    /// The entries by when they were used, those used longest ago first.
+    order: BTreeMap<u64, Key>,
+    uses: u64,
+    counts: HashMap<TypeId, usize>,
+    size: Size,
+    /// The owner, for the limits of the key.
+    owner: Option<Owner>,
+    /// Nothing ends before then.
+    ends: Option<Instant>,
+}
+
+type Key = (TypeId, Arc<str>);
+
+struct Entry {
+    item: Arc<dyn Any + Send + Sync>,
+    size: Size,
+    use_: u64,
+    ends: Instant,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Bytes in memory, those of the entries themselves included.
+    memory: u64,
+    /// Bytes that count against the key's limit.
+    stored: u64,
+}
+
+/// What was taken off the shelf. It is dropped without the lock: directories go with it.
+type Gone = Vec<Arc<dyn Any + Send + Sync>>;
+
+impl Service {
+    /// Puts something on its owner's shelf, in the place of what has that id. `false` when it is larger than
+    /// all that the owner may have.
+    pub(crate) fn shelve<T: Kept>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
+        let room = self.shared.room_on_shelf(owner);
+        let mut shelves = self.shared.shelves.lock();
+        let shelf = shelves.entry(owner.name().to_owned()).or_default();
+        let (fits, gone) = shelf.put(owner, id, item, room);
+        drop(shelves);
+        drop(gone);
+        fits
+    }
+
+    /// An owner's entry of that id, which is used by this.
+    pub(crate) fn shelved<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
+        let mut shelves = self.shared.shelves.lock();
+        shelves.get_mut(owner.name())?.find(id)
+    }
+
+    /// All that an owner has of a kind, what was used longest ago first.
+    pub(crate) fn all_shelved<T: Kept>(&self, owner: &Owner) -> Vec<(Arc<str>, Arc<T>)> {
+        let shelves = self.shared.shelves.lock();
+        shelves.get(owner.name()).map(Shelf::all).unwrap_or_default()
+    }
+
+    /// Takes an owner's entry off the shelf.
+    pub(crate) fn unshelve<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
+        let mut shelves = self.shared.shelves.lock();
+        let gone = shelves.get_mut(owner.name())?.remove(&(TypeId::of::<T>(), id.into()));
+        drop(shelves);
+        gone?.downcast().ok()
+    }
+
+    /// Takes everything off all shelves.
+    pub(super) fn clear_shelves(&self) {
+        let gone = std::mem::take(&mut *self.shared.shelves.lock());
+        drop(gone);
+    }
+
+    /// Drops what has been kept for long enough, and what an owner has no more room for.
+    pub(super) fn sweep_shelves(&self) {
+        let owners: Vec<Owner> =
+            self.shared.shelves.lock().values().filter_map(|shelf| shelf.owner.clone()).collect();
+        let rooms: HashMap<String, u64> = owners
+            .iter()
+            .map(|owner| (owner.name().to_owned(), self.shared.room_on_shelf(owner)))
+            .collect();
+        let mut gone = Gone::new();
+        self.shared.shelves.lock().retain(|name, shelf| {
+            gone.extend(shelf.drop_over(Instant::now()));
+            let room = rooms.get(name).copied().unwrap_or(MAX_BYTES);
+            gone.extend(shelf.make_room(room, None));
+            !shelf.entries.is_empty()
+        });
+        drop(gone);
+    }
+}
+
+impl Shared {
+    /// Bytes on an owner's shelf, which count against the key's `stored_bytes`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "sessions are to count it as well"))]
+    pub(crate) fn on_shelf(&self, owner: &Owner) -> u64 {
+        self.shelves.lock().get(owner.name()).map_or(0, |shelf| shelf.size.stored)
+    }
+
+    /// Bytes that an owner's shelf may have: what sessions leave of the key's limit.
+    fn room_on_shelf(&self, owner: &Owner) -> u64 {
+        let left = |max: u64| max.saturating_sub(self.in_sessions(owner));
+        owner.limits().stored_bytes.map_or(MAX_BYTES, left).min(MAX_BYTES)
+    }
+}
+
+impl Shelves {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Shelf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Size {
+    fn of(id: &str, item: &impl Kept) -> Self {
+        Self {
+            memory: item.memory().saturating_add(ENTRY + id.len() as u64),
+            stored: item.stored(),
+        }
+    }
+}
+
+impl Shelf {
+    fn put<T: Kept>(&mut self, owner: &Owner, id: &str, item: Arc<T>, room: u64) -> (bool, Gone) {
+        let key = (TypeId::of::<T>(), Arc::from(id));
+        let mut gone = Gone::from_iter(self.remove(&key));
+        let size = Size::of(id, &*item);
+        if size.memory > MAX_MEMORY || size.stored > room {
+            gone.push(item);
+            return (false, gone);
+        }
+        let ends = Instant::now() + T::TIME;
+        self.owner = Some(owner.clone());
+        self.ends = Some(self.ends.map_or(ends, |first| first.min(ends)));
+        self.uses += 1;
+        self.size.memory += size.memory;
+        self.size.stored += size.stored;
+        *self.counts.entry(key.0).or_default() += 1;
+        self.order.insert(self.uses, key.clone());
+        let entry = Entry {
+            item,
+            size,
+            use_: self.uses,
+            ends,
+        };
+        self.entries.insert(key.clone(), entry);
+        while self.counts.get(&key.0).is_some_and(|count| *count > T::MOST)
+            && let Some(oldest) = self.order.values().find(|other| other.0 == key.0).cloned()
+        {
+            gone.extend(self.remove(&oldest));
+        }
+        gone.extend(self.make_room(room, Some(&key)));
+        (true, gone)
+    }
+
+    /// Removes what was used longest ago until the rest fits.
+    fn make_room(&mut self, room: u64, but: Option<&Key>) -> Gone {
+        let mut gone = Gone::new();
+        while self.size.memory > MAX_MEMORY || self.size.stored > room {
+            let Some(oldest) = self.order.values().find(|key| Some(*key) != but).cloned() else {
+                break;
+            };
+            gone.extend(self.remove(&oldest));
+        }
+        gone
+    }
+
+    fn find<T: Kept>(&mut self, id: &str) -> Option<Arc<T>> {
+        let key = (TypeId::of::<T>(), Arc::from(id));
+        let entry = self.entries.get_mut(&key)?;
+        let now = Instant::now();
+        if entry.ends <= now {
+            return None;
+        }
+        if T::FROM_LAST_USE {
+            entry.ends = now + T::TIME;
+            self.uses += 1;
+            self.order.remove(&entry.use_);
+            entry.use_ = self.uses;
+            self.order.insert(self.uses, key);
+        }
+        Arc::clone(&entry.item).downcast().ok()
+    }
+
+    fn all<T: Kept>(&self) -> Vec<(Arc<str>, Arc<T>)> {
+        let now = Instant::now();
+        let theirs = self.order.values().filter(|key| key.0 == TypeId::of::<T>());
+        let found = theirs.filter_map(|key| {
+            let entry = self.entries.get(key).filter(|entry| entry.ends > now)?;
+            Some((Arc::clone(&key.1), Arc::clone(&entry.item).downcast().ok()?))
+        });
+        found.collect()
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<dyn Any + Send + Sync>> {
+        let entry = self.entries.remove(key)?;
+        self.order.remove(&entry.use_);
+        self.size.memory -= entry.size.memory;
+        self.size.stored -= entry.size.stored;
+        if let Some(count) = self.counts.get_mut(&key.0) {
+            *count -= 1;
+        }
+        Some(entry.item)
+    }
+
+    /// Removes what has been kept for long enough.
+    fn drop_over(&mut self, now: Instant) -> Gone {
+        if self.ends.is_none_or(|ends| ends > now) {
+            return Gone::new();
+        }
+        let over: Vec<Key> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.ends <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let gone = over.iter().filter_map(|key| self.remove(key)).collect();
+        self.ends = self.entries.values().map(|entry| entry.ends).min();
+        gone
+    }
+}
+
+/// 128 bits that nobody can guess, as text; `None` when the system gives no random numbers.
+pub(crate) fn new_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(crate::hex::hex(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::owner::KeyLimits;
+
+    struct Thing(u64);
+
+    impl Kept for Thing {
+        const TIME: Duration = Duration::from_mins(1);
+        const FROM_LAST_USE: bool = true;
+        const MOST: usize = 3;
+
+        fn memory(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn owner(name: &str) -> Owner {
+        Owner::new(name, KeyLimits::default())
+    }
+
+    fn put(shelf: &mut Shelf, id: &str, bytes: u64, room: u64) -> bool {
+        shelf.put(&owner("a"), id, Arc::new(Thing(bytes)), room).0
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room() {
+        let mut shelf = Shelf::default();
+        assert!(put(&mut shelf, "one", 4, 10));
+        assert!(put(&mut shelf, "two", 4, 10));
+        assert!(shelf.find::<Thing>("one").is_some());
+        assert!(put(&mut shelf, "three", 4, 10));
+        assert!(shelf.find::<Thing>("two").is_none());
+        assert!(shelf.find::<Thing>("one").is_some());
+        assert_eq!(shelf.size.stored, 8);
+        // What is larger than all takes nothing else along, but for what has its id.
+        assert!(!put(&mut shelf, "huge", 11, 10));
+        assert!(!put(&mut shelf, "one", 11, 10));
+        assert_eq!(shelf.size.stored, 4);
+    }
+
+    #[test]
+    fn there_are_as_many_of_a_kind_as_may_be_and_no_more_in_memory() {
+        let mut shelf = Shelf::default();
+        for id in ["a", "b", "c", "d"] {
+            assert!(put(&mut shelf, id, 0, 0));
+        }
+        assert!(shelf.find::<Thing>("a").is_none());
+        assert_eq!(shelf.entries.len(), 3);
+        assert!(put(&mut shelf, "large", MAX_MEMORY - 4 * ENTRY, u64::MAX));
+        assert!(put(&mut shelf, "larger", MAX_MEMORY - 2 * ENTRY, u64::MAX));
+        assert_eq!(shelf.entries.len(), 1);
+        assert!(shelf.size.memory <= MAX_MEMORY);
+    }
+
+    #[test]
+    fn what_is_over_is_gone() {
+        let mut shelf = Shelf::default();
+        put(&mut shelf, "a", 4, 10);
+        assert!(shelf.drop_over(Instant::now()).is_empty());
+        assert_eq!(shelf.drop_over(Instant::now() + Thing::TIME).len(), 1);
+        assert_eq!((shelf.size.memory, shelf.size.stored, shelf.order.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn any_order_of_uses_keeps_the_books() {
+        proptest::proptest!(|(steps in proptest::collection::vec((0_u8..3, 0_u8..6, 0_u64..9), 0..60))| {
+            let mut shelf = Shelf::default();
+            for (what, id, bytes) in steps {
+                let id = id.to_string();
+                match what {
+                    0 => drop(put(&mut shelf, &id, bytes, 20)),
+                    1 => drop(shelf.find::<Thing>(&id)),
+                    _ => drop(shelf.remove(&(TypeId::of::<Thing>(), id.as_str().into()))),
+                }
+                let sum: u64 = shelf.entries.values().map(|entry| entry.size.stored).sum();
+                assert_eq!(shelf.size.stored, sum);
+                assert!(sum <= 20 && shelf.entries.len() <= Thing::MOST);
+                assert_eq!(shelf.order.len(), shelf.entries.len());
+                assert_eq!(shelf.counts.values().sum::<usize>(), shelf.entries.len());
+            }
+        });
+    }
+}

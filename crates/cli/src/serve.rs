@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use belljar::{Bounds, NodeOptions, Runtime, StoredSessions};
 use belljar_server::{
-    Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError, TrustedProxy,
-    is_path, keyfile, open_store,
+    Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError,
+    TrustedProxy, is_path, keyfile, open_store,
 };
 use clap::{Args, ValueHint};
 use serde::Serialize;

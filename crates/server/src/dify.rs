@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
-use crate::http::app::App;
 use crate::faces::Face;
+use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process;

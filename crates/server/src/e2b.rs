@@ -30,6 +30,7 @@ mod target;
 mod tokens;
 mod traits;
 mod turn;
+mod waiting;
 mod wire;
 
 use std::sync::Arc;

@@ -18,10 +18,9 @@ use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
 
 use self::cancelling::Requests;
-use self::programmatic::Memories;
-use self::store::Store;
-use crate::http::app::App;
+use self::store::{Disk, Store};
 use crate::faces::Face;
+use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process::BadBody;
@@ -46,9 +45,14 @@ pub(crate) fn parse(body: Value) -> bool {
 /// What is kept from request to request.
 #[derive(Default)]
 struct Kept {
-    store: Store,
+    disk: Disk,
     requests: Requests,
-    memories: Memories,
+}
+
+impl Kept {
+    fn store(&self, app: &App) -> Store {
+        Store::new(app.service(), &self.disk)
+    }
 }
 
 /// Where the code finds its files.

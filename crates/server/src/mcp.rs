@@ -16,6 +16,7 @@ mod options;
 mod progress;
 mod render;
 mod resources;
+mod sessions;
 mod stdio;
 mod text;
 mod uri;

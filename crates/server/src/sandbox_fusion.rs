@@ -6,6 +6,7 @@
 mod notebook;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -18,8 +19,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::http::app::App;
 use crate::faces::Face;
+use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process::{self, BadBody, Ending};
@@ -135,6 +136,8 @@ enum CommandStatus {
 
 /// Bytes of the files that one answer brings back, and of the cells in it.
 const MAX_ANSWER: usize = 64 << 20;
+/// The most files that one request names to be brought back.
+const MAX_FETCHED: usize = 1_000;
 
 async fn run_code(
     State(app): State<App>,
@@ -153,6 +156,9 @@ async fn run_code(
     let files = match input_files(asked.files) {
         Ok(files) => files,
         Err(why) => return Ok(sandbox_error(&why)),
+    };
+    let Some(wanted) = wanted(asked.fetch_files) else {
+        return Ok(too_many_files());
     };
     let ceilings = app.service().runtime().ceilings();
     let mut request = if is_pytest {
@@ -176,7 +182,7 @@ async fn run_code(
         return Ok(sandbox_error("pytest is not in the image"));
     }
     let command = Command::of(&run.outcome);
-    let files = fetch(run, asked.fetch_files).await;
+    let files = fetch(run, wanted).await;
     let response = CodeResponse {
         status: command.meaning(),
         message: String::new(),
@@ -253,25 +259,43 @@ fn input_files(files: BTreeMap<String, Option<String>>) -> Result<Vec<(String, V
 
 const WORKSPACE: &str = "/workspace";
 
-/// Those of the files that are wanted and there, as far as an answer holds them.
-async fn fetch(run: Run, wanted: Vec<String>) -> BTreeMap<String, String> {
+/// The names of files that a request wants, each once; `None` when they are too many.
+fn wanted(names: Vec<String>) -> Option<BTreeMap<String, String>> {
+    if names.len() > MAX_FETCHED {
+        return None;
+    }
+    let path = |name: String| Some((process::workspace_path(&name, &[WORKSPACE])?, name));
+    Some(names.into_iter().filter_map(path).map(|(path, name)| (name, path)).collect())
+}
+
+/// Those of the files that are wanted and there, up to the first that the answer has no room for.
+async fn fetch(run: Run, wanted: BTreeMap<String, String>) -> BTreeMap<String, String> {
     if wanted.is_empty() {
         return BTreeMap::new();
     }
     let read = tokio::task::spawn_blocking(move || {
         let mut room = Room(MAX_ANSWER);
         let mut files = BTreeMap::new();
-        for name in wanted {
-            let path = process::workspace_path(&name, &[WORKSPACE]);
-            if let Some(Ok(bytes)) = path.map(|path| run.read(&path))
-                && room.take(bytes.len())
-            {
+        for (name, path) in wanted {
+            let Ok(file) = run.open(&path) else {
+                continue;
+            };
+            let size = file.metadata().map_or(u64::MAX, |about| about.len());
+            if !room.take(usize::try_from(size).unwrap_or(usize::MAX)) {
+                break;
+            }
+            let mut bytes = Vec::new();
+            if file.take(size).read_to_end(&mut bytes).is_ok() {
                 files.insert(name, process::to_base64(&bytes));
             }
         }
         files
     });
     read.await.unwrap_or_default()
+}
+
+fn too_many_files() -> Response {
+    sandbox_error(&format!("fetch_files has more than {MAX_FETCHED} names"))
 }
 
 /// The sandbox cannot do it, and trying again is of no use.

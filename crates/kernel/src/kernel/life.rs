@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 
@@ -14,7 +14,7 @@ use crate::backend::{Failure, Guest};
 
 /// The most requests that wait.
 const MAX_WAITING: usize = 1_000;
-/// The most bytes of the code of all of them, about.
+/// The most memory of all of them, about.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// One life of a kernel.
@@ -212,9 +212,67 @@ impl Queue {
     }
 }
 
-/// Bytes that a request has, but for what any has.
+/// Memory that a request takes, about: of its header, its content and its buffers.
 fn size(asked: &Asked) -> usize {
     let Asked { message, .. } = asked;
-    let text = message.content.values().filter_map(Value::as_str).map(str::len).sum::<usize>();
-    text + message.buffers.iter().map(bytes::Bytes::len).sum::<usize>()
+    let headers = [&message.header, &message.parent, &message.metadata, &message.content];
+    let buffers = message.buffers.iter().map(bytes::Bytes::len).sum::<usize>();
+    headers.into_iter().map(object).sum::<usize>() + buffers
+}
+
+/// What an object takes beside its names and values: room for more of them.
+const OBJECT: usize = 640;
+
+fn object(object: &Map<String, Value>) -> usize {
+    let fields = object.iter().map(|(name, value)| name.len() + weight(value));
+    OBJECT + fields.sum::<usize>()
+}
+
+fn weight(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(weight).sum(),
+        Value::Object(fields) => object(fields),
+        _ => 0,
+    };
+    size_of::<Value>() + inside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Channel, Message, Peer};
+
+    fn asked(fill: impl FnOnce(&mut Message)) -> Asked {
+        let mut message = Message::new("execute_request", "s", &Map::new(), Map::new());
+        fill(&mut message);
+        Asked {
+            channel: Channel::Shell,
+            peer: Peer::from("one"),
+            message,
+        }
+    }
+
+    /// What is not text at the top of the content was not counted, so that a thousand of these could wait.
+    #[test]
+    fn requests_wait_as_far_as_all_of_them_takes_memory() {
+        let zeros = || Value::from(vec![0; 200_000]);
+        let fills: [fn(&mut Message, Value); 4] = [
+            |message, value| drop(message.header.insert("x".into(), value)),
+            |message, value| drop(message.parent.insert("x".into(), value)),
+            |message, value| drop(message.metadata.insert("x".into(), value)),
+            |message, value| drop(message.content.insert("x".into(), json!([[value]]))),
+        ];
+        for fill in fills {
+            let life = Life::new();
+            let taken = (0..50).take_while(|_| life.ask(asked(|m| fill(m, zeros()))).is_ok());
+            let taken = taken.count();
+            assert!((1..20).contains(&taken), "{taken} requests of six megabytes wait");
+            // Those that are taken make room.
+            assert!(lock(&life.queue).take().is_some());
+            assert!(life.ask(asked(|m| fill(m, zeros()))).is_ok());
+            while lock(&life.queue).take().is_some() {}
+            assert_eq!(lock(&life.queue).bytes, 0);
+        }
+    }
 }

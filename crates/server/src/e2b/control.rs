@@ -43,7 +43,8 @@ pub(super) async fn create(
 ) -> Result<Response, Fault> {
     let asked: NewSandbox = json_body(request).await?;
     let sandbox = all.create(&owner, asked).await?;
-    let mut response = (StatusCode::CREATED, Json(created(&app, &sandbox))).into_response();
+    let mut response =
+        (StatusCode::CREATED, Json(created(&app, &all, &sandbox).await?)).into_response();
     let made = Arc::downgrade(&sandbox);
     let is_there = move || made.upgrade().is_some_and(|made| is_there(&made));
     response.extensions_mut().insert(WhileThere::Other(Arc::new(is_there)));
@@ -114,7 +115,7 @@ pub(super) async fn connect(
     let duration = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
     let sandbox = all.find(&owner, &id).await?;
     sandbox.resume(duration, asked.memory.unwrap_or(true)).await?;
-    Ok(Json(created(&app, &sandbox)))
+    Ok(Json(created(&app, &all, &sandbox).await?))
 }
 
 /// `POST /sandboxes/{id}/timeout`.
@@ -180,7 +181,7 @@ pub(super) async fn fork(
     let mut forks = Vec::new();
     for _ in 0..count {
         forks.push(match all.fork(&sandbox, lease).await {
-            Ok(fork) => Forked::Sandbox(created(&app, &fork)),
+            Ok(fork) => Forked::Sandbox(created(&app, &all, &fork).await?),
             Err(fault) => Forked::Error {
                 code: fault.status.as_u16(),
                 message: fault.message,
@@ -250,17 +251,17 @@ pub(super) async fn network(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn created(app: &App, sandbox: &Sandbox) -> Created {
-    Created {
+async fn created(app: &App, all: &Sandboxes, sandbox: &Sandbox) -> Result<Created, Fault> {
+    Ok(Created {
         template: sandbox.traits.template.clone(),
         sandbox: sandbox.id.clone(),
         client: CLIENT,
         envd_version: ENVD_VERSION,
         envd_access_token: sandbox.token.clone(),
         domain: app.settings().sandbox_domain.clone(),
-        traffic_access_token: None,
+        traffic_access_token: all.traffic_token(&sandbox.id).await?,
         alias: sandbox.traits.template.clone(),
-    }
+    })
 }
 
 fn detail(app: &App, sandbox: &Sandbox) -> Detail {

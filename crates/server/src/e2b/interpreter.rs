@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request as HttpRequest};
+use axum::extract::{Extension, Path, Request as HttpRequest};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use belljar::{Capture, Dialect, Echo, EventReader, Interrupt, Outcome, Request, event_channel};
@@ -19,9 +19,11 @@ use super::context::Context;
 use super::fault::{Fault, gone};
 use super::lines::Line;
 use super::paths::{self, Place};
+use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
-use super::target::{Open, Reached, json_body};
+use super::target::{Open, Served, json_body};
 use super::turn::{Ran, Turn};
+use super::waiting::Place as WaitingPlace;
 use super::wire::{ContextInfo, Execute, NewContext};
 
 /// Between two signs of life where the code is silent.
@@ -42,8 +44,14 @@ const MAX_LINES: usize = 4;
 type Lines = mpsc::Sender<io::Result<Bytes>>;
 
 /// `POST /execute`.
-pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result<Response, Fault> {
+pub(super) async fn execute(
+    Open(sandbox): Open,
+    Extension(all): Extension<Arc<Sandboxes>>,
+    request: HttpRequest,
+) -> Result<Response, Fault> {
     let asked: Execute = json_body(request).await?;
+    let env = asked.env_vars.iter().flatten().map(|(name, value)| name.len() + value.len());
+    let place = all.waiting.enter(&sandbox.owner, asked.code.len() + env.sum::<usize>())?;
     if asked.context_id.is_some() && asked.language.is_some() {
         return Err(Fault::invalid("Only one of context_id or language can be provided"));
     }
@@ -66,7 +74,7 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
 
     let (lines, waiting) = mpsc::channel(MAX_LINES);
     let (began, begins) = oneshot::channel();
-    tokio::spawn(run(sandbox, asked.context_id, context, request, lines, began));
+    tokio::spawn(run(place, sandbox, asked.context_id, context, request, lines, began));
     match tokio::time::timeout(PATIENCE, begins).await {
         Ok(Ok(Err(fault))) => return Err(fault),
         Ok(Err(_)) => {
@@ -82,6 +90,7 @@ pub(super) async fn execute(Open(sandbox): Open, request: HttpRequest) -> Result
 
 /// Runs code when its turn comes, for as long as somebody reads its lines, and to its end.
 async fn run(
+    place: WaitingPlace,
     sandbox: Arc<Sandbox>,
     named: Option<String>,
     context: Arc<Context>,
@@ -109,6 +118,7 @@ async fn run(
         Ok(ready) => ready,
         Err(fault) => return execution.refuse(fault).await,
     };
+    drop(place);
     context.set_running(Some(execution.interrupt.clone()));
     let went = execution.go(&sandbox, &context, &mut turn, request).await;
     context.set_running(None);
@@ -346,13 +356,13 @@ async fn until(end: Option<Instant>) {
 }
 
 /// `GET /contexts`.
-pub(super) async fn contexts(Reached(sandbox): Reached) -> Json<Vec<ContextInfo>> {
+pub(super) async fn contexts(Served(sandbox): Served) -> Json<Vec<ContextInfo>> {
     Json(sandbox.context_infos())
 }
 
 /// `POST /contexts`.
 pub(super) async fn new_context(
-    Reached(sandbox): Reached,
+    Served(sandbox): Served,
     request: HttpRequest,
 ) -> Result<Json<ContextInfo>, Fault> {
     let asked: NewContext = json_body(request).await?;
@@ -369,7 +379,7 @@ pub(super) async fn new_context(
 
 /// `POST /contexts/{id}/restart`.
 pub(super) async fn restart_context(
-    Reached(sandbox): Reached,
+    Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
     sandbox.restart_context(&id).await?;
@@ -378,7 +388,7 @@ pub(super) async fn restart_context(
 
 /// `DELETE /contexts/{id}`.
 pub(super) async fn remove_context(
-    Reached(sandbox): Reached,
+    Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
     sandbox.remove_context(&id).await?;

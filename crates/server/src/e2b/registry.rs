@@ -14,6 +14,7 @@ use super::signature::Signed;
 use super::snapshot::Snapshot;
 use super::tokens::Tokens;
 use super::traits::Traits;
+use super::waiting::Waiting;
 use super::wire::{NewSandbox, State};
 use crate::http::app::App;
 use crate::http::auth::Keys;
@@ -42,6 +43,8 @@ pub(super) struct Sandboxes {
     keys: Keys,
     all: Mutex<All>,
     tokens: OnceCell<Tokens>,
+    /// The executions that wait for their turn.
+    pub waiting: Waiting,
     /// All ids in the store, and when they were listed.
     ids: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
 }
@@ -60,6 +63,7 @@ impl Sandboxes {
             keys: app.keys().clone(),
             all: Mutex::default(),
             tokens: OnceCell::new(),
+            waiting: Waiting::default(),
             ids: tokio::sync::Mutex::default(),
         }
     }
@@ -144,6 +148,27 @@ impl Sandboxes {
         } else {
             Err(Fault::no_token())
         }
+    }
+
+    /// The same by the token for what the sandbox serves, or the one for all of it.
+    pub(super) async fn reach_with_either(
+        self: &Arc<Self>,
+        id: &str,
+        token: &str,
+        traffic_token: &str,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        let is_it: bool =
+            self.tokens().await?.of_traffic(id).as_bytes().ct_eq(traffic_token.as_bytes()).into();
+        if is_it {
+            return self.reach_as_it_is(id).await;
+        }
+        self.reach_with_token(id, token).await?;
+        self.reach_as_it_is(id).await
+    }
+
+    /// The token for what a sandbox serves: its contexts.
+    pub(super) async fn traffic_token(&self, id: &str) -> Result<String, Fault> {
+        Ok(self.tokens().await?.of_traffic(id))
     }
 
     /// The same by a signature that was made with the token.

@@ -22,8 +22,11 @@ pub(super) const MAX_JSON: usize = 8 << 20;
 /// Whoever asks the control plane.
 pub(super) struct Caller(pub Owner);
 
-/// The sandbox that a request is for, by its name alone.
-pub(super) struct Reached(pub Arc<Sandbox>);
+/// That the sandbox which a request names can be used, whoever asks.
+pub(super) struct Reached;
+
+/// The sandbox that a request is for, which shows a token of it: that for what it serves will do.
+pub(super) struct Served(pub Arc<Sandbox>);
 
 /// The sandbox that a request is for, which shows that it may use it.
 pub(super) struct Open(pub Arc<Sandbox>);
@@ -46,6 +49,22 @@ impl FromRequestParts<App> for Reached {
         } else {
             let id = sandboxes.id_of(token(&parts.headers).unwrap_or("")).await?;
             sandboxes.reach_as_it_is(&id).await.map_err(unknown)?
+        };
+        asker::note(&found.owner);
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<App> for Served {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
+        let sandboxes = sandboxes(parts, app).await?;
+        let shown = token(&parts.headers).unwrap_or("");
+        let traffic = header(&parts.headers, "e2b-traffic-access-token").unwrap_or("");
+        let found = match Address::of(&parts.headers, &parts.uri) {
+            Some(address) => sandboxes.reach_with_either(&address.sandbox, shown, traffic).await?,
+            None => reach_by_token(&sandboxes, shown).await?,
         };
         asker::note(&found.owner);
         Ok(Self(found))
@@ -93,7 +112,11 @@ pub(super) async fn sandboxes(parts: &mut Parts, app: &App) -> Result<Arc<Sandbo
 
 /// The token that a request shows.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
-    headers.get("x-access-token")?.to_str().ok()
+    header(headers, "x-access-token")
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// A body of JSON; nothing at all is an empty object. Clients do not always say what it is.

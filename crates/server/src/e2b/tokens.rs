@@ -33,6 +33,14 @@ impl Tokens {
         format!("{id}{}", hex(&mac.finalize().into_bytes()))
     }
 
+    /// The token for what a sandbox serves, with which its files cannot be reached.
+    pub(super) fn of_traffic(&self, id: &str) -> String {
+        let mut mac = self.0.clone();
+        mac.update(b"traffic\n");
+        mac.update(id.as_bytes());
+        hex(&mac.finalize().into_bytes())
+    }
+
     /// The id of the sandbox that a token is of; `None` where it is none.
     pub(super) fn id_in<'a>(&self, token: &'a str) -> Option<&'a str> {
         let (id, _) = token.split_at_checked(ID_LENGTH)?;
@@ -54,6 +62,9 @@ mod tests {
         assert_eq!(tokens.of(ID).len(), ID.len() + 64);
         assert_ne!(tokens.of("a"), tokens.of("b"));
         assert_ne!(tokens.of(ID), Tokens::default().of(ID));
+        assert_eq!(tokens.of_traffic(ID), tokens.of_traffic(ID));
+        assert_ne!(tokens.of_traffic(ID), tokens.of_traffic("a"));
+        assert!(!tokens.of(ID).contains(&tokens.of_traffic(ID)));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct Created {
     pub envd_version: &'static str,
     pub envd_access_token: String,
     pub domain: Option<String>,
-    pub traffic_access_token: Option<String>,
+    pub traffic_access_token: String,
     pub alias: String,
 }
 

@@ -46,7 +46,11 @@ mod tests {
             ServiceError::Stopping,
         ] {
             for face in Face::ALL {
-                let expected = if face == Face::SandboxFusion { 504 } else { 503 };
+                let expected = if face == Face::SandboxFusion {
+                    504
+                } else {
+                    503
+                };
                 assert_eq!(status(error.class(), face).as_u16(), expected, "{face:?}: {error}");
                 assert!(error.retry_after().is_some(), "{error}");
             }

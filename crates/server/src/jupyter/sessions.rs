@@ -23,6 +23,9 @@ use crate::service::owner::Owner;
 /// The most bytes of a path or a name.
 const MAX_TEXT: usize = 4 << 10;
 
+/// The most of one owner.
+const MAX_NOTEBOOKS: usize = 256;
+
 /// All of them, by id. Cheap to clone; clones are the same.
 #[derive(Clone, Default)]
 pub(super) struct Notebooks(Arc<Mutex<HashMap<String, Notebook>>>);
@@ -53,12 +56,33 @@ impl Notebooks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Enters one, unless its owner has as many as they may.
+    fn add(&self, owner: &Owner, notebook: &Notebook) -> Result<(), Refused> {
+        let mut notebooks = self.lock();
+        has_room(&notebooks, owner)?;
+        notebooks.insert(notebook.id.clone(), notebook.clone());
+        Ok(())
+    }
+
+    fn check_room(&self, owner: &Owner) -> Result<(), Refused> {
+        has_room(&self.lock(), owner)
+    }
+
     fn find(&self, owner: &Owner, id: &str) -> Result<Notebook, Refused> {
         let found = self.lock().get(id).filter(|notebook| notebook.owner == owner.name()).cloned();
         found.ok_or_else(|| {
             Refused::new(StatusCode::NOT_FOUND, format!("Session not found: session_id='{id}'"))
         })
     }
+}
+
+fn has_room(notebooks: &HashMap<String, Notebook>, owner: &Owner) -> Result<(), Refused> {
+    let theirs = notebooks.values().filter(|notebook| notebook.owner == owner.name()).count();
+    if theirs >= MAX_NOTEBOOKS {
+        let message = format!("There are {MAX_NOTEBOOKS} sessions already, the most of one key");
+        return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, message));
+    }
+    Ok(())
 }
 
 impl Notebook {
@@ -129,6 +153,7 @@ pub(super) async fn create(
         there
     } else {
         let wanted = asked.kernel.unwrap_or_default();
+        notebooks.check_room(&owner)?;
         let running = kernel(&kernels, &service, &owner, wanted).await?;
         let notebook = Notebook {
             id: unique(),
@@ -138,7 +163,7 @@ pub(super) async fn create(
             kind,
             kernel: running.id().to_owned(),
         };
-        notebooks.lock().insert(notebook.id.clone(), notebook.clone());
+        notebooks.add(&owner, &notebook)?;
         (notebook, running)
     };
     let location = format!("/api/sessions/{}", notebook.id);

@@ -2,25 +2,28 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// How long a request is known that was cancelled before it came.
-const KEPT: Duration = Duration::from_mins(1);
-
-/// As many of these are known at once.
-const MAX_EARLY: usize = 10_000;
+use crate::service::Service;
+use crate::service::owner::Owner;
+use crate::service::shelf::Kept;
 
 /// The requests that are under way. Cheap to clone; clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Requests(Arc<Mutex<Known>>);
+pub(super) struct Requests(Arc<Mutex<HashMap<Name, CancellationToken>>>);
 
-#[derive(Default)]
-struct Known {
-    running: HashMap<Name, CancellationToken>,
-    /// Those that were cancelled before they came.
-    early: HashMap<Name, Instant>,
+/// A request that was cancelled before it came.
+struct Early;
+
+impl Kept for Early {
+    const TIME: Duration = Duration::from_mins(1);
+    const MOST: usize = 1_000;
+
+    fn memory(&self) -> u64 {
+        0
+    }
 }
 
 /// Whose request it is, and its id.
@@ -41,17 +44,17 @@ impl Requests {
     }
 
     /// Begins a request. `None` when one of that name is under way already.
-    pub(super) fn begin(&self, owner: &str, id: &str) -> Option<Running> {
-        let name = (owner.to_owned(), id.to_owned());
+    pub(super) fn begin(&self, service: &Service, owner: &Owner, id: &str) -> Option<Running> {
+        let name = (owner.name().to_owned(), id.to_owned());
         let token = CancellationToken::new();
         let mut known = self.known();
-        if known.running.contains_key(&name) {
+        if known.contains_key(&name) {
             return None;
         }
-        if known.early.remove(&name).is_some() {
+        if service.unshelve::<Early>(owner, id).is_some() {
             token.cancel();
         }
-        known.running.insert(name.clone(), token.clone());
+        known.insert(name.clone(), token.clone());
         Some(Running {
             requests: self.clone(),
             name,
@@ -60,20 +63,15 @@ impl Requests {
     }
 
     /// Cancels a request, now or when it comes.
-    pub(super) fn cancel(&self, owner: &str, id: &str) {
-        let name = (owner.to_owned(), id.to_owned());
-        let mut known = self.known();
-        if let Some(token) = known.running.get(&name) {
-            token.cancel();
-            return;
-        }
-        known.early.retain(|_, since| since.elapsed() < KEPT);
-        if known.early.len() < MAX_EARLY {
-            known.early.insert(name, Instant::now());
+    pub(super) fn cancel(&self, service: &Service, owner: &Owner, id: &str) {
+        let known = self.known();
+        match known.get(&(owner.name().to_owned(), id.to_owned())) {
+            Some(token) => token.cancel(),
+            None => drop(service.shelve(owner, id, Arc::new(Early))),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,6 +85,6 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.requests.known().running.remove(&self.name);
+        self.requests.known().remove(&self.name);
     }
 }

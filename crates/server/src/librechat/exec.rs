@@ -1,7 +1,6 @@
 //! `/exec`: a program in a fresh interpreter, with files from before, and what becomes of them.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -10,12 +9,12 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use belljar::{Capture, Outcome, Request};
+use belljar::{Capture, FileEntry, Outcome, Request};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::store::{Contents, FileRef, Place, Store, Stored, new_id};
+use super::store::{Contents, FileRef, Place, Store, Stored, Written, new_id};
 use super::{DATA, Kept, bad_body, broken, failed, no_key};
 use crate::http::app::App;
 use crate::process;
@@ -99,15 +98,16 @@ async fn exec(
     if !matches!(asked.lang.as_str(), "py" | "python") {
         return Ok(Json(Answer::only(session, not_python(&asked.lang))).into_response());
     }
-    let hint = asked.runtime_session_hint.filter(|hint| !hint.is_empty());
-    let directory = hint.map(|hint| kept.store.directory(&owner, &hint));
+    let store = kept.store(&app);
+    let hint = asked.runtime_session_hint.filter(|hint| !hint.is_empty()).unwrap_or_default();
+    let directory = (!hint.is_empty()).then(|| store.directory(&owner, &hint));
     let directory = directory.transpose().map_err(broken)?;
     let mut contents = match &directory {
         Some(directory) => Some(directory.contents.lock().await),
         None => None,
     };
     let inputs =
-        Inputs::of(&kept.store, &owner, asked.files.unwrap_or_default(), contents.as_deref_mut());
+        Inputs::of(&store, &owner, asked.files.unwrap_or_default(), contents.as_deref_mut());
     let capture = capture(&asked.code);
     let mut request = inputs.place(Request::new(asked.code)).alias(DATA).cwd(DATA).capture(capture);
     request.args = match asked.args {
@@ -125,11 +125,20 @@ async fn exec(
         answer.runtime_session_id = Some(directory.id.clone());
         answer.runtime_status = Some(if contents.was_used { "reused" } else { "new" });
     }
-    let kept = Arc::clone(&kept);
-    let collecting = tokio::task::spawn_blocking(move || {
-        let read = |path: &str| run.read(path).ok();
-        collect(&mut answer, &kept.store, &owner, &inputs, &run.outcome, read);
-        answer
+    let collecting = tokio::task::spawn_blocking({
+        let (store, owner) = (store.clone(), owner.clone());
+        move || {
+            let most = store.most(&owner);
+            let left = left(&run.outcome).filter(|file| file.size <= most);
+            let written = left.filter_map(|file| {
+                let written = copy(&store, run.open(&file.path).ok()?);
+                Some((file.path.clone(), written?))
+            });
+            let written = written.collect();
+            let is_there = |path: &str| run.open(path).is_ok();
+            collect(&mut answer, &store, &owner, &inputs, &run.outcome, is_there, written);
+            answer
+        }
     });
     let answer = collecting.await.map_err(broken)?;
     if let Some(contents) = &mut contents {
@@ -141,6 +150,9 @@ async fn exec(
         contents.files = answer.files.iter().map(|file| (file.name.clone(), place(file))).collect();
         // The caller sends these along from now on.
         contents.seen.extend(answer.files.iter().map(place));
+        if let Some(directory) = &directory {
+            store.changed(&owner, &hint, directory, contents);
+        }
     }
     Ok(Json(answer).into_response())
 }
@@ -177,7 +189,7 @@ impl Answer {
 
 /// The files that a program finds, by their paths below `/mnt/data`.
 pub(super) struct Inputs {
-    files: BTreeMap<String, (Stored, Option<FileRef>)>,
+    files: BTreeMap<String, (Arc<Stored>, Option<FileRef>)>,
     /// Names of files that are not kept any more, or cannot be placed.
     missing: Vec<String>,
 }
@@ -242,20 +254,25 @@ impl Inputs {
     }
 }
 
+/// The regular files that a program left.
+pub(super) fn left(outcome: &Outcome) -> impl Iterator<Item = &FileEntry> {
+    outcome.files.iter().filter(|file| file.symlink.is_none())
+}
+
 /// Keeps what a program left, and puts into the answer what the caller has to know of it. Of a program
-/// that failed nothing is kept. It blocks.
+/// that failed nothing is kept. `written` are copies of what it left.
 pub(super) fn collect(
     answer: &mut Answer,
     store: &Store,
     owner: &Owner,
     inputs: &Inputs,
     outcome: &Outcome,
-    read: impl Fn(&str) -> Option<Vec<u8>>,
+    is_there: impl Fn(&str) -> bool,
+    mut written: HashMap<String, Written>,
 ) {
     let is_changed = |path: &str| outcome.files.iter().any(|file| file.path == path);
     for (path, (stored, asked)) in &inputs.files {
-        let is_there = || read(path).is_some();
-        if outcome.success && !stored.is_read_only && !is_changed(path) && !is_there() {
+        if outcome.success && !stored.is_read_only && !is_changed(path) && !is_there(path) {
             answer.deleted_files.push(path.clone());
         } else if !outcome.success || stored.is_read_only || !is_changed(path) {
             answer.files.push(File {
@@ -272,9 +289,8 @@ pub(super) fn collect(
     }
     let is_sealed =
         |path: &str| inputs.files.get(path).is_some_and(|(stored, _)| stored.is_read_only);
-    let written = outcome.files.iter().filter(|f| f.symlink.is_none() && !is_sealed(&f.path));
     let (mut attempted, mut delivered) = (0, 0);
-    for file in written {
+    for file in left(outcome).filter(|file| !is_sealed(&file.path)) {
         attempted += 1;
         let place = match new_id() {
             Ok(id) => Place {
@@ -283,9 +299,7 @@ pub(super) fn collect(
             },
             Err(_) => continue,
         };
-        let bytes = read(&file.path);
-        let written = bytes.and_then(|bytes| write(store, &bytes));
-        let kept = written.and_then(|written| {
+        let kept = written.remove(&file.path).and_then(|written| {
             store.keep(owner, place.clone(), file.path.clone(), written, false)
         });
         if kept.is_some() {
@@ -310,13 +324,17 @@ pub(super) fn collect(
     }
 }
 
-fn write(store: &Store, bytes: &[u8]) -> Option<(PathBuf, u64)> {
-    let path = store.room().ok()?;
-    let written = std::fs::write(&path, bytes);
-    if let Err(error) = written {
-        tracing::warn!(%error, "a file that a program left cannot be kept");
-        let _ = std::fs::remove_file(&path);
-        return None;
+/// A copy of a file that a program left. It blocks.
+fn copy(store: &Store, mut from: std::fs::File) -> Option<Written> {
+    let mut written = store.room().ok()?;
+    let copied = std::fs::File::create_new(written.path())
+        .and_then(|mut to| std::io::copy(&mut from, &mut to));
+    match copied {
+        Ok(size) => written.size = size,
+        Err(error) => {
+            tracing::warn!(%error, "a file that a program left cannot be kept");
+            return None;
+        }
     }
-    Some((path, bytes.len() as u64))
+    Some(written)
 }

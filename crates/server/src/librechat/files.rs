@@ -1,11 +1,9 @@
 //! Files in and out: `/upload`, `/upload/batch`, `/download`, and what is known of them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
 use axum::extract::{DefaultBodyLimit, Multipart, Path, State};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -13,9 +11,10 @@ use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use super::store::{Place, Stored, new_id};
+use super::store::{Place, Stored, Written, new_id};
 use super::{DATA, Kept, broken, no_key, told};
 use crate::http::app::App;
+use crate::http::files::FileHead;
 use crate::process;
 
 /// Bytes of one upload: what LibreChat itself sends at most.
@@ -70,8 +69,8 @@ async fn upload_batch(
     let list: Vec<Value> = files
         .into_iter()
         .map(|file| match file {
-            Ok(Stored { place, name, .. }) => {
-                json!({"status": "success", "fileId": place.id, "filename": name})
+            Ok(stored) => {
+                json!({"status": "success", "fileId": stored.place.id, "filename": stored.name})
             }
             Err((name, why)) => json!({"status": "error", "filename": name, "error": why}),
         })
@@ -91,7 +90,7 @@ async fn upload_batch(
 /// What a form brought: each file, or its name and what is wrong with it.
 struct Uploaded {
     session: String,
-    files: Vec<Result<Stored, (String, &'static str)>>,
+    files: Vec<Result<Arc<Stored>, (String, &'static str)>>,
 }
 
 async fn receive(
@@ -103,6 +102,7 @@ async fn receive(
     let owner = app.keys().owner_of(headers).ok_or_else(no_key)?;
     let mut form = form.map_err(|error| told(error.status(), error.body_text()))?;
     let session = new_id().map_err(broken)?;
+    let store = kept.store(app);
     let mut files = Vec::new();
     let mut is_read_only = false;
     while let Some(field) = form.next_field().await.map_err(|error| bad_form(&error))? {
@@ -119,53 +119,26 @@ async fn receive(
             files.push(Err((name, "is not a path below /mnt/data")));
             continue;
         };
-        let room = kept.store.room().map_err(broken)?;
-        let written = Written::new(room, field).await?;
+        let written = write(store.room().map_err(broken)?, field).await?;
         let place = Place {
             session: session.clone(),
             id: new_id().map_err(broken)?,
         };
-        let stored = kept.store.keep(&owner, place, path, written.keep(), is_read_only);
+        let stored = store.keep(&owner, place, path, written, is_read_only);
         files.push(stored.ok_or((name, "is larger than all that is kept")));
     }
     Ok(Uploaded { session, files })
 }
 
-/// A file that is being received; dropped, it is gone.
-struct Written {
-    path: PathBuf,
-    size: u64,
-    is_kept: bool,
-}
-
-impl Written {
-    async fn new(path: PathBuf, mut field: Field<'_>) -> Result<Self, Response> {
-        let mut file = tokio::fs::File::create_new(&path).await.map_err(broken)?;
-        let mut written = Self {
-            path,
-            size: 0,
-            is_kept: false,
-        };
-        while let Some(chunk) = field.chunk().await.map_err(|error| bad_form(&error))? {
-            file.write_all(&chunk).await.map_err(broken)?;
-            written.size += chunk.len() as u64;
-        }
-        file.flush().await.map_err(broken)?;
-        Ok(written)
+/// Receives a file.
+async fn write(mut written: Written, mut field: Field<'_>) -> Result<Written, Response> {
+    let mut file = tokio::fs::File::create_new(written.path()).await.map_err(broken)?;
+    while let Some(chunk) = field.chunk().await.map_err(|error| bad_form(&error))? {
+        file.write_all(&chunk).await.map_err(broken)?;
+        written.size += chunk.len() as u64;
     }
-
-    fn keep(mut self) -> (PathBuf, u64) {
-        self.is_kept = true;
-        (self.path.clone(), self.size)
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
+    file.flush().await.map_err(broken)?;
+    Ok(written)
 }
 
 fn bad_form(error: &MultipartError) -> Response {
@@ -179,30 +152,16 @@ async fn download(
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {
     let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let stored = kept.store.find(&owner, &Place { session, id }).ok_or_else(no_file)?;
-    let bytes = tokio::fs::read(stored.path()).await.map_err(broken)?;
-    let media_type = mime_guess::from_path(&stored.name).first_or_octet_stream();
-    let name = stored.name.rsplit('/').next().unwrap_or_default();
-    // It is a stranger's, and only ever saved.
-    let headers = [
-        (CONTENT_TYPE, media_type.to_string()),
-        (CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{}", percent_encoded(name))),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff".into()),
-    ];
-    Ok((headers, bytes).into_response())
-}
-
-/// A name as RFC 5987 has it.
-fn percent_encoded(name: &str) -> String {
-    use std::fmt::Write;
-    name.bytes().fold(String::new(), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(byte.into());
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-        text
-    })
+    let found = kept.store(&app).find(&owner, &Place { session, id });
+    let stored = found.ok_or_else(no_file)?;
+    let head = FileHead {
+        path: stored.name.clone(),
+        size: stored.size,
+        modified: Some(stored.modified),
+    };
+    let asked = head.asked(&headers).map_err(|problem| told(problem.status, problem.detail))?;
+    let file = tokio::fs::File::open(stored.path()).await.map_err(broken)?;
+    head.send(&asked, file.into_std().await).await.map_err(broken)
 }
 
 async fn list(
@@ -212,7 +171,8 @@ async fn list(
     Path(session): Path<String>,
 ) -> Result<Response, Response> {
     let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let files: Vec<Value> = kept.store.list(&owner, &session).iter().map(about).collect();
+    let files: Vec<Value> =
+        kept.store(&app).list(&owner, &session).iter().map(|file| about(file)).collect();
     Ok(Json(files).into_response())
 }
 
@@ -223,7 +183,8 @@ async fn object(
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {
     let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let stored = kept.store.find(&owner, &Place { session, id }).ok_or_else(no_file)?;
+    let found = kept.store(&app).find(&owner, &Place { session, id });
+    let stored = found.ok_or_else(no_file)?;
     Ok(Json(about(&stored)).into_response())
 }
 
@@ -234,7 +195,7 @@ async fn remove(
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {
     let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    if !kept.store.remove(&owner, &Place { session, id }) {
+    if !kept.store(&app).remove(&owner, &Place { session, id }) {
         return Err(no_file());
     }
     Ok(Json(json!({"message": "success"})).into_response())

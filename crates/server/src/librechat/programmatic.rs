@@ -5,9 +5,9 @@
 //! its owner only. A session that nobody comes back to ends with its lease.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -16,17 +16,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use belljar::{
-    Error, ErrorKind, LeaseEnd, Outcome, Request, SessionOptions, ToolAnswer, Truncated,
-    WaitingCall,
+    Error, ErrorKind, FileEntry, LeaseEnd, Outcome, Request, SessionFiles, SessionOptions,
+    ToolAnswer, Truncated, WaitingCall,
 };
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use super::cancelling::{Requests, Running};
-use super::exec::{Answer, Inputs, capture, collect};
+use super::exec::{Answer, Inputs, capture, collect, left};
 use super::names::{self, AskedTool, Named};
-use super::store::{FileRef, new_id};
+use super::store::{FileRef, Store, Written, new_id};
 use super::{DATA, Kept, bad_body, broken, failed, no_key, told};
 use crate::http::app::App;
 use crate::passing::Passing;
@@ -34,9 +35,13 @@ use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::sessions::NewSession;
+use crate::service::shelf;
 
 /// How long a session waits for its caller to come back.
 const PATIENCE: Duration = Duration::from_mins(15);
+
+/// Bytes of a file that are copied at once.
+const PIECE: u64 = 1 << 20;
 
 /// The header by which a request can be cancelled.
 const REQUEST_ID: &str = "x-librechat-code-request-id";
@@ -92,26 +97,35 @@ struct Cancelled {
     request_id: Value,
 }
 
-/// What is known of a session beside what is in it.
+/// What is known of a session beside what is in it, for as long as its caller may come back. A server that
+/// was started anew finds its sessions, but remembers nothing else of them.
 #[derive(Default)]
 struct Memory {
     /// The id under which its files are kept.
     files: String,
-    inputs: Vec<FileRef>,
+    /// The files that it was given, as JSON.
+    inputs: String,
     names: Vec<Named>,
     /// Somebody is answering its calls.
     is_answered: AtomicBool,
 }
 
+impl shelf::Kept for Memory {
+    const TIME: Duration = PATIENCE;
+    const FROM_LAST_USE: bool = true;
+    const MOST: usize = 1_000;
+
+    fn memory(&self) -> u64 {
+        let text = |named: &Named| {
+            size_of::<Named>() + named.original.len() + named.tool.len() + named.identifier.len()
+        };
+        let names: usize = self.names.iter().map(text).sum();
+        (self.files.len() + self.inputs.len() + names) as u64
+    }
+}
+
 /// The right to answer the calls of a session, which one request at a time has.
 struct Answering(Arc<Memory>);
-
-/// The same of all sessions, by their names. Cheap to clone; clones are the same.
-#[derive(Clone, Default)]
-pub(super) struct Memories(Arc<Mutex<HashMap<String, Remembered>>>);
-
-/// Since when.
-type Remembered = (Arc<Memory>, Instant);
 
 async fn programmatic(
     State(app): State<App>,
@@ -120,7 +134,7 @@ async fn programmatic(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Response> {
     let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let running = running(&kept.requests, &owner, &headers);
+    let running = running(&app, &kept.requests, &owner, &headers);
     let running = running.map_err(|(status, message)| told(status, message))?;
     let body: Value = process::json(body).map_err(bad_body)?;
     let is_first = body["continuation_token"].as_str().is_none_or(str::is_empty);
@@ -158,13 +172,14 @@ async fn cancel(
     let Some(id) = request_id.as_str().filter(|id| Requests::is_id(id)) else {
         return Err(told(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
     };
-    kept.requests.cancel(owner.name(), id);
+    kept.requests.cancel(app.service(), &owner, id);
     let answer = json!({"status": "cancellation_requested"});
     Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
 }
 
 /// The request as one that can be cancelled, if it has an id.
 fn running(
+    app: &App,
     requests: &Requests,
     owner: &Owner,
     headers: &HeaderMap,
@@ -174,7 +189,7 @@ fn running(
     };
     let id = id.to_str().ok().filter(|id| Requests::is_id(id));
     let id = id.ok_or((StatusCode::BAD_REQUEST, "Invalid programmatic request ID"))?;
-    let running = requests.begin(owner.name(), id);
+    let running = requests.begin(app.service(), owner, id);
     let taken = (StatusCode::CONFLICT, "Programmatic request ID is already in use");
     running.ok_or(taken).map(Some)
 }
@@ -232,11 +247,12 @@ async fn begin(
     let names =
         names::names(&program.tools).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
     let asked = program.files.unwrap_or_default();
-    let inputs = Inputs::of(&kept.store, owner, asked.clone(), None);
+    let files = serde_json::to_string(&asked).unwrap_or_default();
+    let inputs = Inputs::of(&kept.store(app), owner, asked, None);
     let token = format!("{PREFIX}{}", new_id().map_err(broken)?);
     let memory = Memory {
         files: new_id().map_err(broken)?,
-        inputs: asked,
+        inputs: files,
         names,
         is_answered: AtomicBool::new(false),
     };
@@ -258,7 +274,13 @@ async fn begin(
     let ceilings = app.service().runtime().ceilings();
     request.limits.timeout = program.timeout.and_then(|ms| process::timeout(ms / 1e3, &ceilings));
     let outcome = app.service().run_in(owner, session.held(), request).await.map_err(failed)?;
-    answer(kept, owner, session, token, Arc::new(memory), inputs, outcome).await
+    let told = Told {
+        app,
+        store: kept.store(app),
+        owner,
+        token: &token,
+    };
+    told.answer(session, Arc::new(memory), inputs, outcome).await
 }
 
 async fn go_on(
@@ -276,7 +298,11 @@ async fn go_on(
     let unknown = || told(StatusCode::BAD_REQUEST, "a call_id is none that was issued");
     let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
-    let memory = kept.memories.find(token, new_id().map_err(broken)?);
+    let files = new_id().map_err(broken)?;
+    let memory = app.service().shelved_or(owner, token, || Memory {
+        files,
+        ..Memory::default()
+    });
     let in_flight = "Another continuation is already in flight for this execution; retry shortly";
     let in_flight = || told(StatusCode::CONFLICT, in_flight);
     let answering = Answering::begin(&memory).ok_or_else(in_flight)?;
@@ -296,30 +322,86 @@ async fn go_on(
         }
     };
     drop(answering);
-    let inputs = Inputs::of(&kept.store, owner, memory.inputs.clone(), None);
-    answer(kept, owner, session, token.to_owned(), memory, inputs, outcome).await
+    let asked = serde_json::from_str(&memory.inputs).unwrap_or_default();
+    let store = kept.store(app);
+    let inputs = Inputs::of(&store, owner, asked, None);
+    let told = Told {
+        app,
+        store,
+        owner,
+        token,
+    };
+    told.answer(session, memory, inputs, outcome).await
 }
 
-/// What the caller is told of the run so far.
-async fn answer(
-    kept: &Arc<Kept>,
-    owner: &Owner,
-    session: Passing,
-    token: String,
-    memory: Arc<Memory>,
-    inputs: Inputs,
-    outcome: Outcome,
-) -> Result<Response, Response> {
-    let engine = |error: Error| failed(ServiceError::from(error));
-    if outcome.error_detail.as_ref().is_some_and(|d| d.kind == ErrorKind::Waiting) {
+/// Who is told of a run, and by which token.
+struct Told<'a> {
+    app: &'a App,
+    store: Store,
+    owner: &'a Owner,
+    token: &'a str,
+}
+
+impl Told<'_> {
+    /// What the caller is told of the run so far.
+    async fn answer(
+        self,
+        session: Passing,
+        memory: Arc<Memory>,
+        inputs: Inputs,
+        outcome: Outcome,
+    ) -> Result<Response, Response> {
+        if outcome.error_detail.as_ref().is_some_and(|d| d.kind == ErrorKind::Waiting) {
+            return self.wait(session, memory, &outcome).await;
+        }
+        self.app.service().unshelve::<Memory>(self.owner, self.token);
+        let listed = session.held().session().files().await.map_err(engine)?;
+        let mut written = HashMap::new();
+        if outcome.success {
+            let most = self.store.most(self.owner);
+            for file in left(&outcome).filter(|file| file.size <= most) {
+                let files = session.held().session().workspace();
+                let copy = copy(&self.store, &files, &file.path).await.map_err(broken)?;
+                written.insert(file.path.clone(), copy);
+            }
+        }
+        // All that is wanted of it is here.
+        drop(session);
+        let mut answer = Answer::only(memory.files.clone(), process::explained(&outcome));
+        answer.stdout.clone_from(&outcome.stdout);
+        inputs.note_missing(&mut answer.stderr);
+        let is_it = |path: &str, file: &FileEntry| file.path == path && file.symlink.is_none();
+        let is_there = |path: &str| listed.iter().any(|file| is_it(path, file));
+        collect(&mut answer, &self.store, self.owner, &inputs, &outcome, is_there, written);
+        let mut told = serde_json::to_value(answer).unwrap_or_default();
+        let problem = problem(&outcome);
+        let status = if problem.is_none() {
+            "completed"
+        } else {
+            "error"
+        };
+        told["status"] = status.into();
+        if let Some(problem) = problem {
+            told["error"] = problem.into();
+        }
+        Ok(Json(told).into_response())
+    }
+
+    /// Has the session wait for the caller, who is told which calls are to be answered.
+    async fn wait(
+        self,
+        session: Passing,
+        memory: Arc<Memory>,
+        outcome: &Outcome,
+    ) -> Result<Response, Response> {
         let waiting = session.held().session().waiting().await.map_err(engine)?;
         let calls: Vec<Value> = waiting.iter().map(|call| memory.call(call)).collect();
         session.keep();
-        kept.memories.put(&token, Arc::clone(&memory));
         let mut answer = json!({
-            "status": "tool_call_required", "session_id": memory.files, "continuation_token": token,
-            "tool_calls": calls,
+            "status": "tool_call_required", "session_id": memory.files,
+            "continuation_token": self.token, "tool_calls": calls,
         });
+        self.app.service().shelve(self.owner, self.token, memory);
         for (key, text) in
             [("partial_stdout", &outcome.stdout), ("partial_stderr", &outcome.stderr)]
         {
@@ -327,43 +409,36 @@ async fn answer(
                 answer[key] = text.as_str().into();
             }
         }
-        return Ok(Json(answer).into_response());
+        Ok(Json(answer).into_response())
     }
-    kept.memories.forget(&token);
-    let listed = session.held().session().files().await.map_err(engine)?;
-    let mut contents = HashMap::new();
-    for file in listed.iter().filter(|file| file.symlink.is_none()) {
-        let is_new = outcome.files.iter().any(|written| written.path == file.path);
-        let bytes = if is_new && outcome.success {
-            session.held().session().read(&file.path).await.map_err(engine)?
-        } else {
-            Vec::new()
-        };
-        contents.insert(file.path.clone(), bytes);
+}
+
+fn engine(error: Error) -> Response {
+    failed(ServiceError::from(error))
+}
+
+/// A copy of a file that a program left in its session.
+async fn copy(store: &Store, files: &SessionFiles, path: &str) -> Result<Written, CopyError> {
+    let mut written = store.room()?;
+    let mut to = tokio::fs::File::create_new(written.path()).await?;
+    loop {
+        let piece = files.read(path, written.size..written.size + PIECE).await?;
+        to.write_all(&piece).await?;
+        written.size += piece.len() as u64;
+        if (piece.len() as u64) < PIECE {
+            to.flush().await?;
+            return Ok(written);
+        }
     }
-    // All that is wanted of it is here.
-    drop(session);
-    let (kept, owner) = (Arc::clone(kept), owner.clone());
-    let collecting = tokio::task::spawn_blocking(move || {
-        let mut answer = Answer::only(memory.files.clone(), process::explained(&outcome));
-        answer.stdout.clone_from(&outcome.stdout);
-        inputs.note_missing(&mut answer.stderr);
-        let read = |path: &str| contents.get(path).cloned();
-        collect(&mut answer, &kept.store, &owner, &inputs, &outcome, read);
-        (answer, problem(&outcome))
-    });
-    let (answer, problem) = collecting.await.map_err(broken)?;
-    let mut told = serde_json::to_value(answer).unwrap_or_default();
-    told["status"] = if problem.is_none() {
-        "completed"
-    } else {
-        "error"
-    }
-    .into();
-    if let Some(problem) = problem {
-        told["error"] = problem.into();
-    }
-    Ok(Json(told).into_response())
+}
+
+/// Why a file could not be copied.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    #[error(transparent)]
+    Session(#[from] Error),
 }
 
 /// What went wrong, in the words that clients pass on to a model.
@@ -386,35 +461,6 @@ impl Memory {
         let named = self.names.iter().find(|named| named.tool == call.name);
         let name = named.map_or(call.name.as_str(), |named| named.original.as_str());
         json!({"id": format!("call_{:03}", call.id), "name": name, "input": call.arguments})
-    }
-}
-
-impl Memories {
-    fn put(&self, name: &str, memory: Arc<Memory>) {
-        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of sessions whose lease has ended.
-        memories.retain(|_, (_, since)| since.elapsed() < PATIENCE);
-        memories.insert(name.to_owned(), (memory, Instant::now()));
-    }
-
-    /// What is known of the session of that name. A server that was started anew finds its sessions, but
-    /// remembers nothing else of them: then its files get this id.
-    fn find(&self, name: &str, files: String) -> Arc<Memory> {
-        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = || {
-            let memory = Memory {
-                files,
-                ..Memory::default()
-            };
-            (Arc::new(memory), Instant::now())
-        };
-        let (memory, since) = memories.entry(name.to_owned()).or_insert_with(unknown);
-        *since = Instant::now();
-        Arc::clone(memory)
-    }
-
-    fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 

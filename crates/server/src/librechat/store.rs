@@ -1,26 +1,27 @@
-//! Files that were uploaded or that code left, kept for a day, each of an owner.
+//! Files that were uploaded or that code left, and directories: on the shelf of their owner for a day.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
+use crate::hex::hex;
+use crate::service::Service;
 use crate::service::owner::Owner;
+use crate::service::shelf::Kept;
 
-/// How long a file is kept after it was last used.
-pub(super) const KEPT: Duration = Duration::from_hours(24);
-
-/// Bytes and files of one owner; the ones used longest ago go first.
-const MAX_BYTES: u64 = 1 << 30;
+/// How long a file or a directory is kept after it was last used.
+const TIME: Duration = Duration::from_hours(24);
+/// Files of one owner.
 const MAX_FILES: usize = 10_000;
-
-/// Directories that are kept for one owner.
+/// Directories of one owner.
 const MAX_DIRECTORIES: usize = 1_000;
 
 /// Where a file is: the storage session, and its id in it. Neither can be guessed.
@@ -30,8 +31,18 @@ pub(super) struct Place {
     pub id: String,
 }
 
+impl Place {
+    /// The id on the shelf. Neither part holds a line break that was given out.
+    fn key(&self) -> String {
+        format!("{}\n{}", self.session, self.id)
+    }
+
+    fn bytes(&self) -> usize {
+        self.session.len() + self.id.len()
+    }
+}
+
 /// A file that is kept.
-#[derive(Clone)]
 pub(super) struct Stored {
     pub place: Place,
     /// Path below `/mnt/data`.
@@ -40,21 +51,40 @@ pub(super) struct Stored {
     pub modified: SystemTime,
     /// What code does to it is dropped.
     pub is_read_only: bool,
-    content: Arc<Content>,
+    content: Content,
 }
 
-/// A file on the disk that goes with the last who refers to it.
+impl Kept for Stored {
+    const TIME: Duration = TIME;
+    const FROM_LAST_USE: bool = true;
+    const MOST: usize = MAX_FILES;
+
+    fn memory(&self) -> u64 {
+        (size_of::<Self>() + self.name.len() + self.place.bytes()) as u64
+    }
+
+    fn stored(&self) -> u64 {
+        self.size + (self.name.len() + self.place.bytes()) as u64
+    }
+}
+
+/// A file on the disk, which goes with this.
 struct Content(PathBuf);
 
 /// The files of all owners. Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub(super) struct Store {
+    service: Service,
+    disk: Disk,
+}
+
+/// The directory that the files are in, made when the first is kept. Cheap to clone; clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Store(Arc<Shared>);
+pub(super) struct Disk(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    owners: Mutex<HashMap<String, Kept>>,
-    /// Made when the first file is kept.
-    dir: Mutex<Option<Folder>>,
+    folder: Mutex<Option<Folder>>,
     next: AtomicU64,
 }
 
@@ -66,14 +96,16 @@ struct Folder {
     _lock: File,
 }
 
-/// What one owner has.
-#[derive(Default)]
-struct Kept {
-    files: HashMap<Place, (Stored, Instant)>,
-    bytes: u64,
-    directories: HashMap<String, Arc<Directory>>,
-    /// Names of directories, the one used longest ago first.
-    order: VecDeque<String>,
+/// A file that is being written; unless it is kept, it goes with this.
+pub(super) struct Written {
+    content: Content,
+    pub size: u64,
+}
+
+impl Written {
+    pub(super) fn path(&self) -> &Path {
+        &self.content.0
+    }
 }
 
 /// What `/mnt/data` holds from call to call, where the caller asks for that. One call at a time has it.
@@ -81,6 +113,18 @@ pub(super) struct Directory {
     /// Under which the caller is told of it.
     pub id: String,
     pub contents: tokio::sync::Mutex<Contents>,
+    /// What its contents take in memory.
+    bytes: AtomicU64,
+}
+
+impl Kept for Directory {
+    const TIME: Duration = TIME;
+    const FROM_LAST_USE: bool = true;
+    const MOST: usize = MAX_DIRECTORIES;
+
+    fn memory(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Default)]
@@ -90,6 +134,14 @@ pub(super) struct Contents {
     /// Files that callers have sent along already: what is here may be newer than those.
     pub seen: HashSet<Place>,
     pub was_used: bool,
+}
+
+impl Contents {
+    fn bytes(&self) -> usize {
+        let place = |place: &Place| size_of::<Place>() + place.bytes();
+        let named = |(name, at): (&String, &Place)| size_of::<String>() + name.len() + place(at);
+        self.files.iter().map(named).chain(self.seen.iter().map(place)).sum()
+    }
 }
 
 impl Stored {
@@ -107,101 +159,106 @@ impl Drop for Content {
 }
 
 impl Store {
-    /// A path for the bytes of a file that is to be kept. It blocks.
-    pub(super) fn room(&self) -> io::Result<PathBuf> {
-        let mut dir = self.0.dir.lock().unwrap_or_else(PoisonError::into_inner);
-        let dir = match &*dir {
-            Some(dir) => dir,
-            None => dir.insert(Folder::new(&std::env::temp_dir())?),
-        };
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        Ok(dir.dir.path().join(number.to_string()))
+    pub(super) fn new(service: &Service, disk: &Disk) -> Self {
+        Self {
+            service: service.clone(),
+            disk: disk.clone(),
+        }
     }
 
-    /// Keeps the file that was written there. `None` when it is larger than all that an owner may have;
-    /// then it is gone.
+    /// A file that is to be written and may be kept then. It blocks.
+    pub(super) fn room(&self) -> io::Result<Written> {
+        Ok(Written {
+            content: Content(self.disk.path()?),
+            size: 0,
+        })
+    }
+
+    /// The longest file that an owner may keep.
+    pub(super) fn most(&self, owner: &Owner) -> u64 {
+        self.service.room_on_shelf(owner)
+    }
+
+    /// Keeps a file that was written. `None` when it is larger than all that an owner may have; then it is
+    /// gone.
     pub(super) fn keep(
         &self,
         owner: &Owner,
         place: Place,
         name: String,
-        (path, size): (PathBuf, u64),
+        written: Written,
         is_read_only: bool,
-    ) -> Option<Stored> {
-        let content = Arc::new(Content(path));
-        if size > MAX_BYTES {
-            return None;
-        }
-        let stored = Stored {
-            place: place.clone(),
+    ) -> Option<Arc<Stored>> {
+        let stored = Arc::new(Stored {
+            place,
             name,
-            size,
+            size: written.size,
             modified: SystemTime::now(),
             is_read_only,
-            content,
-        };
-        let mut owners = self.owners();
-        let kept = owners.entry(owner.name().to_owned()).or_default();
-        kept.drop_old(Instant::now());
-        kept.bytes += size;
-        kept.files.insert(place, (stored.clone(), Instant::now()));
-        kept.make_room();
-        Some(stored)
+            content: written.content,
+        });
+        let fits = self.service.shelve(owner, &stored.place.key(), Arc::clone(&stored));
+        fits.then_some(stored)
     }
 
     /// An owner's file, which was used now.
-    pub(super) fn find(&self, owner: &Owner, place: &Place) -> Option<Stored> {
-        let mut owners = self.owners();
-        let kept = owners.get_mut(owner.name())?;
-        kept.drop_old(Instant::now());
-        let (stored, used) = kept.files.get_mut(place)?;
-        *used = Instant::now();
-        Some(stored.clone())
+    pub(super) fn find(&self, owner: &Owner, place: &Place) -> Option<Arc<Stored>> {
+        self.service.shelved(owner, &place.key())
     }
 
     /// An owner's files in one storage session, by name.
-    pub(super) fn list(&self, owner: &Owner, session: &str) -> Vec<Stored> {
-        let mut owners = self.owners();
-        let Some(kept) = owners.get_mut(owner.name()) else {
-            return Vec::new();
-        };
-        kept.drop_old(Instant::now());
-        let files = kept.files.values().map(|(stored, _)| stored);
-        let mut files: Vec<Stored> =
-            files.filter(|stored| stored.place.session == session).cloned().collect();
+    pub(super) fn list(&self, owner: &Owner, session: &str) -> Vec<Arc<Stored>> {
+        let all = self.service.all_shelved::<Stored>(owner).into_iter().map(|(_, stored)| stored);
+        let mut files: Vec<_> = all.filter(|stored| stored.place.session == session).collect();
         files.sort_by(|one, other| one.name.cmp(&other.name));
         files
     }
 
     /// Forgets an owner's file; whether there was one.
     pub(super) fn remove(&self, owner: &Owner, place: &Place) -> bool {
-        let mut owners = self.owners();
-        owners.get_mut(owner.name()).is_some_and(|kept| kept.forget(place))
+        self.service.unshelve::<Stored>(owner, &place.key()).is_some()
     }
 
     /// The directory that an owner's callers know by that name, made if there is none.
     pub(super) fn directory(&self, owner: &Owner, name: &str) -> io::Result<Arc<Directory>> {
         let id = new_id()?;
-        let mut owners = self.owners();
-        let kept = owners.entry(owner.name().to_owned()).or_default();
-        kept.order.retain(|known| known != name);
-        kept.order.push_back(name.to_owned());
-        if kept.order.len() > MAX_DIRECTORIES
-            && let Some(oldest) = kept.order.pop_front()
-        {
-            kept.directories.remove(&oldest);
-        }
-        let directory = kept.directories.entry(name.to_owned()).or_insert_with(|| {
-            Arc::new(Directory {
-                id,
-                contents: tokio::sync::Mutex::default(),
-            })
-        });
-        Ok(Arc::clone(directory))
+        Ok(self.service.shelved_or(owner, &directory_key(name), || Directory {
+            id,
+            contents: tokio::sync::Mutex::default(),
+            bytes: AtomicU64::new(0),
+        }))
     }
 
-    fn owners(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Counts anew what a directory holds. What callers have sent along is forgotten with the file.
+    pub(super) fn changed(
+        &self,
+        owner: &Owner,
+        name: &str,
+        directory: &Arc<Directory>,
+        contents: &mut Contents,
+    ) {
+        let known: HashSet<Arc<str>> =
+            self.service.all_shelved::<Stored>(owner).into_iter().map(|(key, _)| key).collect();
+        contents.seen.retain(|place| known.contains(place.key().as_str()));
+        directory.bytes.store(contents.bytes() as u64, Ordering::Relaxed);
+        self.service.shelve(owner, &directory_key(name), Arc::clone(directory));
+    }
+}
+
+/// The id of a directory on the shelf: names have any length.
+fn directory_key(name: &str) -> String {
+    hex(&Sha256::digest(name))
+}
+
+impl Disk {
+    fn path(&self) -> io::Result<PathBuf> {
+        let mut folder = self.0.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = match &*folder {
+            Some(folder) => folder,
+            None => folder.insert(Folder::new(&std::env::temp_dir())?),
+        };
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        Ok(folder.dir.path().join(number.to_string()))
     }
 }
 
@@ -231,39 +288,6 @@ fn remove_abandoned(dir: &Path) {
     {
         // Somebody else's cannot be removed, and stays.
         let _ = std::fs::remove_dir_all(dir);
-    }
-}
-
-impl Kept {
-    fn forget(&mut self, place: &Place) -> bool {
-        let Some((stored, _)) = self.files.remove(place) else {
-            return false;
-        };
-        self.bytes -= stored.size;
-        true
-    }
-
-    fn drop_old(&mut self, now: Instant) {
-        let is_old = |used: &Instant| now.saturating_duration_since(*used) > KEPT;
-        let old: Vec<Place> = self
-            .files
-            .iter()
-            .filter(|(_, (_, used))| is_old(used))
-            .map(|(p, _)| p.clone())
-            .collect();
-        for place in old {
-            self.forget(&place);
-        }
-    }
-
-    fn make_room(&mut self) {
-        while self.bytes > MAX_BYTES || self.files.len() > MAX_FILES {
-            let oldest = self.files.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(place) = oldest.map(|(place, _)| place.clone()) else {
-                return;
-            };
-            self.forget(&place);
-        }
     }
 }
 
@@ -299,57 +323,6 @@ impl FileRef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::owner::KeyLimits;
-
-    fn owner(name: &str) -> Owner {
-        Owner::new(name, KeyLimits::default())
-    }
-
-    fn keep(store: &Store, owner: &Owner, id: &str, size: u64) -> Option<PathBuf> {
-        let path = store.room().unwrap();
-        std::fs::write(&path, b"x").unwrap();
-        let place = Place {
-            session: "s".into(),
-            id: id.into(),
-        };
-        let stored = store.keep(owner, place, "a".into(), (path, size), false);
-        stored.map(|stored| stored.path().to_owned())
-    }
-
-    #[test]
-    fn a_file_is_found_by_its_owner_until_it_is_forgotten() {
-        let (store, one, two) = (Store::default(), owner("one"), owner("two"));
-        let path = keep(&store, &one, "f", 1).unwrap();
-        let place = Place {
-            session: "s".into(),
-            id: "f".into(),
-        };
-        assert!(store.find(&one, &place).is_some());
-        assert!(store.find(&two, &place).is_none());
-        assert!(!store.remove(&two, &place));
-        assert!(path.exists());
-        assert!(store.remove(&one, &place));
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn the_oldest_make_room_and_what_is_in_use_stays_on_the_disk() {
-        let (store, one) = (Store::default(), owner("one"));
-        keep(&store, &one, "old", MAX_BYTES / 2).unwrap();
-        let place = |id: &str| Place {
-            session: "s".into(),
-            id: id.into(),
-        };
-        let held = store.find(&one, &place("old")).unwrap();
-        keep(&store, &one, "new", MAX_BYTES / 2).unwrap();
-        keep(&store, &one, "newest", 1).unwrap();
-        assert!(store.find(&one, &place("old")).is_none());
-        assert!(store.find(&one, &place("new")).is_some());
-        assert!(held.path().exists());
-        assert!(keep(&store, &one, "huge", MAX_BYTES + 1).is_none());
-        let left = std::fs::read_dir(held.path().parent().unwrap()).unwrap().count();
-        assert_eq!(left, 4, "the lock, and three files");
-    }
 
     #[test]
     fn what_a_killed_process_left_is_removed_and_nothing_else() {

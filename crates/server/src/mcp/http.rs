@@ -1,7 +1,6 @@
 //! `/mcp`: the protocol's Streamable HTTP.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::conversations::Conversations;
 use super::handler::Handler;
 use super::options::Options;
+use super::sessions::{Sessions, asked_by};
 use crate::hex::hex;
 use crate::http::app::App;
 use crate::http::problem::Problem;
@@ -27,27 +27,16 @@ use crate::service::owner::Owner;
 
 /// The header by which clients of the older revision say which of their sessions they mean.
 const SESSION: &str = "mcp-session-id";
-/// The header that every request of the newer one has.
-const METHOD: &str = "mcp-method";
 /// Pages on this machine, such as that of the protocol's inspector. Others cannot ask from a browser.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// The most sessions of the protocol at once; clients of the newer revision have none.
-const MAX_SESSIONS: usize = 1_000;
-/// The most of them that one owner has, so that nobody keeps out the others.
-const MAX_OWNED: usize = 250;
 /// How long one may be silent.
 const SESSION_TIME: Duration = Duration::from_hours(1);
 
 /// The face, made with the first request.
 struct Face {
-    protocol: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    protocol: StreamableHttpService<Handler, Sessions>,
     signer: Signer,
-    /// Whether other servers take its sessions up, and this theirs.
-    is_shared: bool,
-    /// The ids of each owner's sessions, some of which may have ended.
-    owned: Mutex<HashMap<String, HashSet<String>>>,
     ended: CancellationToken,
 }
 
@@ -89,13 +78,10 @@ impl Face {
         let make = move || Ok(handler.clone());
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SESSION_TIME);
-        let sessions = Arc::new(sessions);
+        let sessions = Arc::new(Sessions::new(sessions));
         Ok(Self {
-            protocol: StreamableHttpService::new(make, Arc::clone(&sessions), config),
-            sessions,
-            is_shared: secret.is_some(),
+            protocol: StreamableHttpService::new(make, sessions, config),
             signer: secret.map_or_else(Signer::new, |secret| Signer(Some(secret))),
-            owned: Mutex::default(),
             ended,
         })
     }
@@ -106,50 +92,19 @@ impl Face {
                 return Problem::new(StatusCode::NOT_FOUND, "session", "there is no such session")
                     .into_response();
             };
-            if self.is_shared && !self.may_take_up(&owner, &id).await {
-                return busy();
-            }
             request.headers_mut().insert(SESSION, id);
-        } else if !request.headers().contains_key(METHOD) && !self.has_room(&owner).await {
-            return busy();
         }
         request.extensions_mut().insert(owner.clone());
-        let mut response = self.protocol.handle(request).await.into_response();
+        let answered = asked_by(owner.clone(), self.protocol.handle(request)).await;
+        let Some(mut response) = answered.map(IntoResponse::into_response) else {
+            return busy();
+        };
         if let Some(id) = response.headers_mut().remove(SESSION)
             && let Some(shown) = self.signer.signed(&owner, &id)
         {
-            if let Ok(id) = id.to_str() {
-                self.owned().entry(owner.name().to_owned()).or_default().insert(id.to_owned());
-            }
             response.headers_mut().insert(SESSION, shown);
         }
         response
-    }
-
-    /// Whether somebody may begin another session.
-    async fn has_room(&self, owner: &Owner) -> bool {
-        let open = self.sessions.sessions.read().await;
-        let mut sessions = self.owned();
-        let theirs = sessions.entry(owner.name().to_owned()).or_default();
-        theirs.retain(|id| open.contains_key(id.as_str()));
-        open.len() < MAX_SESSIONS && theirs.len() < MAX_OWNED
-    }
-
-    /// Whether a session may go on here: one that began on another server counts as another.
-    async fn may_take_up(&self, owner: &Owner, id: &HeaderValue) -> bool {
-        let id = id.to_str().unwrap_or_default();
-        if self.sessions.sessions.read().await.contains_key(id) {
-            return true;
-        }
-        let has_room = self.has_room(owner).await;
-        if has_room {
-            self.owned().entry(owner.name().to_owned()).or_default().insert(id.to_owned());
-        }
-        has_room
-    }
-
-    fn owned(&self) -> MutexGuard<'_, HashMap<String, HashSet<String>>> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

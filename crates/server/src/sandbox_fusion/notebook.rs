@@ -8,14 +8,16 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use belljar::{Capture, Dialect, Display, Echo, EventKind, Outcome, Request, SessionOptions};
+use belljar::{
+    Capture, Dialect, Display, Echo, EventKind, Outcome, PathKind, Request, SessionOptions,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Command, CommandStatus, MAX_ANSWER, Room, Status, WORKSPACE, bad_body, failed, input_files,
-    no_key, sandbox_error,
+    Command, CommandStatus, MAX_ANSWER, Room, Status, bad_body, failed, input_files, no_key,
+    sandbox_error, too_many_files, wanted,
 };
 use crate::http::app::App;
 use crate::passing::Passing;
@@ -93,6 +95,9 @@ pub(super) async fn run_jupyter(
         Ok(files) => files,
         Err(why) => return Ok(sandbox_error(&why)),
     };
+    let Some(wanted) = wanted(asked.fetch_files) else {
+        return Ok(too_many_files());
+    };
     let ceilings = app.service().runtime().ceilings();
     let options = files
         .into_iter()
@@ -105,7 +110,7 @@ pub(super) async fn run_jupyter(
         total: process::timeout(asked.total_timeout, &ceilings).unwrap_or(ceilings.timeout),
     };
     let (cells, driver) = notebook.run(asked.cells).await.map_err(failed)?;
-    let files = notebook.fetch(asked.fetch_files).await;
+    let files = notebook.fetch(wanted).await;
     let response = JupyterResponse {
         status: driver.meaning(),
         message: String::new(),
@@ -172,17 +177,22 @@ impl Notebook<'_> {
         Ok((done, driver))
     }
 
-    async fn fetch(&self, wanted: Vec<String>) -> BTreeMap<String, String> {
+    /// Those of the files that are wanted and there, up to the first that the answer has no room for.
+    async fn fetch(&self, wanted: BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut room = Room(MAX_ANSWER);
         let mut files = BTreeMap::new();
-        for name in wanted {
-            let Some(path) = process::workspace_path(&name, &[WORKSPACE]) else {
+        let workspace = self.session.held().session().workspace();
+        for (name, path) in wanted {
+            let Ok(about) = workspace.stat(&path).await else {
                 continue;
             };
-            let read = self.session.held().session().read(&path).await;
-            if let Ok(bytes) = read
-                && room.take(bytes.len())
-            {
+            if about.kind != PathKind::File {
+                continue;
+            }
+            if !room.take(usize::try_from(about.size).unwrap_or(usize::MAX)) {
+                break;
+            }
+            if let Ok(bytes) = workspace.read(&path, ..about.size).await {
                 files.insert(name, process::to_base64(&bytes));
             }
         }
@@ -243,7 +253,8 @@ impl Cell {
     /// What it takes in an answer, about.
     fn bytes(&self) -> usize {
         let shown = |data: &Map<String, Value>| {
-            data.values().map(|value| value.as_str().map_or(64, str::len)).sum::<usize>()
+            let length = |value: &Value| value.as_str().map_or(value.to_string().len(), str::len);
+            data.values().map(length).sum::<usize>()
         };
         self.stdout.len() + self.stderr.len() + self.display.iter().map(shown).sum::<usize>()
     }

@@ -48,6 +48,7 @@ pub(crate) struct Figures {
     memory: Gauge,
     descriptors: Gauge,
     stored: Family<What, Gauge>,
+    kept: Gauge,
 }
 
 /// Seconds of a run, between which they are told apart.
@@ -68,6 +69,7 @@ impl Figures {
             memory: Gauge::default(),
             descriptors: Gauge::default(),
             stored: Family::default(),
+            kept: Gauge::default(),
         };
         let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.register("runs", "Runs that ended, by how", figures.runs.clone());
@@ -99,6 +101,11 @@ impl Figures {
             "stored_sessions",
             "What this server did with sessions of the store since it started",
             figures.stored.clone(),
+        );
+        registry.register(
+            "kept_bytes",
+            "Files of runs, results and answers that are kept for a while",
+            figures.kept.clone(),
         );
         drop(registry);
         figures
@@ -156,6 +163,7 @@ impl Service {
                 figures.stored.get_or_create(&What { what }).set(gauge(count as usize));
             }
         }
+        figures.kept.set(gauge(self.shared.kept_bytes() as usize));
         if let Some(bytes) = resident() {
             figures.memory.set(bytes);
         }

@@ -80,7 +80,7 @@ impl Service {
     /// Puts something on its owner's shelf, in the place of what has that id. `false` when it is larger than
     /// all that the owner may have.
     pub(crate) fn shelve<T: Kept>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
-        let room = self.shared.room_on_shelf(owner);
+        let room = self.room_on_shelf(owner);
         let mut shelves = self.shared.shelves.lock();
         let shelf = shelves.entry(owner.name().to_owned()).or_default();
         let (fits, gone) = shelf.put(owner, id, item, room);
@@ -93,6 +93,32 @@ impl Service {
     pub(crate) fn shelved<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
         let mut shelves = self.shared.shelves.lock();
         shelves.get_mut(owner.name())?.find(id)
+    }
+
+    /// An owner's entry of that id, which is made where there is none.
+    pub(crate) fn shelved_or<T: Kept>(
+        &self,
+        owner: &Owner,
+        id: &str,
+        make: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        let room = self.room_on_shelf(owner);
+        let mut shelves = self.shared.shelves.lock();
+        let shelf = shelves.entry(owner.name().to_owned()).or_default();
+        if let Some(found) = shelf.find(id) {
+            return found;
+        }
+        let made = Arc::new(make());
+        let (_, gone) = shelf.put(owner, id, Arc::clone(&made), room);
+        drop(shelves);
+        drop(gone);
+        made
+    }
+
+    /// Bytes that an owner's shelf may have: what sessions leave of the key's limit.
+    pub(crate) fn room_on_shelf(&self, owner: &Owner) -> u64 {
+        let left = |max: u64| max.saturating_sub(self.shared.in_sessions(owner));
+        owner.limits().stored_bytes.map_or(MAX_BYTES, left).min(MAX_BYTES)
     }
 
     /// All that an owner has of a kind, what was used longest ago first.
@@ -121,7 +147,7 @@ impl Service {
             self.shared.shelves.lock().values().filter_map(|shelf| shelf.owner.clone()).collect();
         let rooms: HashMap<String, u64> = owners
             .iter()
-            .map(|owner| (owner.name().to_owned(), self.shared.room_on_shelf(owner)))
+            .map(|owner| (owner.name().to_owned(), self.room_on_shelf(owner)))
             .collect();
         let mut gone = Gone::new();
         self.shared.shelves.lock().retain(|name, shelf| {
@@ -136,15 +162,14 @@ impl Service {
 
 impl Shared {
     /// Bytes on an owner's shelf, which count against the key's `stored_bytes`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "sessions are to count it as well"))]
+    #[expect(dead_code, reason = "sessions are to count it as well")]
     pub(crate) fn on_shelf(&self, owner: &Owner) -> u64 {
         self.shelves.lock().get(owner.name()).map_or(0, |shelf| shelf.size.stored)
     }
 
-    /// Bytes that an owner's shelf may have: what sessions leave of the key's limit.
-    fn room_on_shelf(&self, owner: &Owner) -> u64 {
-        let left = |max: u64| max.saturating_sub(self.in_sessions(owner));
-        owner.limits().stored_bytes.map_or(MAX_BYTES, left).min(MAX_BYTES)
+    /// Bytes on the shelves of all owners.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.shelves.lock().values().map(|shelf| shelf.size.stored).sum()
     }
 }
 

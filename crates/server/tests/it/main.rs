@@ -4,6 +4,7 @@ mod counted;
 mod files;
 mod hostile;
 mod jupyter;
+mod kept;
 mod openapi;
 mod owners;
 mod parsers;

@@ -46,8 +46,8 @@ use crate::store::{Condition, Store};
 
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
-pub(crate) use fence::Recalled;
 pub use error::{ChunkProblem, FileAction, SessionError};
+pub(crate) use fence::Recalled;
 pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};

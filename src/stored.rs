@@ -1,32 +1,40 @@
 //! Sessions that live in a store, and are woken by any of the processes that share it.
 //!
-//! A session in a store is a record and a state, of which only what has changed is written. Nobody has it while it rests. Whoever wants to change it
-//! (run something in it, say) takes it by replacing the record, and gives it back by replacing the record
-//! again, with a new state in it: of two that try one is refused, and nothing else decides. A lease only
-//! says for how long the others wait for a node that is gone. Between two runs a node keeps the session
-//! as it left it, and goes on with that if nobody has had it since.
+//! A stored session consists of a record and a state, of which only changed chunks are written. An idle
+//! session has no owner. A node that wants to change it (run something in it, say) takes it by replacing
+//! the record, and gives it back by replacing the record again, with a new state in it: of two nodes that
+//! try one is refused, and nothing else decides. A lease only says for how long the others wait for a node
+//! that is gone. Between two runs a node keeps the session as it left it, and goes on with that if nobody
+//! has had it since.
+//!
+//! The protocol (`hold`, `claim`) knows the engine by the traits of `host` alone.
 
 mod claim;
 mod head;
+mod hold;
+mod host;
 mod local;
+mod node;
 mod strays;
+#[cfg(test)]
+mod tests;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
-pub use self::claim::{Claim, Reading};
+use self::claim::{Claimed, Read};
 use self::head::Head;
-use self::local::{Local, Place};
+use self::node::{Node, count};
+use crate::api::outcome::Outcome;
+use crate::api::request::Request;
+use crate::api::tool::ToolAnswer;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::session::{Session, SessionError, new_id};
-use crate::store::{Condition, Store, Version};
+use crate::session::Session;
+use crate::store::Store;
 
 /// The sessions of a store, as one node has them. Cheap to clone; clones are the same node.
 ///
@@ -53,19 +61,7 @@ use crate::store::{Condition, Store, Version};
 /// ```
 #[derive(Clone)]
 pub struct StoredSessions {
-    node: Arc<Node>,
-}
-
-struct Node {
-    runtime: Runtime,
-    store: Arc<dyn Store>,
-    options: NodeOptions,
-    places: Mutex<HashMap<String, Arc<Place>>>,
-    /// Records that somebody else holds, and when they were first seen as they are.
-    held: Mutex<HashMap<String, (Version, Instant)>>,
-    /// How many sessions this node holds.
-    holding: watch::Sender<usize>,
-    counts: Counts,
+    node: Arc<Node<Runtime>>,
 }
 
 /// How a node behaves towards the others.
@@ -130,19 +126,6 @@ pub struct NodeCounts {
     pub lost: u64,
 }
 
-#[derive(Default)]
-struct Counts {
-    woken: AtomicU64,
-    found: AtomicU64,
-    written: AtomicU64,
-    taken_over: AtomicU64,
-    lost: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 /// What the store says of a session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -183,23 +166,10 @@ impl StoredSessions {
     pub fn new(
         runtime: Runtime,
         store: Arc<dyn Store>,
-        mut options: NodeOptions,
+        options: NodeOptions,
     ) -> Result<Self, Error> {
-        if options.name.is_none() {
-            options.name = Some(new_id()?);
-        }
-        options.patience = options.patience.max(options.lease);
-        let node = Node {
-            runtime,
-            store,
-            options,
-            places: Mutex::default(),
-            held: Mutex::default(),
-            holding: watch::Sender::new(0),
-            counts: Counts::default(),
-        };
         Ok(Self {
-            node: Arc::new(node),
+            node: Arc::new(Node::new(runtime, store, options)?),
         })
     }
 
@@ -224,22 +194,8 @@ impl StoredSessions {
     /// When it cannot be written; it is closed then.
     pub async fn add(&self, session: Session, about: Map<String, Value>) -> Result<String, Error> {
         let id = session.id().to_owned();
-        let added = self.node.add(&id, &session, about).await;
-        match added {
-            Ok(state) => {
-                let local = Local {
-                    session,
-                    state,
-                    rest: None,
-                };
-                self.node.place(&id).put(local).await;
-                Ok(id)
-            }
-            Err(error) => {
-                session.close();
-                Err(error)
-            }
-        }
+        self.node.add(&id, session, about).await?;
+        Ok(id)
     }
 
     /// What the store says of a session; `None` when it has none of that id.
@@ -270,7 +226,7 @@ impl StoredSessions {
     /// [`SessionError::NotFound`] when there is none, [`SessionError::Elsewhere`] when another node has it
     /// for too long; when the store fails, or its state cannot be restored here.
     pub async fn claim(&self, id: &str) -> Result<Claim, Error> {
-        Claim::take(&self.node, id, false).await
+        Ok(Claim(Claimed::take(&self.node, id, false).await?))
     }
 
     /// Takes a session as [`claim`](Self::claim) does, for a run: should this node go away before the claim
@@ -280,7 +236,7 @@ impl StoredSessions {
     ///
     /// As for [`claim`](Self::claim).
     pub async fn claim_run(&self, id: &str) -> Result<Claim, Error> {
-        Claim::take(&self.node, id, true).await
+        Ok(Claim(Claimed::take(&self.node, id, true).await?))
     }
 
     /// A session as it is, once nobody changes it. Until what is returned is dropped nobody on this node
@@ -290,7 +246,7 @@ impl StoredSessions {
     ///
     /// As for [`claim`](Self::claim).
     pub async fn read(&self, id: &str) -> Result<Reading, Error> {
-        Reading::begin(&self.node, id).await
+        Ok(Reading(Read::begin(&self.node, id).await?))
     }
 
     /// Interrupts what runs in a session, whether something did: at once on this node; on another, when
@@ -300,20 +256,7 @@ impl StoredSessions {
     ///
     /// When the store fails.
     pub async fn interrupt(&self, id: &str) -> Result<bool, Error> {
-        let node = &self.node;
-        let place = node.places().get(id).cloned();
-        if place.and_then(|place| place.session()).is_some_and(|session| session.interrupt()) {
-            return Ok(true);
-        }
-        let Some((head, _)) = head::read(&*node.store, id).await? else {
-            return Ok(false);
-        };
-        if head.holder.is_none_or(|holder| holder.run.is_none()) {
-            return Ok(false);
-        }
-        let key = head::stop_key(id, head.epoch);
-        let _ = node.store.put(&key, Bytes::new(), Condition::Always).await?;
-        Ok(true)
+        self.node.interrupt(id).await
     }
 
     /// Removes a session, whoever has it: a run in it is interrupted, at once on this node, and when it is
@@ -323,14 +266,7 @@ impl StoredSessions {
     ///
     /// When the store cannot be written.
     pub async fn remove(&self, id: &str) -> Result<(), Error> {
-        let node = &self.node;
-        head::remove(&*node.store, id).await?;
-        node.forget(id);
-        let states = node.store.list(&head::folder(id)).await?;
-        for state in states {
-            node.store.delete(&state.key).await?;
-        }
-        Ok(())
+        self.node.remove(id).await
     }
 
     /// Gives up what this node keeps of sessions that it has not used for so long. The store has them.
@@ -340,9 +276,7 @@ impl StoredSessions {
 
     /// Waits until this node holds no session any more: what was run is in the store, and others have it.
     pub async fn settled(&self) {
-        let mut holding = self.node.holding.subscribe();
-        // The sender lives as long as this.
-        let _ = holding.wait_for(|count| *count == 0).await;
+        self.node.settled().await;
     }
 
     /// What this node has done so far.
@@ -360,74 +294,94 @@ impl StoredSessions {
     }
 }
 
-impl Node {
-    fn name(&self) -> &str {
-        self.options.name.as_deref().unwrap_or_default()
+/// A session that this node has, and no other. Dropped, it is released behind its owner's back.
+#[must_use]
+pub struct Claim(Claimed<Runtime>);
+
+impl Claim {
+    /// The session. This handle and its clones change it until the claim is released; afterwards they are
+    /// refused with [`SessionError::NotHeld`](crate::SessionError::NotHeld).
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.0.session()
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is known about it.
+    #[must_use]
+    pub fn about(&self) -> Map<String, Value> {
+        self.0.about()
     }
 
-    /// Where this node keeps a session.
-    fn place(&self, id: &str) -> Arc<Place> {
-        Arc::clone(self.places().entry(id.to_owned()).or_default())
+    /// Replaces what is known about it, once it is released.
+    pub fn set_about(&mut self, about: Map<String, Value>) {
+        self.0.set_about(about);
     }
 
-    async fn add(
-        &self,
-        id: &str,
-        session: &Session,
-        about: Map<String, Value>,
-    ) -> Result<String, Error> {
-        let (state, execution) = self.write_state(id, 0, session).await?;
-        let image = session.info().image;
-        let mut head = Head::new(image, state.clone(), execution, about);
-        if head::write(&*self.store, id, &mut head, None).await?.is_none() {
-            return Err(SessionError::IdTaken { id: id.into() }.into());
-        }
-        Ok(state)
+    /// Runs a request in it, as [`Session::run`] does. The outcome tells what was lost before with a node
+    /// that is gone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::run`].
+    pub async fn run(&mut self, request: Request) -> Result<Outcome, Error> {
+        self.session().run(request).await
     }
 
-    /// Writes the state that a session is in, and returns its key and how many runs it is made of.
-    async fn write_state(
-        &self,
-        id: &str,
-        epoch: u64,
-        session: &Session,
-    ) -> Result<(String, u64), Error> {
-        let key = format!("{}/{epoch}-{}", head::folder(id), new_id()?);
-        let execution = session.execution().await;
-        if session.save(&self.store, &key, Condition::Absent).await?.is_none() {
-            let why = "there is a state of that name already".into();
-            return Err(SessionError::Record { id: id.into(), why }.into());
-        }
-        count(&self.counts.written);
-        Ok((key, execution))
+    /// Goes on with a run that waits for answers, as [`Session::answer`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::answer`].
+    pub async fn answer(&mut self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
+        self.session().answer(answers).await
     }
 
-    /// Whether a record has been the same for as long as its holder's lease.
-    fn is_over(&self, id: &str, version: &Version, lease: Duration) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match held.get(id) {
-            Some((seen, since)) if seen == version => since.elapsed() >= lease,
-            _ => {
-                held.insert(id.to_owned(), (version.clone(), Instant::now()));
-                false
-            }
-        }
+    /// Writes the session as it is now into the store, and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Taken`](crate::SessionError::Taken) when another node has taken it, since this one
+    /// gave no sign of life for too long, and what was done here is lost; when the store fails for too
+    /// long.
+    pub async fn release(self) -> Result<(), Error> {
+        self.0.release().await
     }
 
-    fn note_free(&self, id: &str) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    /// Does the same while the caller goes on. Only where this node may have lost the session does the
+    /// caller wait, and learn it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`release`](Self::release), where it waits.
+    pub async fn release_behind(self) -> Result<(), Error> {
+        self.0.release_behind().await
     }
 
-    /// Drops a session that the store has no more, and interrupts what it runs.
-    fn forget(&self, id: &str) {
-        self.note_free(id);
-        let place = self.places().remove(id);
-        if let Some(session) = place.and_then(|place| place.session()) {
-            session.close();
-        }
+    /// Gives it back as it was. A change that was made all the same is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As for [`release`](Self::release).
+    pub async fn release_unchanged(self) -> Result<(), Error> {
+        self.0.release_unchanged().await
+    }
+}
+
+/// A session as it is, while nobody on this node changes it.
+#[must_use]
+pub struct Reading(Read<Runtime>);
+
+impl Reading {
+    /// The session, for everything that does not change it: what does is refused with
+    /// [`SessionError::NotHeld`](crate::SessionError::NotHeld).
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.0.session()
+    }
+
+    /// What the store says of it.
+    #[must_use]
+    pub fn info(&self) -> &StoredInfo {
+        self.0.info()
     }
 }

@@ -337,7 +337,8 @@ mod tests {
 
     /// The turn of somebody, if there is one at once.
     async fn now(turns: &Turns, tenant: &Tenant) -> Option<Permit> {
-        let take = tenant.meter(None).scope(turns.take());
+        let meter = tenant.meter(None);
+        let take = meter.scope(turns.take());
         tokio::time::timeout(Duration::ZERO, take).await.ok().map(Result::unwrap)
     }
 

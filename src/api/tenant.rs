@@ -228,8 +228,8 @@ mod tests {
         assert!(Meter::current().is_none());
         let (one, other) = (Tenant::new(), Tenant::new());
         let seen = async || Meter::current().map(|meter| meter.tenant().clone());
-        let (first, second) =
-            tokio::join!(one.meter(None).scope(seen()), other.meter(None).scope(seen()));
+        let meters = (one.meter(None), other.meter(None));
+        let (first, second) = tokio::join!(meters.0.scope(seen()), meters.1.scope(seen()));
         assert_eq!((first, second), (Some(one), Some(other)));
         assert!(Meter::current().is_none());
     }

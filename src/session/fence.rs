@@ -107,6 +107,11 @@ impl Session {
         self.with(Pass::Look)
     }
 
+    /// Whether it was not closed.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.inner.context.is_closed()
+    }
+
     /// Ends the validity of all handles that may change the session, but for the keeper's. Whatever one
     /// of them has begun is done once the session's changing parts can be locked.
     pub(crate) fn recall(&self) -> Recalled {

@@ -14,22 +14,30 @@ use crate::store::{Blob, Condition, Put, Store, StoreError, Version};
 pub(super) const FOLDER: &str = "sessions";
 /// The longest record, in bytes: labels and what the caller knows of a session are the most of it.
 const MAX_HEAD: u64 = 1 << 20;
-/// The version of the record.
-const FORMAT: u32 = 1;
+/// The version of the record. The first one had neither `born` nor `lapsed`.
+const FORMAT: u32 = 2;
 /// The most that is told of what was lost, should more be lost before somebody hears of it.
 const MAX_LOST: usize = 8;
+/// Of so many holds that lapsed the record tells.
+const MAX_LAPSED: usize = 16;
 /// The longest lease that another node is believed to have.
 const MAX_LEASE: Duration = Duration::from_hours(1);
 
-/// The record of a session. It is only ever replaced by whoever has read the version that is there.
+/// The record of a session. It is only ever replaced by a node that has read the version it replaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
     pub format: u32,
     /// Drawn anew for each writing, so that no version comes twice.
     pub stamp: String,
+    /// Drawn when the session was added: another that is added under the same id has another.
+    #[serde(default)]
+    pub born: String,
     /// How often somebody has taken it.
     pub epoch: u64,
+    /// The epochs of the latest holds that were not given back, but taken over.
+    #[serde(default)]
+    pub lapsed: Vec<u64>,
     /// Who changes the session now.
     pub holder: Option<Holder>,
     /// The key of the state that counts.
@@ -79,11 +87,14 @@ impl Head {
         state: String,
         execution: u64,
         about: Map<String, Value>,
+        born: String,
     ) -> Self {
         Self {
             format: FORMAT,
             stamp: String::new(),
+            born,
             epoch: 0,
+            lapsed: Vec::new(),
             holder: None,
             state,
             execution,
@@ -100,12 +111,33 @@ impl Head {
         lost.extend(self.holder.as_ref().map(Holder::loss));
         let surplus = lost.len().saturating_sub(MAX_LOST);
         lost.drain(..surplus);
+        let mut lapsed = self.lapsed.clone();
+        lapsed.extend(self.holder.as_ref().map(|_| self.epoch));
+        let surplus = lapsed.len().saturating_sub(MAX_LAPSED);
+        lapsed.drain(..surplus);
         Self {
+            format: FORMAT,
             epoch: self.epoch + 1,
             holder: Some(holder),
             lost,
+            lapsed,
             ..self.clone()
         }
+    }
+
+    /// Whether the node that holds the session by `held` has written this as well: taking a session
+    /// raises its epoch, so nobody else writes records of that epoch.
+    pub(super) fn is_of_same_hold(&self, held: &Self) -> bool {
+        self.born == held.born && self.epoch == held.epoch
+    }
+
+    /// Whether this was written after the hold by `held` had ended by giving the session back.
+    pub(super) fn is_after_giving_back(&self, held: &Self) -> bool {
+        let is_told = self.lapsed.len() < MAX_LAPSED || self.lapsed[0] <= held.epoch;
+        self.born == held.born
+            && self.epoch > held.epoch
+            && is_told
+            && !self.lapsed.contains(&held.epoch)
     }
 }
 
@@ -152,7 +184,8 @@ pub(super) async fn read(store: &dyn Store, id: &str) -> Result<Option<(Head, Ve
 fn parse(id: &str, bytes: &[u8]) -> Result<Head, Error> {
     let unreadable = |why: String| SessionError::Record { id: id.into(), why };
     let format = serde_json::from_slice::<Value>(bytes).map_err(|e| unreadable(e.to_string()))?;
-    if format.get("format").and_then(Value::as_u64) != Some(u64::from(FORMAT)) {
+    let version = format.get("format").and_then(Value::as_u64);
+    if !version.is_some_and(|version| (1..=u64::from(FORMAT)).contains(&version)) {
         return Err(unreadable("another version of belljar has written it".into()).into());
     }
     let head: Head = serde_json::from_value(format).map_err(|e| unreadable(e.to_string()))?;
@@ -163,13 +196,23 @@ fn parse(id: &str, bytes: &[u8]) -> Result<Head, Error> {
     Ok(head)
 }
 
-/// Makes the record, or replaces the version of it that is given. `None` where another was faster.
+/// What became of a record that was to be written.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It is there, as this version.
+    Done(Version),
+    /// Another is there, or none.
+    Refused(Option<(Head, Version)>),
+}
+
+/// Makes the record, or replaces the version of it that is given. After an error it may have been
+/// written, or be written yet.
 pub(super) async fn write(
     store: &dyn Store,
     id: &str,
     head: &mut Head,
     instead: Option<&Version>,
-) -> Result<Option<Version>, Error> {
+) -> Result<Written, Error> {
     head.stamp = new_id()?;
     let bytes = Bytes::from(serde_json::to_vec(&head).map_err(|error| SessionError::Record {
         id: id.into(),
@@ -179,14 +222,19 @@ pub(super) async fn write(
     let key = key(id);
     let put = store.put(&key, bytes.clone(), condition).await;
     if let Ok(Put::Written(version)) = put {
-        return Ok(Some(version));
+        return Ok(Written::Done(version));
     }
     // A store may have written it, and failed to say so, or refused what it had written when it was
     // asked once more.
-    match store.get(&key, MAX_HEAD).await {
-        Ok(Some(blob)) if blob.bytes == bytes => Ok(Some(blob.version)),
-        Ok(_) => Ok(put.map(Put::written)?),
-        Err(error) => Err(put.err().unwrap_or(error).into()),
+    match (put, store.get(&key, MAX_HEAD).await) {
+        (_, Ok(Some(blob))) if blob.bytes == bytes => Ok(Written::Done(blob.version)),
+        // Where what was to be replaced is still there, it may be replaced yet.
+        (Err(error), Ok(there)) if there.as_ref().map(|blob| &blob.version) == instead => {
+            Err(error.into())
+        }
+        (_, Ok(None)) => Ok(Written::Refused(None)),
+        (_, Ok(Some(blob))) => Ok(Written::Refused(Some((parse(id, &blob.bytes)?, blob.version)))),
+        (Err(error), _) | (_, Err(error)) => Err(error.into()),
     }
 }
 
@@ -200,7 +248,7 @@ mod tests {
     use super::*;
 
     fn head() -> Head {
-        Head::new("core".into(), "sessions/a/1-x".into(), 3, Map::new())
+        Head::new("core".into(), "sessions/a/1-x".into(), 3, Map::new(), "b".into())
     }
 
     fn holder(run: Option<u64>) -> Holder {
@@ -224,7 +272,31 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_format_or_with_a_state_elsewhere_is_none() {
+    fn a_record_says_which_holds_were_given_back() {
+        let held = head().taken_by(holder(Some(1)));
+        let free = Head {
+            holder: None,
+            ..held.clone()
+        };
+        assert!(free.is_of_same_hold(&held));
+        assert!(free.taken_by(holder(None)).is_after_giving_back(&held));
+        let mut later = held.taken_by(holder(None));
+        assert!(!later.is_of_same_hold(&held) && !later.is_after_giving_back(&held));
+        for _ in 0..40 {
+            later = later.taken_by(holder(None));
+            // Also where it was so long ago that nobody knows.
+            assert!(!later.is_after_giving_back(&held));
+        }
+        let other = Head {
+            born: "another".into(),
+            ..free
+        };
+        assert!(!other.is_of_same_hold(&held));
+        assert!(!other.taken_by(holder(None)).is_after_giving_back(&held));
+    }
+
+    #[test]
+    fn a_record_of_another_format_or_with_a_state_elsewhere_is_refused() {
         let text = |head: &Head| serde_json::to_vec(head).unwrap();
         let fine = head();
         assert_eq!(parse("a", &text(&fine)).unwrap(), fine);
@@ -236,12 +308,15 @@ mod tests {
             assert!(parse("a", &text(&head)).is_err(), "{state}");
         }
         let other = Head {
-            format: 2,
+            format: 3,
             ..head()
         };
         let error = parse("a", &text(&other)).unwrap_err().to_string();
         assert!(error.contains("another version of belljar"), "{error}");
         assert!(parse("a", b"{}").is_err() && parse("a", b"\xff").is_err());
+        let first = br#"{"format":1,"stamp":"s","epoch":7,"holder":null,"state":"sessions/a/7-x",
+            "execution":3,"image":"core","lost":[],"used":1,"about":{}}"#;
+        assert_eq!(parse("a", first).unwrap().epoch, 7);
     }
 
     #[tokio::test]
@@ -280,9 +355,10 @@ mod tests {
 
         let store = Mute::default();
         let mut first = head();
-        let version = write(&store, "a", &mut first, None).await.unwrap();
-        assert!(version.is_some());
-        assert!(write(&store, "a", &mut head(), None).await.is_err(), "it is another's");
+        let written = write(&store, "a", &mut first, None).await.unwrap();
+        assert!(matches!(written, Written::Done(_)));
+        let other = write(&store, "a", &mut head(), None).await.unwrap();
+        assert!(matches!(other, Written::Refused(Some((there, _))) if there == first));
         let (found, _) = read(&store, "a").await.unwrap().unwrap();
         assert_eq!(found, first);
     }

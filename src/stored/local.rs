@@ -1,30 +1,39 @@
 //! What a node keeps of a session that it has had.
 
-use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::head::Head;
+use super::host::{Host, Live};
 use super::{Node, count};
 use crate::error::Error;
-use crate::session::{FileAction, RestoreOptions, Session, SessionError};
 use crate::store::Version;
 
 /// Where a node keeps one session. Those who want it wait for one another here.
-#[derive(Default)]
-pub(super) struct Place {
-    local: Arc<AsyncMutex<Option<Local>>>,
+pub(super) struct Place<S> {
+    local: Arc<AsyncMutex<Option<Local<S>>>>,
     /// The same session, for those who do not wait.
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<S>>,
+}
+
+impl<S> Default for Place<S> {
+    fn default() -> Self {
+        Self {
+            local: Arc::default(),
+            session: Mutex::default(),
+        }
+    }
 }
 
 /// A session as this node left it.
-pub(super) struct Local {
-    pub session: Session,
-    /// The state of the store that it is in.
-    pub state: String,
+pub(super) struct Local<S> {
+    /// The handle of the node, which no claim recalls.
+    pub session: S,
+    /// The state of the store that it is in; `None` while it is claimed, and after a claim that ended
+    /// without saying so.
+    pub state: Option<String>,
     /// The record as this node left it, if it did.
     pub rest: Option<(Head, Version)>,
 }
@@ -32,26 +41,26 @@ pub(super) struct Local {
 /// The most sessions that a node keeps as it left them.
 const MAX_KEPT: usize = 1_000;
 
-impl Place {
-    pub(super) fn session(&self) -> Option<Session> {
+impl<S: Live> Place<S> {
+    pub(super) fn session(&self) -> Option<S> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_session(&self, session: Option<Session>) {
+    fn set_session(&self, session: Option<S>) {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    pub(super) async fn lock(&self) -> OwnedMutexGuard<Option<Local>> {
+    pub(super) async fn lock(&self) -> OwnedMutexGuard<Option<Local<S>>> {
         Arc::clone(&self.local).lock_owned().await
     }
 
-    pub(super) async fn put(&self, local: Local) {
+    pub(super) async fn put(&self, local: Local<S>) {
         self.set_session(Some(local.session.clone()));
         *self.lock().await = Some(local);
     }
 
     /// Closes what is kept, by whoever has locked it.
-    pub(super) fn clear(&self, local: &mut Option<Local>) {
+    pub(super) fn clear(&self, local: &mut Option<Local<S>>) {
         self.set_session(None);
         if let Some(local) = local.take() {
             local.session.close();
@@ -59,39 +68,31 @@ impl Place {
     }
 }
 
-impl Node {
+impl<H: Host> Node<H> {
     /// The session in this state: as it was left here, or read from the store.
     pub(super) async fn wake(
         &self,
         id: &str,
-        place: &Place,
-        local: &mut Option<Local>,
+        place: &Place<H::Session>,
+        local: &mut Option<Local<H::Session>>,
         state: &str,
-    ) -> Result<Session, Error> {
-        let is_open = |local: &&Local| self.runtime.sessions().get(local.session.id()).is_ok();
-        if let Some(local) = local.as_ref().filter(|local| local.state == state).filter(is_open) {
+    ) -> Result<H::Session, Error> {
+        if let Some(local) = local
+            && local.state.as_deref() == Some(state)
+            && local.session.is_open()
+        {
             count(&self.counts.found);
             return Ok(local.session.clone());
         }
         place.clear(local);
         self.make_room(id);
-        let options = RestoreOptions::stored(Arc::clone(&self.store), state).id(id);
-        let session = match self.runtime.restore(options).await {
-            Err(Error::Session(SessionError::Io {
-                action: FileAction::Open,
-                source,
-                ..
-            })) if source.kind() == ErrorKind::NotFound => {
-                return Err(SessionError::StateGone { id: id.into() }.into());
-            }
-            restored => restored?,
-        };
+        let session = self.host.wake(&self.store, id, state).await?.keeper();
         count(&self.counts.woken);
         tracing::debug!(session = id, "a session was woken from the store");
         place.set_session(Some(session.clone()));
         *local = Some(Local {
             session: session.clone(),
-            state: state.to_owned(),
+            state: Some(state.to_owned()),
             rest: None,
         });
         Ok(session)
@@ -99,12 +100,10 @@ impl Node {
 
     /// Gives up what is kept of sessions that nobody has used for so long.
     pub(super) fn sweep(&self, idle: Duration) {
-        let all: Vec<(String, Arc<Place>)> =
+        let all: Vec<(String, Arc<Place<H::Session>>)> =
             self.places().iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect();
         for (id, place) in all {
-            let is_idle = place
-                .session()
-                .is_none_or(|session| session.info().idle_seconds >= idle.as_secs_f64());
+            let is_idle = place.session().is_none_or(|session| session.idle() >= idle);
             if is_idle {
                 self.give_up(&id, &place);
             }
@@ -112,12 +111,13 @@ impl Node {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever waits for one looks at it many times in between.
         let long = 100 * self.options.patience.max(idle);
-        held.retain(|_, (_, since)| Instant::now().saturating_duration_since(*since) < long);
+        let now = self.host.now();
+        held.retain(|_, (_, since)| now.saturating_duration_since(*since) < long);
     }
 
     /// Makes room for another session, for `id`, by giving up that used longest ago.
     fn make_room(&self, id: &str) {
-        let all: Vec<(String, Arc<Place>)> = {
+        let all: Vec<(String, Arc<Place<H::Session>>)> = {
             let places = self.places();
             if places.len() <= MAX_KEPT {
                 return;
@@ -125,17 +125,16 @@ impl Node {
             places.iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect()
         };
         let others = all.into_iter().filter(|(other, _)| other != id);
-        let mut idle: Vec<(f64, String, Arc<Place>)> = others
-            .filter_map(|(id, place)| Some((place.session()?.info().idle_seconds, id, place)))
-            .collect();
-        idle.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut idle: Vec<(Duration, String, Arc<Place<H::Session>>)> =
+            others.filter_map(|(id, place)| Some((place.session()?.idle(), id, place))).collect();
+        idle.sort_by(|one, other| other.0.cmp(&one.0));
         for (_, id, place) in idle.into_iter().take(MAX_KEPT / 10) {
             self.give_up(&id, &place);
         }
     }
 
     /// Gives a session up, unless somebody uses it.
-    fn give_up(&self, id: &str, place: &Arc<Place>) {
+    fn give_up(&self, id: &str, place: &Arc<Place<H::Session>>) {
         let Ok(mut local) = Arc::clone(&place.local).try_lock_owned() else {
             return;
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use super::head::{self, epoch_of};
+use super::host::Host;
 use super::{Node, StoredSessions};
 use crate::error::Error;
 use crate::store::Entry;
@@ -17,8 +18,13 @@ impl StoredSessions {
     ///
     /// When the store fails.
     pub async fn remove_strays(&self, age: Duration) -> Result<usize, Error> {
-        let node = &self.node;
-        let all = node.store.list(head::FOLDER).await?;
+        self.node.remove_strays(age).await
+    }
+}
+
+impl<H: Host> Node<H> {
+    pub(super) async fn remove_strays(&self, age: Duration) -> Result<usize, Error> {
+        let all = self.store.list(head::FOLDER).await?;
         let mut sessions: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
         for entry in &all {
             if let Some(id) = entry.key.split('/').nth(1) {
@@ -31,14 +37,12 @@ impl StoredSessions {
             let is_whole =
                 entries.len() == 2 && entries.iter().any(|e| head::id_of(&e.key).is_some());
             if !is_whole {
-                removed += node.remove_strays_of(id, &entries, age).await?;
+                removed += self.remove_strays_of(id, &entries, age).await?;
             }
         }
         Ok(removed)
     }
-}
 
-impl Node {
     async fn remove_strays_of(
         &self,
         id: &str,

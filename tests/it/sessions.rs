@@ -4,6 +4,7 @@ mod analysis;
 mod checkpoints;
 mod damage;
 mod example;
+mod faults;
 mod files;
 mod keeping;
 mod leases;

@@ -224,6 +224,54 @@ fn a_claim_that_nobody_waits_for_is_given_back() {
     });
 }
 
+/// Whoever kept a handle of a claim, of a reading or from before the session was added would change what
+/// this node goes on with, without holding it.
+#[test]
+fn handles_change_a_session_as_long_as_it_is_claimed() {
+    fn is_refused<T: std::fmt::Debug>(changed: Result<T, Error>) -> bool {
+        matches!(changed, Err(Error::Session(SessionError::NotHeld { .. })))
+    }
+
+    tokio(2).block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let (one, runtime) = node(dir.path(), &store);
+        let (other, _other) = node(dir.path(), &store);
+        let options = SessionOptions::new().image("core").init_code("log = []");
+        let added = runtime.session(options).await.unwrap();
+        let id = one.add(added.clone(), Map::new()).await.unwrap();
+        let claim = one.claim(&id).await.unwrap();
+        let claimed = claim.session().clone();
+        check(&claimed.run(Request::new("log.append(1)")).await.unwrap());
+        claim.release().await.unwrap();
+        let reading = one.read(&id).await.unwrap();
+        let read = reading.session().clone();
+        let registered = runtime.sessions().get(&id).unwrap();
+        for handle in [&added, &claimed, &read, &registered] {
+            assert!(is_refused(handle.run(Request::new("log.append(2)")).await));
+            assert!(is_refused(handle.rewind(0).await));
+            assert!(is_refused(handle.rewind_keeping(0).await.map(drop)));
+            assert!(is_refused(handle.set("log", 2).await));
+            assert!(is_refused(handle.workspace().write("f", &b"2"[..]).await));
+            assert!(is_refused(handle.workspace().make_dir("d").await));
+            assert!(is_refused(handle.workspace().replace_with(&added.workspace()).await));
+            assert!(!handle.interrupt());
+            handle.close();
+            assert_eq!(handle.history().await.unwrap().len(), 1, "it can be read");
+        }
+        assert!(is_refused(runtime.sessions().delete(&id)));
+        drop(reading);
+        // What it goes on with, and what the others do.
+        assert_eq!(run(&one, &id, "log").await.unwrap(), out("[1]"));
+        assert_eq!(run(&other, &id, "log").await.unwrap(), out("[1]"));
+        // A change that is given back as if there were none is dropped.
+        let claim = one.claim(&id).await.unwrap();
+        check(&claim.session().run(Request::new("log.append(3)")).await.unwrap());
+        claim.release_unchanged().await.unwrap();
+        assert_eq!(run(&one, &id, "log").await.unwrap(), out("[1]"));
+    });
+}
+
 #[test]
 fn a_session_that_is_removed_elsewhere_is_interrupted() {
     tokio(2).block_on(async {

@@ -257,8 +257,10 @@ fn one_blocking_thread_is_enough_to_save() {
         let session = much().await;
         let saves = async {
             let forks = [session.fork().await.unwrap(), session.fork().await.unwrap()];
-            let saved =
-                tokio::join!(save(&forks[0], &store, "states/a"), save(&forks[1], &store, "states/b"));
+            let saved = tokio::join!(
+                save(&forks[0], &store, "states/a"),
+                save(&forks[1], &store, "states/b")
+            );
             assert!(saved.0.chunks + saved.1.chunks > 4, "{saved:?}");
             for fork in forks {
                 fork.close();

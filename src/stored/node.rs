@@ -1,0 +1,198 @@
+//! A node: what one process knows of the sessions in a store.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::NodeOptions;
+use super::head::{self, Head, Written};
+use super::host::{Host, Live};
+use super::local::{Local, Place};
+use crate::error::Error;
+use crate::session::{SessionError, new_id};
+use crate::store::{Condition, Store, Version};
+
+/// The shortest lease. A node renews three times within one.
+const MIN_LEASE: Duration = Duration::from_millis(30);
+
+pub(super) struct Node<H: Host> {
+    pub host: H,
+    pub store: Arc<dyn Store>,
+    pub options: NodeOptions,
+    places: Mutex<HashMap<String, Arc<Place<H::Session>>>>,
+    /// Records that another node holds, and when they were first seen as they are.
+    pub held: Mutex<HashMap<String, (Version, Instant)>>,
+    /// How many sessions this node holds.
+    pub holding: watch::Sender<usize>,
+    pub counts: Counts,
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub woken: AtomicU64,
+    pub found: AtomicU64,
+    pub written: AtomicU64,
+    pub taken_over: AtomicU64,
+    pub lost: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl<H: Host> Node<H> {
+    pub(super) fn new(
+        host: H,
+        store: Arc<dyn Store>,
+        mut options: NodeOptions,
+    ) -> Result<Self, Error> {
+        if options.name.is_none() {
+            options.name = Some(new_id()?);
+        }
+        options.lease = options.lease.max(MIN_LEASE);
+        options.patience = options.patience.max(options.lease);
+        Ok(Self {
+            host,
+            store,
+            options,
+            places: Mutex::default(),
+            held: Mutex::default(),
+            holding: watch::Sender::new(0),
+            counts: Counts::default(),
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.options.name.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn places(&self) -> MutexGuard<'_, HashMap<String, Arc<Place<H::Session>>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where this node keeps a session.
+    pub(super) fn place(&self, id: &str) -> Arc<Place<H::Session>> {
+        Arc::clone(self.places().entry(id.to_owned()).or_default())
+    }
+
+    /// Puts a session into the store. It is closed where that fails.
+    pub(super) async fn add(
+        &self,
+        id: &str,
+        session: H::Session,
+        about: Map<String, Value>,
+    ) -> Result<(), Error> {
+        // From here on nobody else's handle changes it.
+        let session = session.keeper();
+        match self.write_first(id, &session, about).await {
+            Ok(state) => {
+                let local = Local {
+                    session,
+                    state: Some(state),
+                    rest: None,
+                };
+                self.place(id).put(local).await;
+                Ok(())
+            }
+            Err(error) => {
+                session.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes the first state and the first record, and returns the key of the state.
+    async fn write_first(
+        &self,
+        id: &str,
+        session: &H::Session,
+        about: Map<String, Value>,
+    ) -> Result<String, Error> {
+        let (state, execution) = self.write_state(id, 0, session).await?;
+        let mut head = Head::new(session.image(), state.clone(), execution, about, new_id()?);
+        match head::write(&*self.store, id, &mut head, None).await? {
+            Written::Done(_) => Ok(state),
+            Written::Refused(_) => Err(SessionError::IdTaken { id: id.into() }.into()),
+        }
+    }
+
+    /// Writes the state that a session is in, and returns its key and how many runs it is made of.
+    pub(super) async fn write_state(
+        &self,
+        id: &str,
+        epoch: u64,
+        session: &H::Session,
+    ) -> Result<(String, u64), Error> {
+        let key = format!("{}/{epoch}-{}", head::folder(id), new_id()?);
+        let execution = session.save(&self.store, &key).await?;
+        count(&self.counts.written);
+        Ok((key, execution))
+    }
+
+    /// Interrupts what runs in a session, here or, by a note in the store, on another node.
+    pub(super) async fn interrupt(&self, id: &str) -> Result<bool, Error> {
+        let place = self.places().get(id).cloned();
+        if place.and_then(|place| place.session()).is_some_and(|session| session.interrupt()) {
+            return Ok(true);
+        }
+        let Some((head, _)) = head::read(&*self.store, id).await? else {
+            return Ok(false);
+        };
+        if head.holder.is_none_or(|holder| holder.run.is_none()) {
+            return Ok(false);
+        }
+        let key = head::stop_key(id, head.epoch);
+        let _ = self.store.put(&key, Bytes::new(), Condition::Always).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn remove(&self, id: &str) -> Result<(), Error> {
+        head::remove(&*self.store, id).await?;
+        self.forget(id);
+        let states = self.store.list(&head::folder(id)).await?;
+        for state in states {
+            self.store.delete(&state.key).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until this node holds nothing.
+    pub(super) async fn settled(&self) {
+        let mut holding = self.holding.subscribe();
+        // The sender lives as long as this.
+        let _ = holding.wait_for(|count| *count == 0).await;
+    }
+
+    /// Whether a record has been the same for as long as its holder's lease.
+    pub(super) fn is_over(&self, id: &str, version: &Version, lease: Duration) -> bool {
+        let now = self.host.now();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.get(id) {
+            Some((seen, since)) if seen == version => {
+                now.saturating_duration_since(*since) >= lease
+            }
+            _ => {
+                held.insert(id.to_owned(), (version.clone(), now));
+                false
+            }
+        }
+    }
+
+    pub(super) fn note_free(&self, id: &str) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Drops a session that the store has no more, and interrupts what it runs.
+    pub(super) fn forget(&self, id: &str) {
+        self.note_free(id);
+        let place = self.places().remove(id);
+        if let Some(session) = place.and_then(|place| place.session()) {
+            session.close();
+        }
+    }
+}

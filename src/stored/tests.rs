@@ -1,0 +1,9 @@
+//! The lease protocol under faults, on a clock that the tests set: sessions are lists of numbers, and
+//! everything else is what nodes run.
+
+mod clock;
+mod faults;
+mod list;
+mod network;
+mod walk;
+mod world;

@@ -1,0 +1,174 @@
+//! Time that passes when everybody waits for it.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// A clock that moves only when nothing else can go on: then to the next time that a task waits for.
+/// Tasks run on one thread, so everything that they do is the same each time.
+///
+/// Tokio's paused clock would do the same. It is behind a feature that has wasmtime-wasi and all else on
+/// tokio compiled once more, and it is one for all nodes.
+pub(super) struct Clock {
+    start: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    passed: Duration,
+    waits: BTreeMap<(Duration, u64), Waker>,
+    next: u64,
+}
+
+impl Clock {
+    /// Runs `work` by a new clock.
+    pub(super) fn run<F: Future>(work: impl FnOnce(Arc<Self>) -> F) -> F::Output {
+        let clock = Arc::new(Self {
+            start: Instant::now(),
+            state: Mutex::default(),
+        });
+        let parked = Arc::clone(&clock);
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .on_thread_park(move || parked.advance())
+            .build()
+            .unwrap();
+        tokio.block_on(work(clock))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn advance(&self) {
+        let mut state = self.lock();
+        let Some(((at, _), waker)) = state.waits.pop_first() else {
+            panic!("all tasks wait for one another");
+        };
+        state.passed = state.passed.max(at);
+        drop(state);
+        waker.wake();
+    }
+
+    pub(super) fn passed(&self) -> Duration {
+        self.lock().passed
+    }
+
+    pub(super) fn sleep(self: &Arc<Self>, time: Duration) -> Sleep {
+        Sleep {
+            at: self.passed() + time,
+            clock: Arc::clone(self),
+            key: None,
+        }
+    }
+
+    /// What `work` comes to within so long.
+    pub(super) async fn within<T>(
+        self: &Arc<Self>,
+        time: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.sleep(time) => None,
+        }
+    }
+}
+
+pub(super) struct Sleep {
+    clock: Arc<Clock>,
+    at: Duration,
+    key: Option<(Duration, u64)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let clock = Arc::clone(&self.clock);
+        let mut state = clock.lock();
+        if let Some(key) = self.key.take() {
+            state.waits.remove(&key);
+        }
+        if state.passed >= self.at {
+            return Poll::Ready(());
+        }
+        state.next += 1;
+        let key = (self.at, state.next);
+        state.waits.insert(key, context.waker().clone());
+        self.key = Some(key);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.clock.lock().waits.remove(&key);
+        }
+    }
+}
+
+/// The clock of one node, which may stand still.
+#[derive(Clone)]
+pub(super) struct NodeClock {
+    pub clock: Arc<Clock>,
+    still: Arc<Mutex<Still>>,
+}
+
+#[derive(Default)]
+struct Still {
+    since: Option<Duration>,
+    before: Duration,
+}
+
+impl NodeClock {
+    pub(super) fn new(clock: &Arc<Clock>) -> Self {
+        Self {
+            clock: Arc::clone(clock),
+            still: Arc::default(),
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        let mut still = self.still.lock().unwrap();
+        still.since.get_or_insert(self.clock.passed());
+    }
+
+    pub(super) fn go_on(&self) {
+        let mut still = self.still.lock().unwrap();
+        if let Some(since) = still.since.take() {
+            still.before += self.clock.passed() - since;
+        }
+    }
+
+    fn passed(&self) -> Duration {
+        let still = self.still.lock().unwrap();
+        still.since.unwrap_or_else(|| self.clock.passed()) - still.before
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.clock.start + self.passed()
+    }
+
+    /// Waits while the node stands still.
+    pub(super) async fn running(&self) {
+        while self.still.lock().unwrap().since.is_some() {
+            self.clock.sleep(Duration::from_millis(7)).await;
+        }
+    }
+
+    pub(super) async fn sleep(&self, time: Duration) {
+        let end = self.passed() + time;
+        loop {
+            self.running().await;
+            let Some(left) = end.checked_sub(self.passed()).filter(|left| !left.is_zero()) else {
+                return;
+            };
+            self.clock.sleep(left).await;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Nodes, their clients, and what has to be true whatever fails.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Map;
+
+use super::super::NodeOptions;
+use super::super::claim::{Claimed, Read};
+use super::super::node::Node;
+use super::clock::{Clock, NodeClock};
+use super::list::{List, Lists};
+use crate::error::Error;
+use crate::session::SessionError;
+use crate::store::Store;
+
+pub(super) const LEASE: Duration = Duration::from_millis(600);
+pub(super) const ID: &str = "s";
+
+pub(super) type ListNode = Arc<Node<Lists>>;
+
+/// How a run is given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How {
+    Durably,
+    Behind,
+    Dropped,
+}
+
+/// What the client of a run was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It is in the store.
+    Stored,
+    /// It is lost.
+    Lost,
+    /// The store failed, so that nobody knows.
+    Unsure,
+    /// It was answered before it was stored, as the run of so many.
+    Answered(u64),
+}
+
+/// Whatever was told to anybody.
+#[derive(Default)]
+pub(super) struct Log {
+    next: Mutex<u64>,
+    told: Mutex<BTreeMap<u64, Told>>,
+    /// Losses that outcomes told, and of how many runs the session was made then.
+    losses: Mutex<Vec<(String, usize)>>,
+}
+
+pub(super) fn node(name: usize, store: Arc<dyn Store>, clock: &NodeClock) -> ListNode {
+    let options = NodeOptions::default().name(format!("n{name}")).lease(LEASE).patience(2 * LEASE);
+    let host = Lists {
+        clock: clock.clone(),
+    };
+    Arc::new(Node::new(host, store, options).unwrap())
+}
+
+pub(super) async fn add(node: &ListNode) -> bool {
+    node.add(ID, List::new(Vec::new()), Map::new()).await.is_ok()
+}
+
+impl Log {
+    /// A client's run, which takes so long. Returns whether it began.
+    pub(super) async fn run(&self, node: &ListNode, how: How, time: Duration) -> bool {
+        let Ok(claim) = Claimed::take(node, ID, true).await else {
+            return false;
+        };
+        let number = {
+            let mut next = self.next.lock().unwrap();
+            *next += 1;
+            *next
+        };
+        let session = claim.session().clone();
+        let before = session.runs().len();
+        node.host.clock.sleep(time).await;
+        let losses = session.run(number).expect("a claim does not let its client run anything");
+        self.losses.lock().unwrap().extend(losses.into_iter().map(|loss| (loss, before)));
+        let answered = Told::Answered(before as u64 + 1);
+        let told = match how {
+            How::Dropped => {
+                drop(claim);
+                answered
+            }
+            How::Durably => told(claim.release().await, Told::Stored),
+            How::Behind => told(claim.release_behind().await, answered),
+        };
+        assert!(session.run(0).is_none(), "a handle outlives its claim");
+        self.told.lock().unwrap().insert(number, told);
+        true
+    }
+
+    /// Takes the session and gives it back as it is.
+    pub(super) async fn touch(&self, node: &ListNode) {
+        if let Ok(claim) = Claimed::take(node, ID, false).await {
+            let _ = claim.release_unchanged().await;
+        }
+    }
+
+    pub(super) async fn read(&self, node: &ListNode) {
+        if let Ok(reading) = Read::begin(node, ID).await {
+            assert!(reading.session().run(0).is_none(), "a reader changes a session");
+        }
+    }
+
+    /// What has to be true once the store can be reached again.
+    pub(super) async fn check(&self, clock: &Arc<Clock>, nodes: &[ListNode]) {
+        clock.sleep(8 * LEASE).await;
+        for node in nodes {
+            let settled = clock.within(20 * LEASE, node.settled()).await;
+            assert!(settled.is_some(), "{} holds something for ever", node.name());
+        }
+        for node in nodes {
+            let began = self.run(node, How::Durably, Duration::ZERO).await;
+            assert!(began, "{} cannot take what nobody holds", node.name());
+        }
+        let mut runs = None;
+        for node in nodes {
+            let reading = Read::begin(node, ID).await.expect("it cannot be read");
+            let found = reading.session().runs();
+            assert_eq!(*runs.get_or_insert_with(|| found.clone()), found, "nodes read differently");
+        }
+        let runs = runs.unwrap_or_default();
+        nodes[0].remove_strays(Duration::ZERO).await.expect("the store works");
+        let left = nodes[0].store.list("sessions").await.expect("the store works");
+        assert_eq!(left.len(), 2, "{left:?}");
+        let losses = self.losses.lock().unwrap();
+        for (loss, before) in &*losses {
+            let lost =
+                loss.strip_prefix("run ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            if let Some(lost) = lost {
+                let _: usize = lost;
+                assert!(*before < lost, "told as lost and stored: {loss}, {runs:?}");
+            }
+        }
+        for (number, told) in &*self.told.lock().unwrap() {
+            let is_stored = runs.contains(number);
+            match told {
+                Told::Stored => assert!(is_stored, "{number} was told as stored: {runs:?}"),
+                Told::Lost => assert!(!is_stored, "{number} was told as lost: {runs:?}"),
+                Told::Unsure => {}
+                Told::Answered(execution) => {
+                    let loss = format!("run {execution} was lost");
+                    let is_told = losses.iter().any(|(told, _)| told.starts_with(&loss));
+                    assert!(is_stored || is_told, "{number} was lost, and nobody was told");
+                }
+            }
+        }
+        assert!(!runs.contains(&0) && runs.is_sorted_by(|one, next| one != next), "{runs:?}");
+    }
+
+    /// Losses that were told.
+    pub(super) fn losses(&self) -> Vec<String> {
+        self.losses.lock().unwrap().iter().map(|(loss, _)| loss.clone()).collect()
+    }
+}
+
+fn told(released: Result<(), Error>, otherwise: Told) -> Told {
+    match released {
+        Ok(()) => otherwise,
+        Err(Error::Session(SessionError::Taken { .. })) => Told::Lost,
+        Err(_) => Told::Unsure,
+    }
+}

@@ -1,0 +1,131 @@
+//! A store that fails at any operation of restoring, saving and collecting: what was saved can be read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use belljar::store::{Answer, Blob, Condition, Entry, MemoryStore, Put, Store, StoreError};
+use belljar::{Error, RestoreOptions, Session, collect_chunks};
+use bytes::Bytes;
+
+use super::{block_on, core, out};
+use crate::support::{chain, runtime};
+
+/// Counts all operations, and has some of them fail.
+#[derive(Debug, Default)]
+struct Failing {
+    store: MemoryStore,
+    count: AtomicUsize,
+    /// The numbers of those that fail, and whether that is before anything was done.
+    plan: Mutex<Vec<(usize, bool)>>,
+}
+
+impl Failing {
+    async fn ask<T>(&self, answer: Answer<'_, T>) -> Result<T, StoreError> {
+        let number = self.count.fetch_add(1, Ordering::AcqRel);
+        let failing = self.plan.lock().unwrap().iter().find(|(at, _)| *at == number).copied();
+        let failed = || StoreError::failed("reach", "it")("it is away");
+        match failing {
+            None => answer.await,
+            Some((_, true)) => Err(failed()),
+            Some((_, false)) => answer.await.and_then(|_| Err(failed())),
+        }
+    }
+}
+
+impl Store for Failing {
+    fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
+        Box::pin(async move { self.ask(Box::pin(async { self.store.get(key, max).await })).await })
+    }
+
+    fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put> {
+        let put = Box::pin(async move { self.store.put(key, bytes, condition).await });
+        Box::pin(self.ask(put))
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<Entry>> {
+        Box::pin(async move { self.ask(Box::pin(async { self.store.list(folder).await })).await })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move { self.ask(Box::pin(async { self.store.delete(key).await })).await })
+    }
+}
+
+/// Does something again until it works: no more often than operations fail.
+async fn again<T, E: std::error::Error>(mut work: impl AsyncFnMut() -> Result<T, E>) -> T {
+    for _ in 0..5 {
+        if let Ok(done) = work().await {
+            return done;
+        }
+    }
+    work().await.unwrap_or_else(|error| panic!("{}", chain(&error)))
+}
+
+async fn restored(store: &Arc<dyn Store>, key: &str) -> Session {
+    again(async || runtime().restore(RestoreOptions::stored(Arc::clone(store), key)).await).await
+}
+
+/// Saves under the next key.
+async fn saved(session: &Session, store: &Arc<dyn Store>, keys: &mut Vec<String>) {
+    again(async || {
+        keys.push(format!("states/{}", keys.len()));
+        let key = &keys[keys.len() - 1];
+        let saved = session.save(store, key, Condition::Absent).await?;
+        assert!(saved.is_some(), "there is something under {key}");
+        Ok::<_, Error>(())
+    })
+    .await;
+}
+
+/// How many operations there were.
+async fn scenario(uploaded: Bytes, plan: Vec<(usize, bool)>) -> usize {
+    let failing = Arc::new(Failing::default());
+    let put = failing.store.put("states/0", uploaded, Condition::Absent).await.unwrap();
+    assert_ne!(put, Put::Refused);
+    *failing.plan.lock().unwrap() = plan;
+    let store = Arc::clone(&failing) as Arc<dyn Store>;
+    let mut keys = vec!["states/0".to_owned()];
+    let session = restored(&store, "states/0").await;
+    saved(&session, &store, &mut keys).await;
+    let first = keys[keys.len() - 1].clone();
+    out(&session, "x += 1; y = bytes(range(256)) * 100").await;
+    saved(&session, &store, &mut keys).await;
+    let last = keys[keys.len() - 1].clone();
+    session.close();
+    for key in keys.iter().filter(|key| ![&first, &last].contains(key)) {
+        again(async || store.delete(key).await).await;
+    }
+    for _ in 0..2 {
+        again(async || collect_chunks(&store, "states", Duration::ZERO).await).await;
+    }
+    let count = failing.count.load(Ordering::Acquire);
+    failing.plan.lock().unwrap().clear();
+    for (key, expected) in [(first, "1\n"), (last, "2\n")] {
+        let restored = restored(&store, &key).await;
+        assert_eq!(out(&restored, "x").await, expected, "{key}");
+        restored.close();
+    }
+    count
+}
+
+#[test]
+fn whatever_operation_of_a_store_fails_what_was_saved_can_be_read() {
+    block_on(async {
+        let session = core().await;
+        out(&session, "import os; x = 1; big = os.urandom(200_000); open('f', 'wb').write(big)")
+            .await;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        session.checkpoint(file.path()).await.unwrap();
+        session.close();
+        let uploaded = Bytes::from(std::fs::read(file.path()).unwrap());
+        let count = scenario(uploaded.clone(), Vec::new()).await;
+        assert!(count > 20, "{count}");
+        for at in 0..count {
+            for is_before in [true, false] {
+                scenario(uploaded.clone(), vec![(at, is_before)]).await;
+                scenario(uploaded.clone(), vec![(at, is_before), (at + 1, is_before)]).await;
+            }
+        }
+    });
+}

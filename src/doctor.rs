@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::bakery::{Shelf, StoredImage, bundled, stamp};
 use crate::bundle::{Bundle, BundleError};
-use crate::cache::{Cache, CacheError, seal};
+use crate::cache::{Cache, CacheError, pip, seal};
 use crate::cause::with_causes;
 use crate::hint::Hint;
 use crate::image::{ImageError, inspect, verify};
@@ -232,14 +232,9 @@ fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
 
 /// Whether packages can be downloaded; needed for a first set-up and for one's own images.
 fn client() -> Finding {
-    let pip = std::process::Command::new("python3").args(["-m", "pip", "--version"]).output();
-    match pip {
-        Ok(output) if output.status.success() => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            let version = text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-            good("package client", version)
-        }
-        _ => Finding {
+    match pip::version() {
+        Some(version) => good("package client", version),
+        None => Finding {
             what: "package client".into(),
             state: State::Missing,
             detail: "`python3 -m pip` does not run; only needed to download".into(),

@@ -31,7 +31,7 @@ use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
 use crate::run::{self, CheckReport, Run, next_run};
 use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
-use crate::shared::Engine;
+use crate::shared::{Engine, Makers};
 use crate::turns::{Starts, Turns};
 use crate::workspace::{Workspaces, default_parent};
 
@@ -305,6 +305,7 @@ impl RuntimeBuilder {
             ceilings: self.ceilings,
             turns: Turns::new(self.concurrency, self.queue),
             starts: Starts::new(),
+            makers: Makers::default(),
         });
         tracing::debug!(elapsed = ?started.elapsed(), "the engine has started");
         if self.background && !engine.factory.suffices(Tier::All) {

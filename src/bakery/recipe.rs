@@ -159,7 +159,8 @@ impl Recipe {
             return field("imports", bad, "is not the name of a module");
         }
         let package = |p: &&String| {
-            p.starts_with('-')
+            // A path is no name: pip would build what is there.
+            !p.starts_with(|c: char| c.is_ascii_alphanumeric())
                 || !p.chars().all(|c| c.is_ascii_alphanumeric() || "._-=".contains(c))
         };
         if let Some(bad) = self.packages.iter().find(package) {

@@ -1,7 +1,9 @@
 //! Downloads Python packages with the ordinary client.
 //!
 //! The client's own configuration (index, proxies, credentials) applies: belljar names packages
-//! and nothing else.
+//! and nothing else. The directory that the caller works in is not part of it. `python -m` would run
+//! a `pip.py` that lies there, and uv would take an index from a project there, so a client is
+//! started in a directory that belljar has just made.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -72,11 +74,10 @@ fn download_with(
             .args(["download", "--no-deps", "--only-binary=:all:", "--quiet"])
             .args(["--disable-pip-version-check", "--no-input"])
             .args(options)
-            .arg("--dest")
-            .arg(folder)
+            .args(["--dest", "."])
             .args(requirements);
     };
-    run(arguments)?;
+    run(folder, arguments)?;
     let mut wheels: Vec<PathBuf> = fs::read_dir(folder)
         .map_err(PipError::List)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
@@ -86,14 +87,39 @@ fn download_with(
     Ok(wheels)
 }
 
-/// Runs pip, or where there is none, the pip that uv brings.
-fn run(arguments: impl Fn(&mut Command)) -> Result<(), PipError> {
-    const CLIENTS: [(&str, &[&str]); 2] =
-        [("python3", &["-m", "pip"]), ("uv", &["tool", "run", "--from", "pip", "pip"])];
+/// A client: its program, and the arguments before those of pip.
+type Client = (&'static str, &'static [&'static str]);
+
+/// Python's own pip, and the pip that uv brings.
+const CLIENTS: [Client; 2] =
+    [("python3", &["-m", "pip"]), ("uv", &["tool", "run", "--from", "pip", "pip"])];
+
+/// A client that is to work in `folder`, where nothing is that could be run or read as configuration.
+fn command((program, prefix): Client, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(prefix)
+        .current_dir(folder)
+        // Keeps Python from searching that directory for modules; versions before 3.11 ignore it.
+        .env("PYTHONSAFEPATH", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// The name and version of Python's own pip; `None` where it does not run.
+pub(crate) fn version() -> Option<String> {
+    let folder = tempfile::tempdir().ok()?;
+    let output = command(CLIENTS[0], folder.path()).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    output.status.success().then_some(version)
+}
+
+/// Runs the first client that is there in `folder`.
+fn run(folder: &Path, arguments: impl Fn(&mut Command)) -> Result<(), PipError> {
     let mut failure = PipError::NoClient;
-    for (program, prefix) in CLIENTS {
-        let mut command = Command::new(program);
-        command.args(prefix).stdin(Stdio::null());
+    for client in CLIENTS {
+        let mut command = command(client, folder);
         arguments(&mut command);
         let Ok(output) = command.output() else {
             continue;
@@ -107,7 +133,7 @@ fn run(arguments: impl Fn(&mut Command)) -> Result<(), PipError> {
         }
         let last: Vec<&str> = text.lines().rev().take(4).collect();
         failure = PipError::Failed {
-            client: program,
+            client: client.0,
             message: last.into_iter().rev().collect::<Vec<_>>().join(" "),
         };
     }

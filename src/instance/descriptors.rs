@@ -1,10 +1,11 @@
 //! Open files of a guest: written down with its memory, and opened again beside it.
 //!
 //! The guest knows its files by number only. What stands behind a number is the host's, and is
-//! found again by name; a file without a name is kept with what is in it.
+//! found again by name. A file without a name is copied to the spool of the sessions, as the files of
+//! their directories are: the host's memory never holds more of it than one step of the copy.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
@@ -15,9 +16,10 @@ use super::wasi::{DIRECTORY, Device, SUCCESS};
 use super::{InstanceError, State, roots};
 use crate::hex;
 use crate::limits::MAX_COPIED;
+use crate::workspace::{Spool, StoredFile};
 
 /// One open file or directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Descriptor {
     /// The number by which the guest knows it.
     pub number: i32,
@@ -29,38 +31,18 @@ pub(crate) struct Descriptor {
     pub flags: u16,
     /// Bytes from its start.
     pub position: u64,
-    /// Contents of a file that has no name any more.
+    /// A copy of a file that has no name any more.
     #[serde(skip)]
-    pub nameless: Option<Arc<[u8]>>,
+    pub nameless: Option<StoredFile>,
 }
 
 impl Descriptor {
-    /// Keeps once what `before` holds as well.
-    pub(super) fn share(all: &mut [Self], before: &[Self]) {
-        // By where it is: it is compared once, however often it is open.
-        let mut kept: HashMap<usize, Arc<[u8]>> = HashMap::new();
-        for Self {
-            number, nameless, ..
-        } in all
-        {
-            let Some(own) = nameless else {
-                continue;
-            };
-            let shared = kept.entry(own.as_ptr().addr()).or_insert_with(|| {
-                let same = before.iter().find(|other| other.number == *number);
-                let theirs = same.and_then(|other| other.nameless.as_ref());
-                Arc::clone(theirs.filter(|theirs| *theirs == own).unwrap_or(own))
-            });
-            *own = Arc::clone(shared);
-        }
-    }
-
     /// Bytes without a name that are not kept with `other`.
     pub(crate) fn beyond(&self, other: &[Self]) -> u64 {
         let own = self.nameless.as_ref();
         let theirs = other.iter().filter_map(|other| other.nameless.as_ref());
-        own.filter(|own| !theirs.clone().any(|theirs| Arc::ptr_eq(own, theirs)))
-            .map_or(0, |own| own.len() as u64)
+        own.filter(|own| !theirs.clone().any(|theirs| own.address() == theirs.address()))
+            .map_or(0, |own| own.size)
     }
 }
 
@@ -72,7 +54,7 @@ const READ_AND_WRITE: i64 = (1 << 1) | (1 << 6);
 const FROM_START: i32 = 0;
 
 /// Bytes that one call moves.
-const STEP: usize = 64 << 10;
+const STEP: usize = 256 << 10;
 /// Where in the scratch memory the addresses, the results and the data are.
 const RESULT: i32 = 64;
 const DATA: i32 = 256;
@@ -106,12 +88,14 @@ impl Scratch {
 }
 
 /// What is found once for all open files: a guest may open one two hundred times.
-#[derive(Default)]
-struct Known {
+struct Known<'a> {
     /// A name of each file, by its number, once one had to be looked for.
     names: Option<HashMap<u64, String>>,
-    /// Contents of the files without a name.
-    contents: HashMap<u64, Arc<[u8]>>,
+    /// Copies of the files without a name, by their numbers.
+    copies: HashMap<u64, StoredFile>,
+    /// The files that were open when the guest was last kept.
+    before: &'a [Descriptor],
+    spool: &'a Spool,
 }
 
 impl State {
@@ -123,8 +107,17 @@ impl State {
     }
 
     /// Writes down every open file. It blocks.
-    pub(super) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
-        let mut known = Known::default();
+    pub(super) async fn descriptors(
+        &mut self,
+        before: &[Descriptor],
+        spool: &Spool,
+    ) -> Result<Vec<Descriptor>, InstanceError> {
+        let mut known = Known {
+            names: None,
+            copies: HashMap::new(),
+            before,
+            spool,
+        };
         let mut found = Vec::new();
         for number in self.quota.open_descriptors() {
             self.wasi.set_hostcall_fuel(MAX_COPIED);
@@ -136,7 +129,7 @@ impl State {
     async fn describe(
         &mut self,
         number: i32,
-        known: &mut Known,
+        known: &mut Known<'_>,
     ) -> Result<Descriptor, InstanceError> {
         if let Some(device) = self.devices.get(&number) {
             return Ok(Descriptor {
@@ -174,12 +167,12 @@ impl State {
             Some(path) => (path, None),
             None if is_directory => (TEMPORARY_PATH.into(), None),
             None => {
-                let content = match known.contents.get(&file) {
-                    Some(content) => Arc::clone(content),
-                    None => self.content(number, size).await?.into(),
+                let copy = match known.copies.get(&file) {
+                    Some(copy) => copy.clone(),
+                    None => self.copy(number, size, known).await?,
                 };
-                known.contents.insert(file, Arc::clone(&content));
-                (TEMPORARY_PATH.into(), Some(content))
+                known.copies.insert(file, copy.clone());
+                (TEMPORARY_PATH.into(), Some(copy))
             }
         };
         Ok(Descriptor {
@@ -194,7 +187,12 @@ impl State {
     }
 
     /// A name of the file with that number: the one it was opened by, if it still is one.
-    async fn name_of(&mut self, opened_as: &str, file: u64, known: &mut Known) -> Option<String> {
+    async fn name_of(
+        &mut self,
+        opened_as: &str,
+        file: u64,
+        known: &mut Known<'_>,
+    ) -> Option<String> {
         if self.number_of(opened_as).await == Some(file) {
             return Some(opened_as.to_owned());
         }
@@ -238,21 +236,64 @@ impl State {
         matches!(found, Ok(SUCCESS)).then(|| scratch.word(8))
     }
 
-    async fn content(&mut self, number: i32, size: u64) -> Result<Vec<u8>, InstanceError> {
-        let mut content = Vec::new();
-        while (content.len() as u64) < size {
-            let mut scratch = Scratch::new(&vec![0; STEP]);
-            self.wasi.set_hostcall_fuel(MAX_COPIED);
-            let at = content.len().cast_signed() as i64;
-            let read =
-                p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
-            done("read an open file", read)?;
-            match (scratch.word(0) & 0xffff_ffff) as usize {
-                0 => break,
-                length => content.extend_from_slice(&scratch.data()[..length]),
-            }
+    /// A copy of an open file: the one of the last state if the file has not changed since.
+    async fn copy(
+        &mut self,
+        number: i32,
+        size: u64,
+        known: &Known<'_>,
+    ) -> Result<StoredFile, InstanceError> {
+        let failed = |e: std::io::Error| InstanceError::start(e.into());
+        let before = known.before.iter().find(|file| file.number == number);
+        if let Some(before) = before.and_then(|file| file.nameless.as_ref())
+            && before.size == size
+            && self.is_same(number, before).await?
+        {
+            return Ok(before.clone());
         }
-        Ok(content)
+        let copy = known.spool.prepare(size).map_err(failed)?;
+        let mut at = 0;
+        while at < size {
+            let part = self.read_part(number, at, size).await?;
+            if part.is_empty() {
+                break;
+            }
+            copy.write(at, &part).map_err(failed)?;
+            at += part.len() as u64;
+        }
+        Ok(copy.finish(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Whether an open file, which is as long as `copy`, has the same bytes.
+    async fn is_same(&mut self, number: i32, copy: &StoredFile) -> Result<bool, InstanceError> {
+        let mut at = 0;
+        while at < copy.size {
+            let part = self.read_part(number, at, copy.size).await?;
+            let theirs = copy.read_range(at, part.len() as u64);
+            if part.is_empty() || theirs.map_err(|e| InstanceError::start(e.into()))? != part {
+                return Ok(false);
+            }
+            at += part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// Some bytes of an open file from `at` on, before `end`; empty past the end of the file.
+    async fn read_part(
+        &mut self,
+        number: i32,
+        at: u64,
+        end: u64,
+    ) -> Result<Vec<u8>, InstanceError> {
+        let length = end.saturating_sub(at).min(STEP as u64) as usize;
+        let mut scratch = Scratch::new(&vec![0; length]);
+        self.wasi.set_hostcall_fuel(MAX_COPIED);
+        let at = at.cast_signed();
+        let read =
+            p1::fd_pread(&mut self.wasi, &mut scratch.memory(), number, 0, 1, at, RESULT).await;
+        done("read an open file", read)?;
+        let length = (scratch.word(0) & 0xffff_ffff) as usize;
+        Ok(scratch.data()[..length].to_vec())
     }
 
     /// Opens files again, under their numbers. It blocks.
@@ -321,11 +362,11 @@ impl State {
         }
         let rights = file.rights.cast_signed();
         let flags = i32::from(file.flags);
-        let opened = if let Some(content) = &file.nameless {
-            let key = content.as_ptr().addr();
+        let opened = if let Some(copy) = &file.nameless {
+            let key = copy.address();
             let path = match named.get(&key) {
                 Some(path) => path.clone(),
-                None => self.create(content).await?,
+                None => self.create(copy).await?,
             };
             named.insert(key, path.clone());
             self.open(&path, 0, rights, flags).await?
@@ -350,23 +391,30 @@ impl State {
         Ok(opened)
     }
 
-    /// Makes a file with this content, under a name that no guest can have taken.
-    async fn create(&mut self, content: &[u8]) -> Result<String, InstanceError> {
+    /// Makes a file with these bytes, under a name that no guest can have taken.
+    async fn create(&mut self, copy: &StoredFile) -> Result<String, InstanceError> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|e| InstanceError::start(e.into()))?;
         let path = format!("{TEMPORARY_PATH}/.belljar-{}", hex::encode(&random));
         let writer = self.open(&path, CREATE_NEW, READ_AND_WRITE, 0).await?;
         let mut written = 0;
-        while written < content.len() {
-            let part = &content[written..content.len().min(written + STEP)];
-            let mut scratch = Scratch::new(part);
+        while written < copy.size {
+            let part = copy.read_range(written, STEP as u64);
+            let mut scratch = Scratch::new(&part.map_err(|e| InstanceError::start(e.into()))?);
             self.wasi.set_hostcall_fuel(MAX_COPIED);
-            let at = written.cast_signed() as i64;
+            let at = written.cast_signed();
             let wrote =
                 p1::fd_pwrite(&mut self.wasi, &mut scratch.memory(), writer, 0, 1, at, RESULT)
                     .await;
             done("fill a file", wrote)?;
-            written += (scratch.word(0) & 0xffff_ffff) as usize;
+            match scratch.word(0) & 0xffff_ffff {
+                // The copy is shorter than it was.
+                0 => {
+                    let eof = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    return Err(InstanceError::start(eof.into()));
+                }
+                length => written += length,
+            }
         }
         let closed = p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), writer).await;
         done("close a file", closed)?;

@@ -239,7 +239,9 @@ impl<'a> Stops<'a> {
                     self.soft_stop();
                     timer.as_mut().reset(self.last.into());
                 }
-                if self.calls.has_fresh() {
+                // Calls that the guest has begun start without delay, unless its slice is over: a
+                // guest that begins one in every slice would never let others run.
+                if self.calls.has_fresh() && !gave_way {
                     continue;
                 }
                 if self.reason.is_none() && self.calls.is_stuck() {

@@ -10,6 +10,7 @@ use super::{Descriptor, Instance, InstanceError, State};
 use crate::image::Image;
 use crate::memory::{PageStore, Pages};
 use crate::module::PAGE;
+use crate::workspace::Spool;
 
 /// An interpreter at rest, apart from its image and the files in its directories.
 #[derive(Clone, Debug)]
@@ -94,9 +95,14 @@ impl Instance {
         !self.state().quota.open_descriptors().is_empty()
     }
 
-    /// The files that it has open. It blocks.
-    pub(crate) async fn descriptors(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
-        self.store.data_mut().descriptors().await
+    /// The files that it has open; `before` is what it was resumed from or kept as last. Files
+    /// without a name are copied to `spool`. It blocks.
+    pub(crate) async fn descriptors(
+        &mut self,
+        before: &Kept,
+        spool: &Spool,
+    ) -> Result<Vec<Descriptor>, InstanceError> {
+        self.store.data_mut().descriptors(&before.descriptors, spool).await
     }
 
     /// How many bytes of its memory [`keep`](Self::keep) has to look at.
@@ -109,10 +115,9 @@ impl Instance {
     pub(crate) fn keep(
         &mut self,
         before: &Kept,
-        mut descriptors: Vec<Descriptor>,
+        descriptors: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
-        Descriptor::share(&mut descriptors, &before.descriptors);
         let memory = self.memory.data_mut(&mut self.store);
         let pages = self.tracker.capture(memory, &before.pages, store)?;
         let memory = memory.len();
@@ -146,9 +151,9 @@ impl Instance {
     /// Counts what its directories hold, which others filled, and its files without a name.
     pub(crate) fn measure_files(&mut self, kept: &Kept) -> std::io::Result<()> {
         let nameless = kept.descriptors.iter().filter_map(|file| file.nameless.as_ref());
-        let once: HashMap<_, _> = nameless.map(|bytes| (bytes.as_ptr(), bytes.len())).collect();
-        let orphans = once.values().map(|length| *length as u64).sum();
-        self.store.data_mut().quota.measure(orphans)
+        let once: HashMap<_, _> = nameless.map(|file| (file.address(), file.size)).collect();
+        let bytes = once.into_values().fold(0, u64::saturating_add);
+        self.store.data_mut().quota.measure(bytes)
     }
 
     /// Bytes of memory.

@@ -1,8 +1,9 @@
 //! Keeps a run's files within its bounds, as they are written.
 //!
-//! The count of bytes is what the files' sizes say, holes included. It only ever overestimates:
-//! growth is added as it happens, while what is deleted, truncated or overwritten is found by
-//! measuring the directories again, when the bound seems reached.
+//! The count of bytes adds up the files' sizes, holes included. It only ever overestimates: growth
+//! is added as it happens, while deleted, truncated and overwritten bytes are subtracted by measuring
+//! the directories again once a bound seems reached. A file that was deleted while it is open still
+//! takes its bytes, and no directory shows it: every measurement is given these bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -143,25 +144,20 @@ impl Quota {
         sum.is_some()
     }
 
-    /// Allows another file or directory, if need be after measuring again.
-    pub(super) fn create(&mut self) -> io::Result<bool> {
+    /// Allows another file or directory, if that fits.
+    pub(super) fn create(&mut self) -> bool {
         self.touch();
-        if self.files >= self.max_files {
-            self.measure(0)?;
-        }
         let fits = self.files < self.max_files;
-        if fits {
-            self.files += 1;
-        }
-        Ok(fits)
+        self.files += u64::from(fits);
+        fits
     }
 
-    /// Counts again what is there; `orphans` are bytes of files that are open but have no name.
-    pub(super) fn measure(&mut self, orphans: u64) -> io::Result<()> {
-        (self.bytes, self.files) = (orphans, 0);
+    /// Counts bytes and files again. `nameless` are the bytes of open files without a name.
+    pub(super) fn measure(&mut self, nameless: u64) -> io::Result<()> {
+        (self.bytes, self.files) = (nameless, 0);
         for (_, tree) in &self.roots {
             let (bytes, files, has_links) = tree.measure()?;
-            self.bytes += bytes;
+            self.bytes = self.bytes.saturating_add(bytes);
             self.files += files;
             self.has_links |= has_links;
         }
@@ -250,5 +246,38 @@ impl Quota {
     /// Whether a descriptor is one that the guest was given.
     pub(super) fn is_preopen(&self, fd: i32) -> bool {
         !self.open.contains_key(&fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A quota of 1,000 bytes and 2 files above nothing.
+    fn quota(dir: &std::path::Path) -> Quota {
+        Quota::new(vec![(5, Tree::new(dir.to_owned()))], 1_000, 2, (0, 0))
+    }
+
+    #[test]
+    fn each_bound_holds_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quota = quota(dir.path());
+        assert!(quota.create() && quota.create() && !quota.create());
+        assert!(quota.grow(600) && !quota.grow(600) && quota.grow(400) && !quota.grow(1));
+        assert!(!quota.grow(u64::MAX));
+    }
+
+    #[test]
+    fn a_measurement_finds_what_was_deleted_and_keeps_what_has_no_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quota = quota(dir.path());
+        assert!(quota.create() && quota.create() && quota.grow(1_000));
+        std::fs::write(dir.path().join("a"), [0; 300]).unwrap();
+        quota.measure(500).unwrap();
+        assert!(!quota.grow(201) && quota.grow(200));
+        assert!(quota.create() && !quota.create());
+        // More than the bound: a session whose bound was lowered.
+        quota.measure(u64::MAX).unwrap();
+        assert!(!quota.grow(1));
     }
 }

@@ -3,6 +3,7 @@
 //! All pages are in one anonymous file, so that a state's memory can be mapped copy-on-write from
 //! it. Every capture writes a block of pages; a page is counted by the windows that hold it ([`windows`]).
 //! When the last of them is gone its place in the file is used again, or given back to the system.
+#![expect(unsafe_code, reason = "writes pages through the view of the file")]
 
 mod freed;
 mod windows;
@@ -161,18 +162,31 @@ impl PageStore {
                 });
                 offset += count;
             }
-            self.put(place, &slices, block.is_reused)?;
+            // SAFETY: the place was taken from those that nobody holds, or is new, and its block is in
+            // no state before this returns.
+            unsafe { self.put(place, &slices, block.is_reused)? };
         }
         Ok(runs)
     }
 
-    /// Writes `slices` to `place`, which nobody holds. One that was used has its memory, as a rule.
-    fn put(&self, place: &Range<u64>, slices: &[&[u8]], was_used: bool) -> Result<(), MemoryError> {
+    /// Writes `slices` to `place`. One that was used before has its memory, as a rule.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reads or writes the pages of `place` meanwhile.
+    unsafe fn put(
+        &self,
+        place: &Range<u64>,
+        slices: &[&[u8]],
+        was_used: bool,
+    ) -> Result<(), MemoryError> {
         let (at, end) = (place.start * PAGE as u64, place.end * PAGE as u64);
         // What was reserved may have been given up before it was written.
         let is_there = was_used && end <= self.length.load(Ordering::Acquire);
         let view = self.view.as_ref().filter(|_| is_there);
-        if view.is_some_and(|view| view.write(at, slices)) {
+        // SAFETY: the file is that long (checked: `length` never says more, and the file never becomes
+        // shorter), and nobody else uses the pages (the caller's promise).
+        if view.is_some_and(|view| unsafe { view.write(at, slices) }) {
             return Ok(());
         }
         sys::write_all_at(&self.file, at, slices).map_err(MemoryError::new("set aside pages"))?;

@@ -85,3 +85,17 @@ pub(super) use system::{
     protect, read_exact_at, release, reserve, trim_heap, unprotected_pages, watch, without_holes,
     write_all_at, written_pages,
 };
+
+/// Leaves a test of what this kernel or machine does not have. Where every test is to run, as in
+/// `.ci/run`, the test fails instead, and says what it needs.
+#[cfg(test)]
+pub(super) fn skip(needed: &str) {
+    let demanded = std::env::var_os("BELLJAR_TEST_NO_SKIPS").is_some_and(|value| !value.is_empty());
+    assert!(!demanded, "not tested: this needs {needed}");
+    eprintln!("skipped: this needs {needed}");
+}
+
+/// What tests of watched memory need.
+#[cfg(test)]
+pub(super) const WATCHED: &str =
+    "Linux 6.7 or newer, and leave to use userfaultfd (often refused in a container)";

@@ -4,7 +4,6 @@
 //! change makes a new state, as a run does: the guest's directories are not touched, and whatever links
 //! it made lead nowhere.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -322,7 +321,7 @@ impl Core {
         }
         let mut kept = before.kept.clone();
         let aliases = &context.fixed.places.aliases;
-        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents))?;
+        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents));
         let state = State {
             kept,
             contents,
@@ -347,9 +346,7 @@ fn follow(
     aliases: &[String],
     find: impl Fn(&str) -> Option<String>,
     (before, now): (&Contents, &Contents),
-) -> Result<(), Error> {
-    // Kept once, however often it is open.
-    let mut nameless: HashMap<usize, Arc<[u8]>> = HashMap::new();
+) {
     for file in open.iter_mut().filter(|file| file.nameless.is_none()) {
         let inside = aliases.iter().find_map(|alias| {
             let rest = file.path.strip_prefix(alias.as_str())?;
@@ -372,17 +369,8 @@ fn follow(
             file.path = format!("/{other}");
             continue;
         }
-        let content = match nameless.get(&address) {
-            Some(content) => Arc::clone(content),
-            None => stored
-                .read_range(0, u64::MAX)
-                .map_err(Error::system("read a file that a session keeps"))?
-                .into(),
-        };
-        nameless.insert(address, Arc::clone(&content));
-        file.nameless = Some(content);
+        file.nameless = Some(stored.clone());
     }
-    Ok(())
 }
 
 fn entry(path: &str, node: &Node) -> PathEntry {

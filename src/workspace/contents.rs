@@ -61,11 +61,6 @@ pub(crate) enum FadingFile {
 }
 
 impl FadingFile {
-    /// What is in a file without a name.
-    pub(crate) fn nameless(bytes: &Arc<[u8]>) -> Self {
-        Self::Memory(Arc::downgrade(bytes))
-    }
-
     /// The file, if it is still kept.
     pub(crate) fn get(&self, modified: SystemTime) -> Option<StoredFile> {
         let (bytes, size) = match self {
@@ -291,16 +286,6 @@ impl StoredFile {
             }
         }
         to.set_modified(self.modified)
-    }
-
-    /// Its bytes in memory: those in which it is kept, if it is kept there.
-    pub(crate) fn to_memory(&self) -> io::Result<Arc<[u8]>> {
-        if let Bytes::Memory(bytes) = &self.bytes {
-            return Ok(Arc::clone(bytes));
-        }
-        let mut bytes = Vec::new();
-        self.write_to(&mut bytes)?;
-        Ok(bytes.into())
     }
 
     /// The same file, for as long as it is kept elsewhere.

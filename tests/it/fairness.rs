@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar::{Error, OutputWatcher, Request, Runtime, Stream};
+use belljar::{Error, OutputWatcher, Request, Runtime, Stream, Tool, ToolLimits};
+use serde_json::{Value, json};
 
 use crate::support::{program, runtime, tokio};
 
@@ -50,6 +51,55 @@ fn a_spinning_run_gives_way() {
             run.abort();
         });
     }
+}
+
+/// Nor does a run that begins a call in every slice of its time, without waiting for an answer: it gives
+/// way long before it has used up its calls.
+#[test]
+fn a_run_that_begins_calls_gives_way() {
+    const TURNS: usize = 20;
+    const CALLS: u32 = 2_000;
+    const BEGINS: &str = r#"
+import _host, json
+begin = b'b' + json.dumps({"name": "note", "arguments": {}}).encode()
+print("started", flush=True)
+while True:
+    reply = json.loads(_host.call(begin))
+    for _ in range(30_000): pass
+    if "id" in reply:
+        _host.call(b'k' + json.dumps({"id": reply["id"]}).encode())
+"#;
+    let noted = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&noted);
+    let note = Tool::new("note", json!({"type": "object"}), move |_: Value| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Ok(()) }
+    });
+    tokio(1).block_on(async move {
+        let started = Arc::new(Said::default());
+        let request = Request::new(BEGINS).image("core").tool(note).watch(Arc::clone(&started));
+        let request = request.timeout(Duration::from_secs(30));
+        let request = request.tool_limits(ToolLimits::default().calls(CALLS));
+        let run = tokio::spawn(async move { runtime().run(request).await });
+        let others = tokio::spawn(async move {
+            while !started.0.load(Ordering::Acquire) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let before = noted.load(Ordering::Relaxed);
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+            let then = noted.load(Ordering::Relaxed);
+            // The attack works: the host sees calls in slice after slice.
+            while noted.load(Ordering::Relaxed) < then + 20 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            then - before
+        });
+        let calls = others.await.unwrap();
+        assert!(!run.is_finished() && calls <= 100, "{calls} calls in {TURNS} turns of another");
+        run.abort();
+    });
 }
 
 #[test]

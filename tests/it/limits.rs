@@ -226,6 +226,15 @@ fn what_is_gone_is_not_counted() {
 }
 
 #[test]
+fn a_file_counts_once_however_often_it_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(host::run("hogs/files_open_twice", dir.path(), &[]).stdout, b"6\n");
+    let dir = tempfile::tempdir().unwrap();
+    let run = fill("files_open_twice", &[], dir.path());
+    assert_eq!(run.outcome.stdout, "6\n", "{:#?}", run.outcome);
+}
+
+#[test]
 fn files_are_counted_as_they_are_made() {
     for kind in ["file", "directory", "symlink", "link"] {
         let dir = tempfile::tempdir().unwrap();

@@ -37,6 +37,8 @@ mod stored;
 mod support;
 mod threads;
 mod tiers;
+#[cfg(target_os = "linux")]
+mod together;
 mod tools;
 mod values;
 mod waiting;

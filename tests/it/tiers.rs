@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use belljar::{
-    Deterministic, ErrorKind, OutputWatcher, Policy, Request, Runtime, SessionOptions, Stream,
-    Tier, doctor,
+    Deterministic, ErrorKind, OutputWatcher, Policy, Progress, Request, Runtime, SessionOptions,
+    Stage, Stream, Tier, doctor,
 };
 use tempfile::TempDir;
 
@@ -82,6 +84,63 @@ fn the_code_for_core_is_small_and_all_that_core_needs() {
     assert_eq!(run_on(runtime, Request::new("print(1)").image("core")).outcome.stdout, "1\n");
     let findings = doctor::examine(Some(cache.clone()));
     assert!(findings.iter().any(|f| f.what == "code core" && f.detail.contains("MiB")));
+}
+
+/// Notes how often a runtime waits for another process.
+#[derive(Default)]
+struct Waits(AtomicUsize);
+
+impl Progress for Waits {
+    fn begin(&self, stage: Stage, _: &str) {
+        self.0.fetch_add(usize::from(stage == Stage::Waiting), Ordering::SeqCst);
+    }
+
+    fn end(&self, _: Stage) {}
+}
+
+/// Another process compiles what they need, which takes minutes: one run waits for it on a thread, and
+/// the others for that one.
+#[test]
+fn runs_that_wait_for_code_take_one_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    without_code(dir.path());
+    fs::create_dir(dir.path().join("locks")).unwrap();
+    let lock = fs::File::create(dir.path().join("locks/code-core.lock")).unwrap();
+    lock.lock().unwrap();
+    let waits = Arc::new(Waits::default());
+    let progress = Arc::clone(&waits) as Arc<dyn Progress>;
+    let runtime = Runtime::builder().cache(dir.path()).progress(progress).build().unwrap();
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    threads.block_on(async {
+        let start = || {
+            let runtime = runtime.clone();
+            let request = Request::new("print(1)").image("core").timeout(Duration::from_mins(1));
+            tokio::spawn(async move { runtime.run(request).await.unwrap().outcome.stdout })
+        };
+        // One of them gives up: what it began goes on.
+        let given_up = start();
+        while waits.0.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        given_up.abort();
+        let runs: Vec<_> = (0..6).map(|_| start()).collect();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let other = tokio::task::spawn_blocking(|| 7);
+        let other = tokio::time::timeout(Duration::from_secs(60), other).await;
+        assert_eq!(other.expect("no thread is left").unwrap(), 7);
+        assert_eq!(waits.0.load(Ordering::SeqCst), 1);
+        // It has come to its end.
+        link(&CORE.0.join("code"), &dir.path().join("code"));
+        drop(lock);
+        for run in runs {
+            assert_eq!(run.await.unwrap(), "1\n");
+        }
+    });
 }
 
 /// What a program does, without the time that it takes.

@@ -167,9 +167,14 @@ pub(super) fn unpack(
             .and_then(|mut archive| archive.extract(fresh.path()))
             .map_err(|e| unusable(format!("cannot be unpacked: {e}")))?;
     }
-    let fresh = fresh.keep();
-    fs::rename(&fresh, &target)
-        .map_err(CacheError::io("rename a finished directory to", &target))?;
+    match fs::rename(fresh.path(), &target) {
+        Ok(()) => drop(fresh.keep()),
+        // Another image has the same packages, and its maker was faster.
+        Err(_) if target.is_dir() => {}
+        Err(error) => {
+            return Err(CacheError::io("rename a finished directory to", &target)(error).into());
+        }
+    }
     Ok(Some(target))
 }
 
@@ -178,5 +183,55 @@ fn broken(recipe: &Recipe, path: &Path, why: &str) -> BakeError {
         image: recipe.name.clone(),
         package: path.display().to_string(),
         why: format!("cannot be used: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// A package in the cache, with `files` files so that it takes a while to unpack.
+    fn package(cache: &Cache, files: usize) -> LockedPackage {
+        let folder = cache.dir(WHEELS).unwrap();
+        let made = folder.join("made");
+        let mut archive = zip::ZipWriter::new(File::create(&made).unwrap());
+        for number in 0..files {
+            let name = format!("tea/{number}.py");
+            archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            std::io::Write::write_all(&mut archive, b"x = 1").unwrap();
+        }
+        archive.finish().unwrap();
+        let sha256 = hash_file(&made).unwrap();
+        fs::rename(&made, folder.join(&sha256)).unwrap();
+        LockedPackage {
+            name: "tea".into(),
+            version: "1".into(),
+            file: "tea-1-py3-none-any.whl".into(),
+            sha256,
+        }
+    }
+
+    /// Two images with the same packages have locks of their own, so both may unpack them.
+    #[test]
+    fn packages_are_unpacked_by_several_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let packages = [package(&cache, 200)];
+        let barrier = Barrier::new(4);
+        let unpacked: Vec<PathBuf> = std::thread::scope(|scope| {
+            let unpack = |image| {
+                barrier.wait();
+                unpack(&cache, image, &packages).unwrap().unwrap()
+            };
+            let threads: Vec<_> =
+                ["a", "b", "c", "d"].map(|image| scope.spawn(move || unpack(image))).into();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(unpacked.iter().all(|path| *path == unpacked[0]));
+        assert_eq!(fs::read_dir(unpacked[0].join("tea")).unwrap().count(), 200);
+        // Nothing is left of those who were late.
+        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 1);
     }
 }

@@ -7,8 +7,8 @@ use wasmtime::Linker;
 use wasmtime_wasi::p1::wasi_snapshot_preview1 as p1;
 use wiggle::GuestMemory;
 
-use super::bytes::{read_text, read_u32, write_bytes};
-use super::{BADF, EXIST, FAULT, INVAL, MFILE, MODULE, NOTDIR, SUCCESS, State, enter};
+use super::bytes::{first_buffer, read_text, read_u32, write_bytes};
+use super::{BADF, EXIST, FAULT, INVAL, IO, MFILE, MODULE, NOTDIR, SUCCESS, State, enter};
 use crate::instance::quota::Depth;
 use crate::instance::roots::ROOT_FD;
 use crate::limits::MAX_DEVICE_READ;
@@ -178,10 +178,12 @@ impl State {
                 length
             }
             Kind::Random => {
-                let size = length.cast_signed();
-                let result = p1::random_get(&mut self.wasi, memory, at, size)?;
-                if result != SUCCESS {
-                    return Ok(Some(result));
+                let mut bytes = vec![0; length as usize];
+                if !self.fill_at_random(&mut bytes) {
+                    return Ok(Some(IO));
+                }
+                if write_bytes(memory, at, &bytes).is_none() {
+                    return Ok(Some(FAULT));
                 }
                 length
             }
@@ -210,18 +212,6 @@ impl State {
     pub(super) fn refuse_device(&self, fd: i32) -> Option<i32> {
         self.devices.contains_key(&fd).then_some(INVAL)
     }
-}
-
-/// The first buffer that is not empty: what one call moves at most.
-fn first_buffer(memory: &GuestMemory<'_>, iovs: i32, count: i32) -> Option<(i32, u32)> {
-    for index in 0..count.max(0) {
-        let entry = iovs.checked_add(index.checked_mul(8)?)?;
-        match read_u32(memory, entry.checked_add(4)?)? {
-            0 => {}
-            length => return Some((read_u32(memory, entry)?.cast_signed(), length)),
-        }
-    }
-    Some((0, 0))
 }
 
 /// Adds the functions on descriptors in which nothing but a device is special.

@@ -6,7 +6,7 @@ use wasmtime::Linker;
 use wasmtime_wasi::p1::wasi_snapshot_preview1 as p1;
 use wiggle::GuestMemory;
 
-use super::bytes::{read_bytes, read_text, read_u32, write_bytes};
+use super::bytes::{offset, read_bytes, read_text, read_u32, write_bytes};
 use super::repeatable::NewTimes;
 use super::{
     ACCES, DIRECTORY, FAULT, INVAL, MFILE, MODULE, NAMETOOLONG, NOSPC, NOTCAPABLE, SUCCESS, State,
@@ -71,7 +71,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     return Ok(ACCES);
                 }
                 // With no file left, a file that exists can still be opened.
-                let full = oflags & OFLAG_CREATE != 0 && !may_create(state)?;
+                let full = oflags & OFLAG_CREATE != 0 && !state.may_create().await?;
                 let oflags = if full { oflags & !OFLAG_CREATE } else { oflags };
                 let name = read_text(&memory, path, length).unwrap_or_default();
                 let name = state.guest_path(fd, &name);
@@ -123,7 +123,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 if !at.depth.is_allowed() {
                     return Ok(NAMETOOLONG);
                 }
-                if !may_create(state)? {
+                if !state.may_create().await? {
                     return Ok(NOSPC);
                 }
                 let result = p1::path_create_directory(
@@ -149,7 +149,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     Ok(at) => at,
                     Err(errno) => return Ok(errno),
                 };
-                if !may_create(state)? {
+                if !state.may_create().await? {
                     return Ok(NOSPC);
                 }
                 state.quota.linked();
@@ -191,7 +191,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     Ok(to) => to,
                     Err(errno) => return Ok(errno),
                 };
-                if !may_create(state)? {
+                if !state.may_create().await? {
                     return Ok(NOSPC);
                 }
                 let result = p1::path_link(
@@ -528,9 +528,9 @@ impl State {
                 resolved.is_mount = true;
                 resolved.length = 1;
             } else {
-                let skipped = i32::try_from(text.len() - inner.len()).map_err(|_| FAULT)?;
-                resolved.path += skipped;
-                resolved.length -= skipped;
+                let skipped = u32::try_from(text.len() - inner.len()).map_err(|_| FAULT)?;
+                resolved.path = offset(path, skipped).ok_or(FAULT)?;
+                resolved.length = length.wrapping_sub_unsigned(skipped);
             }
         }
         Ok(resolved)
@@ -612,10 +612,6 @@ impl State {
         let (parts, bytes) = self.quota.root(at.fd)?.height(&path)?;
         Some(Depth { parts, bytes })
     }
-}
-
-fn may_create(state: &mut State) -> wasmtime::Result<bool> {
-    Ok(state.quota.create()?)
 }
 
 #[cfg(test)]

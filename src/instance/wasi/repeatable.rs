@@ -13,7 +13,7 @@ use wasmtime::Linker;
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;
 
-use super::bytes::{read_bytes, read_u32, write_bytes};
+use super::bytes::{offset, read_bytes, read_u32, write_bytes};
 use super::{DIRECTORY, FAULT, MODULE, NOTDIR, OVERFLOW, SUCCESS, State, enter};
 use crate::limits::MAX_COPIED;
 
@@ -120,10 +120,10 @@ impl Files {
 
     /// Rewrites the status of a file that the guest is about to read at `out`.
     fn rewrite(&mut self, memory: &mut GuestMemory<'_>, out: i32) -> Option<()> {
-        let at = |field: i32| out.wrapping_add(field);
-        let host_number = u64::from_le_bytes(read_bytes(memory, at(NUMBER))?);
-        let links = u64::from_le_bytes(read_bytes(memory, at(LINKS))?);
-        let [kind] = read_bytes(memory, at(TYPE))?;
+        let at = |field: i32| offset(out, field.cast_unsigned());
+        let host_number = u64::from_le_bytes(read_bytes(memory, at(NUMBER)?)?);
+        let links = u64::from_le_bytes(read_bytes(memory, at(LINKS)?)?);
+        let [kind] = read_bytes(memory, at(TYPE)?)?;
         let mut known = match links {
             // It has no name any more, and the host may give its number to another file.
             0 => Known {
@@ -134,19 +134,19 @@ impl Files {
             _ => *self.know(host_number),
         };
         if links > 1 && !self.has_links {
-            write_bytes(memory, at(LINKS), &1u64.to_le_bytes())?;
+            write_bytes(memory, at(LINKS)?, &1u64.to_le_bytes())?;
         }
         if kind == DIRECTORY {
-            write_bytes(memory, at(LINKS), &1u64.to_le_bytes())?;
-            write_bytes(memory, at(SIZE), &0u64.to_le_bytes())?;
+            write_bytes(memory, at(LINKS)?, &1u64.to_le_bytes())?;
+            write_bytes(memory, at(SIZE)?, &0u64.to_le_bytes())?;
             if known.modified == self.epoch_ns {
                 known.modified = self.names_ns;
             }
         }
-        write_bytes(memory, at(NUMBER), &known.number.to_le_bytes())?;
+        write_bytes(memory, at(NUMBER)?, &known.number.to_le_bytes())?;
         let times = [known.accessed, known.modified, self.epoch_ns];
         for (field, time) in [ACCESS_TIME, CHANGE_TIME, STATUS_TIME].into_iter().zip(times) {
-            write_bytes(memory, at(field), &time.to_le_bytes())?;
+            write_bytes(memory, at(field)?, &time.to_le_bytes())?;
         }
         Some(())
     }

@@ -6,7 +6,7 @@ use wasmtime::Linker;
 use wasmtime_wasi::p1::wasi_snapshot_preview1 as p1;
 use wiggle::GuestMemory;
 
-use super::bytes::{read_bytes, write_bytes};
+use super::bytes::{offset, read_bytes, write_bytes};
 use super::{FAULT, INVAL, IO, MODULE, SUCCESS, State, enter};
 use crate::limits::MAX_SUBSCRIPTIONS;
 
@@ -14,6 +14,9 @@ use crate::limits::MAX_SUBSCRIPTIONS;
 const SUBSCRIPTION: i32 = 48;
 const EVENT: i32 = 32;
 const CLOCK_TAG: u8 = 0;
+
+/// Random bytes that are made at once: whole blocks of those that follow from a seed.
+const MAX_RANDOM: usize = 256 << 10;
 
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
@@ -27,8 +30,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 }
                 let mut shortest: Option<Sleep> = None;
                 for index in 0..count {
-                    let at = subscriptions.wrapping_add(index * SUBSCRIPTION);
-                    match Sleep::read(&memory, at) {
+                    let at = offset(subscriptions, (index * SUBSCRIPTION).cast_unsigned());
+                    match at.and_then(|at| Sleep::read(&memory, at)) {
                         Some(Ok(sleep)) => {
                             let shorter = shortest
                                 .as_ref()
@@ -70,26 +73,47 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     )?;
     linker.func_wrap_async(MODULE, "random_get", |mut caller, (buffer, length): (i32, i32)| {
         Box::new(async move {
-            let (mut memory, state) = enter(&mut caller).await?;
-            let GuestMemory::Unshared(bytes) = &mut memory else {
-                return Ok(FAULT);
-            };
             let start = buffer.cast_unsigned() as usize;
             let end = start.saturating_add(length.cast_unsigned() as usize);
-            let Some(target) = bytes.get_mut(start..end) else {
-                return Ok(FAULT);
-            };
-            Ok(match &mut state.random {
-                Some(seeded) => {
-                    seeded.fill(target);
-                    SUCCESS
+            {
+                let (memory, _) = enter(&mut caller).await?;
+                if !matches!(&memory, GuestMemory::Unshared(bytes) if end <= bytes.len()) {
+                    return Ok(FAULT);
                 }
-                None if getrandom::fill(target).is_ok() => SUCCESS,
-                None => IO,
-            })
+            }
+            // The call has to fill all of it: step by step, and between two steps others run and a
+            // guest whose time is over is stopped.
+            for at in (start..end).step_by(MAX_RANDOM) {
+                let (mut memory, state) = enter(&mut caller).await?;
+                let GuestMemory::Unshared(bytes) = &mut memory else {
+                    return Ok(FAULT);
+                };
+                let Some(target) = bytes.get_mut(at..end.min(at + MAX_RANDOM)) else {
+                    return Ok(FAULT);
+                };
+                // Not by a method: the memory and the state are borrowed apart, both of them here.
+                if !state.fill_at_random(target) {
+                    return Ok(IO);
+                }
+            }
+            Ok(SUCCESS)
         })
     })?;
     Ok(())
+}
+
+impl State {
+    /// Fills `target` with random bytes, those that follow from the seed where there is one; false
+    /// where the system has none.
+    pub(super) fn fill_at_random(&mut self, target: &mut [u8]) -> bool {
+        match &mut self.random {
+            Some(seeded) => {
+                seeded.fill(target);
+                true
+            }
+            None => getrandom::fill(target).is_ok(),
+        }
+    }
 }
 
 /// A subscription to a clock.

@@ -1,10 +1,12 @@
 //! Writing: bytes are counted before they reach the disk.
 
+use std::collections::HashSet;
+
 use wasmtime::Linker;
 use wasmtime_wasi::p1::wasi_snapshot_preview1 as p1;
 use wiggle::GuestMemory;
 
-use super::bytes::read_u32;
+use super::bytes::first_buffer;
 use super::{FAULT, IO, MODULE, NOSPC, SUCCESS, State, enter};
 
 const FDFLAG_APPEND: u8 = 1;
@@ -22,11 +24,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 // A guest may have closed its output and opened a file under that number.
                 let is_stream = state.quota.is_stream(fd);
                 if !is_stream {
-                    let Some(length) = first_length(&memory, iovs, count) else {
+                    let Some((_, length)) = first_buffer(&memory, iovs, count) else {
                         return Ok(FAULT);
                     };
-                    let start = state.write_start(fd).await;
-                    if let Some(refused) = state.allow_growth(fd, start, length).await {
+                    let start = state.write_start(fd, None).await;
+                    if let Some(refused) = state.allow_growth(fd, start, length.into()).await {
                         return Ok(refused);
                     }
                 }
@@ -47,11 +49,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 if let Some(done) = state.write_device(&mut memory, (fd, iovs, count), out) {
                     return Ok(done);
                 }
-                let Some(length) = first_length(&memory, iovs, count) else {
+                let Some((_, length)) = first_buffer(&memory, iovs, count) else {
                     return Ok(FAULT);
                 };
-                if let Some(refused) = state.allow_growth(fd, offset.cast_unsigned(), length).await
-                {
+                let start = state.write_start(fd, Some(offset.cast_unsigned())).await;
+                if let Some(refused) = state.allow_growth(fd, start, length.into()).await {
                     return Ok(refused);
                 }
                 p1::fd_pwrite(&mut state.wasi, &mut memory, fd, iovs, count, offset, out).await
@@ -95,14 +97,18 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 }
 
 impl State {
-    /// Where the next write to a descriptor begins.
-    async fn write_start(&mut self, fd: i32) -> u64 {
+    /// Where a write to a descriptor begins that names an offset, or continues where the last ended.
+    /// A file that was opened to append to is written at its end, whatever the offset.
+    async fn write_start(&mut self, fd: i32, offset: Option<u64>) -> u64 {
         let mut scratch = [0; 32];
         let mut memory = GuestMemory::Unshared(&mut scratch);
         if p1::fd_fdstat_get(&mut self.wasi, &mut memory, fd, 0).await.is_ok_and(|e| e == SUCCESS)
             && scratch[2] & FDFLAG_APPEND != 0
         {
-            return self.file_size(fd).await.map_or(0, |(size, _)| size);
+            return self.file_size(fd).await;
+        }
+        if let Some(offset) = offset {
+            return offset;
         }
         let mut memory = GuestMemory::Unshared(&mut scratch);
         match p1::fd_tell(&mut self.wasi, &mut memory, fd, 0) {
@@ -116,7 +122,7 @@ impl State {
         let Some(end) = start.checked_add(length).filter(|e| *e <= self.quota.max_bytes()) else {
             return Some(NOSPC);
         };
-        let size = self.file_size(fd).await.map_or(0, |(size, _)| size);
+        let size = self.file_size(fd).await;
         let growth = end.saturating_sub(size);
         if growth == 0 {
             self.quota.touch();
@@ -125,47 +131,67 @@ impl State {
         if self.quota.grow(growth) {
             return None;
         }
-        let orphans = self.orphans().await;
-        match self.quota.measure(orphans) {
+        match self.measure_files().await {
             Ok(()) if self.quota.grow(growth) => None,
             Ok(()) => Some(NOSPC),
             Err(_) => Some(IO),
         }
     }
 
-    /// Bytes of files that are open but have no name any more.
-    async fn orphans(&mut self) -> u64 {
-        let mut bytes: u64 = 0;
-        for fd in self.quota.open_descriptors() {
-            if let Some((size, 0)) = self.file_size(fd).await {
-                bytes = bytes.saturating_add(size);
-            }
+    /// Whether another file or directory may be made, if need be after measuring again.
+    pub(super) async fn may_create(&mut self) -> std::io::Result<bool> {
+        if self.quota.create() {
+            return Ok(true);
         }
-        bytes
+        self.measure_files().await?;
+        Ok(self.quota.create())
     }
 
-    /// Size and number of names of an open file.
-    async fn file_size(&mut self, fd: i32) -> Option<(u64, u64)> {
+    /// Counts the bytes and files of the guest's directories again, with open files that have no
+    /// name. It blocks, for as long as there are files.
+    pub(in crate::instance) async fn measure_files(&mut self) -> std::io::Result<()> {
+        // A file may be open under several numbers. Where files have no numbers, each counts.
+        let (mut files, mut nameless) = (HashSet::new(), 0_u64);
+        for fd in self.quota.open_descriptors() {
+            if let Some(File {
+                size,
+                names: 0,
+                number,
+            }) = self.look_at_file(fd).await
+                && (number == 0 || files.insert(number))
+            {
+                nameless = nameless.saturating_add(size);
+            }
+        }
+        self.quota.measure(nameless)
+    }
+
+    async fn file_size(&mut self, fd: i32) -> u64 {
+        self.look_at_file(fd).await.map_or(0, |file| file.size)
+    }
+
+    async fn look_at_file(&mut self, fd: i32) -> Option<File> {
         let mut scratch = [0; 64];
         let mut memory = GuestMemory::Unshared(&mut scratch);
         match p1::fd_filestat_get(&mut self.wasi, &mut memory, fd, 0).await {
             Ok(SUCCESS) => {
                 let word = |at: usize| scratch[at..at + 8].try_into().map(u64::from_le_bytes).ok();
-                Some((word(32)?, word(24)?))
+                Some(File {
+                    number: word(8)?,
+                    names: word(24)?,
+                    size: word(32)?,
+                })
             }
             _ => None,
         }
     }
 }
 
-/// The length of the first buffer that is not empty: what one call writes at most.
-fn first_length(memory: &GuestMemory<'_>, iovs: i32, count: i32) -> Option<u64> {
-    for index in 0..count.max(0) {
-        let at = iovs.checked_add(index.checked_mul(8)?)?.checked_add(4)?;
-        match read_u32(memory, at)? {
-            0 => {}
-            length => return Some(u64::from(length)),
-        }
-    }
-    Some(0)
+/// An open file.
+struct File {
+    /// Its number in its file system.
+    number: u64,
+    /// How many names it has.
+    names: u64,
+    size: u64,
 }

@@ -2,6 +2,7 @@
 //!
 //! A list of them is cut into windows of the guest's memory. States share the windows in which nothing
 //! differs, so that a new state costs what has changed, and not what there is.
+#![expect(unsafe_code, reason = "writes pages that come in to a store")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -423,8 +424,8 @@ impl Imported {
         }
     }
 
-    /// Writes whole pages, which are in `parts` one after the other; the first has the number `first` among these.
-    /// Nobody holds them yet.
+    /// Writes whole pages, which are in `parts` one after the other; the first has the number `first` among
+    /// these. Each page is written once, before a state has it or while it is [hollow](Self::set_hollow).
     pub(crate) fn write(&self, first: u32, parts: &[&[u8]]) -> Result<(), MemoryError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         let count = (bytes / PAGE) as u32;
@@ -447,7 +448,11 @@ impl Imported {
                 rest = later;
             }
             let place = block.start + u64::from(offset);
-            block.store.put(&(place..place + u64::from(count)), &slices, block.is_reused)?;
+            let place = place..place + u64::from(count);
+            // SAFETY: the blocks of this are no others', so only this writes there, and who writes gives
+            // each page to one call: a chunk of a checkpoint has pages of its own. A state that has
+            // them already cannot read them while they are hollow.
+            unsafe { block.store.put(&place, &slices, block.is_reused)? };
         }
         Ok(())
     }

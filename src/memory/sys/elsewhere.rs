@@ -1,5 +1,9 @@
 //! What every system but Linux has in common here: files are read and written, and nothing says which
 //! pages of memory were written.
+#![expect(
+    unsafe_code,
+    reason = "has the signatures of the functions that map memory elsewhere"
+)]
 
 mod files;
 
@@ -32,7 +36,10 @@ impl View {
         match *self {}
     }
 
-    pub(in crate::memory) fn write(&self, _at: u64, _slices: &[&[u8]]) -> bool {
+    /// # Safety
+    ///
+    /// None is needed: there is no view to write through.
+    pub(in crate::memory) unsafe fn write(&self, _at: u64, _slices: &[&[u8]]) -> bool {
         match *self {}
     }
 }
@@ -43,7 +50,11 @@ pub(crate) enum Extent {}
 
 impl Extent {
     /// Replaces `target` by what `file` has from `at` on.
-    pub(in crate::memory) fn map_over(
+    ///
+    /// # Safety
+    ///
+    /// None is needed: there is no extent to map into.
+    pub(in crate::memory) unsafe fn map_over(
         &self,
         _target: &mut [u8],
         _file: &File,

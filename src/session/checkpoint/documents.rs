@@ -1,6 +1,5 @@
 //! Reads documents of states and of their directories, and makes states of them.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -58,8 +57,6 @@ pub(super) struct Made {
     pub states: HashMap<Name, Arc<State>>,
     pub known: Known,
     pub fetched: Fetched,
-    /// Open files without a name, by their numbers.
-    pub nameless: HashMap<usize, Arc<[u8]>>,
     /// Directories, each with the chunks that its document names.
     pub contents: HashMap<Name, (Arc<Contents>, Vec<usize>)>,
 }
@@ -227,26 +224,21 @@ impl<'a> Documents<'a> {
             known.add_contents(&tree, listing.number(name)?, &chunks);
             contents.insert(name, (tree, chunks));
         }
-        let mut nameless = HashMap::new();
         let mut states = HashMap::new();
         for (name, mut planned) in self.states {
             let (tree, theirs) = contents.get(&planned.document.contents).ok_or_else(no_chunk)?;
             let mut parts = std::mem::take(&mut planned.chunks);
             let directories = listing.number(planned.document.contents)?;
             parts.extend(theirs.iter().copied().chain([directories]));
-            let state = planned.state(&fetched, &mut nameless, Arc::clone(tree), room)?;
+            let state = planned.state(&fetched, Arc::clone(tree), room)?;
             let state = Arc::new(state);
             known.add_state(&state, listing.number(name)?, &parts);
             states.insert(name, state);
-        }
-        for (number, bytes) in &nameless {
-            known.add_nameless(bytes, &fetched.files()[*number].1);
         }
         Ok(Made {
             states,
             known,
             fetched,
-            nameless,
             contents,
         })
     }
@@ -256,7 +248,6 @@ impl PlannedState {
     fn state(
         self,
         fetched: &Fetched,
-        nameless: &mut HashMap<usize, Arc<[u8]>>,
         contents: Arc<Contents>,
         room: &Room,
     ) -> Result<State, Problem> {
@@ -264,14 +255,7 @@ impl PlannedState {
         for (mut descriptor, content) in self.document.descriptors {
             if let Some(index) = content {
                 let number = *self.nameless.get(index).ok_or_else(no_file)?;
-                let bytes = match nameless.entry(number) {
-                    Entry::Occupied(bytes) => Arc::clone(bytes.get()),
-                    Entry::Vacant(free) => {
-                        let bytes = fetched.files()[number].0.to_memory()?;
-                        Arc::clone(free.insert(bytes))
-                    }
-                };
-                descriptor.nameless = Some(bytes);
+                descriptor.nameless = Some(fetched.files()[number].0.clone());
             }
             descriptors.push(descriptor);
         }

@@ -1,7 +1,6 @@
 //! The first version of the format, which is read and not written any more: one manifest with all
 //! states, and behind it one body of pages and files, in compressed chunks without names.
 
-use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -158,12 +157,11 @@ impl<R: Read + Seek> First<R> {
                 (None, stored) => files.push(stored?),
             }
         }
-        let mut nameless = HashMap::new();
         let states: Vec<Earlier> = self
             .states
             .into_iter()
             .map(|entry| {
-                let state = state(entry, &imported, (&files, &mut nameless), room)?;
+                let state = state(entry, &imported, &files, room)?;
                 Ok(Arc::new(state).into())
             })
             .collect::<Result<_, Problem>>()?;
@@ -175,20 +173,13 @@ impl<R: Read + Seek> First<R> {
 fn state(
     entry: StateEntry,
     imported: &Imported,
-    (files, nameless): (&[StoredFile], &mut HashMap<usize, Arc<[u8]>>),
+    files: &[StoredFile],
     room: &Room,
 ) -> Result<State, Problem> {
     let mut descriptors = Vec::new();
     for (mut descriptor, content) in entry.descriptors {
         if let Some(index) = content {
-            let bytes = if let Some(bytes) = nameless.get(&index) {
-                Arc::clone(bytes)
-            } else {
-                let mut bytes = Vec::new();
-                files.get(index).ok_or_else(no_file)?.write_to(&mut bytes)?;
-                Arc::clone(nameless.entry(index).or_insert(bytes.into()))
-            };
-            descriptor.nameless = Some(bytes);
+            descriptor.nameless = Some(files.get(index).ok_or_else(no_file)?.clone());
         }
         descriptors.push(descriptor);
     }

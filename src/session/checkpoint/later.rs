@@ -141,7 +141,7 @@ impl Rest {
             listing: listing.into(),
             latest: Arc::downgrade(latest),
             name,
-            fetched: made.fetched.fade(&made.nameless),
+            fetched: made.fetched.fade(),
             contents: contents.map(|(name, (tree, chunks))| (name, Arc::downgrade(&tree), chunks)),
             left,
             placed,

@@ -12,7 +12,7 @@ use super::format::{
     ContentsDocument, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
 };
 use super::frozen::Frozen;
-use super::pieces::{Bytes, Content, InChunk, Piece, Pieces, Placed};
+use super::pieces::{Content, InChunk, Piece, Pieces, Placed};
 use crate::limits::{MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_MANIFEST};
 use crate::memory::HOST_PAGE;
 use crate::session::past::Past;
@@ -37,7 +37,8 @@ pub(super) struct Layout<'a> {
 pub(in crate::session) struct Known {
     chunks: Vec<(Name, u32)>,
     places: BTreeMap<u64, Placed>,
-    files: HashMap<usize, (Held, Vec<Piece>)>,
+    /// By address, which no other file gets while these are kept.
+    files: HashMap<usize, (StoredFile, Vec<Piece>)>,
     states: Vec<(Weak<State>, Document)>,
     contents: Vec<(Weak<Contents>, Document)>,
 }
@@ -78,13 +79,7 @@ impl Known {
     }
 
     pub(super) fn add_file(&mut self, file: &StoredFile, pieces: &[(usize, u32, u32)]) {
-        let held = Held::Stored(file.clone());
-        self.files.insert(file.address(), (held, numbered(pieces)));
-    }
-
-    pub(super) fn add_nameless(&mut self, file: &Arc<[u8]>, pieces: &[(usize, u32, u32)]) {
-        let held = Held::Nameless(Arc::clone(file));
-        self.files.insert(Arc::as_ptr(file).addr(), (held, numbered(pieces)));
+        self.files.insert(file.address(), (file.clone(), numbered(pieces)));
     }
 
     /// That a state is in the document `chunk`, with all chunks that it names.
@@ -116,15 +111,6 @@ impl Document {
 struct Document {
     chunk: u32,
     parts: Vec<u32>,
-}
-
-/// Keeps a file, so that no other gets its address.
-#[derive(Clone)]
-enum Held {
-    #[expect(dead_code, reason = "held for its address")]
-    Stored(StoredFile),
-    #[expect(dead_code, reason = "held for its address")]
-    Nameless(Arc<[u8]>),
 }
 
 /// The numbers of chunks in one document.
@@ -171,7 +157,8 @@ struct StateDraft<'a> {
 /// The layout in the making.
 struct Draft<'a> {
     pieces: Pieces<'a>,
-    held: HashMap<usize, Held>,
+    /// By address, which no other file gets while these are kept.
+    held: HashMap<usize, StoredFile>,
     contents: Vec<(Weak<Contents>, Document)>,
     contents_drafts: Vec<ContentsDraft<'a>>,
     states: Vec<(Weak<State>, Document)>,
@@ -320,11 +307,11 @@ impl<'a> Draft<'a> {
         let (mut nameless, mut numbers) = (Vec::new(), HashMap::new());
         let mut open = Vec::new();
         for descriptor in &state.kept.descriptors {
-            open.push(descriptor.nameless.as_ref().map(|bytes| {
-                let address = Arc::as_ptr(bytes).addr();
-                self.held.entry(address).or_insert_with(|| Held::Nameless(Arc::clone(bytes)));
+            open.push(descriptor.nameless.as_ref().map(|file| {
+                let address = file.address();
+                self.held.entry(address).or_insert_with(|| file.clone());
                 *numbers.entry(address).or_insert_with(|| {
-                    nameless.push(self.pieces.file(address, Bytes::Nameless(bytes)));
+                    nameless.push(self.pieces.file(address, file));
                     nameless.len() - 1
                 })
             }));
@@ -350,8 +337,8 @@ impl<'a> Draft<'a> {
             };
             let address = stored.address();
             numbers.entry(address).or_insert_with(|| {
-                self.held.entry(address).or_insert_with(|| Held::Stored(stored.clone()));
-                files.push(self.pieces.file(address, Bytes::Stored(stored)));
+                self.held.entry(address).or_insert_with(|| stored.clone());
+                files.push(self.pieces.file(address, stored));
                 files.len() - 1
             });
         }

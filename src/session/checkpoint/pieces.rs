@@ -19,17 +19,10 @@ const LEAST_ALONE: u64 = FILE_CHUNK / 4;
 pub(super) enum Content<'a> {
     Pages(Vec<Stretch<'a>>),
     /// Parts of files: the first byte, and how many.
-    Files(Vec<(Bytes<'a>, u64, u32)>),
+    Files(Vec<(&'a StoredFile, u64, u32)>),
     Document(Vec<u8>),
     /// It was written before.
     Known(Name),
-}
-
-/// A file that is kept, or what is in one that has no name any more.
-#[derive(Clone, Copy)]
-pub(super) enum Bytes<'a> {
-    Stored(&'a StoredFile),
-    Nameless(&'a [u8]),
 }
 
 /// Some pages of a page store that follow each other there, and in which chunk they are.
@@ -73,37 +66,16 @@ impl Content<'_> {
             }
             Self::Files(parts) => {
                 for (file, start, length) in parts {
-                    file.read(*start, *length, to)?;
+                    let bytes = file.read_range(*start, u64::from(*length))?;
+                    if bytes.len() != *length as usize {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    to.extend_from_slice(&bytes);
                 }
             }
             Self::Document(bytes) => to.extend_from_slice(bytes),
             Self::Known(name) => {
                 return Err(io::Error::other(format!("the chunk {name} was not kept")));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Bytes<'_> {
-    fn size(self) -> u64 {
-        match self {
-            Self::Stored(file) => file.size,
-            Self::Nameless(bytes) => bytes.len() as u64,
-        }
-    }
-
-    fn read(self, start: u64, length: u32, to: &mut Vec<u8>) -> io::Result<()> {
-        match self {
-            Self::Stored(file) => {
-                let bytes = file.read_range(start, u64::from(length))?;
-                if bytes.len() != length as usize {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                to.extend_from_slice(&bytes);
-            }
-            Self::Nameless(bytes) => {
-                to.extend_from_slice(&bytes[start as usize..][..length as usize]);
             }
         }
         Ok(())
@@ -219,11 +191,11 @@ impl<'a> Pieces<'a> {
     }
 
     /// Where the bytes of a file are that is kept at `address`.
-    pub(super) fn file(&mut self, address: usize, file: Bytes<'a>) -> Vec<Piece> {
+    pub(super) fn file(&mut self, address: usize, file: &'a StoredFile) -> Vec<Piece> {
         if let Some(known) = self.files.get(&address) {
             return known.clone();
         }
-        let size = file.size();
+        let size = file.size;
         let mut pieces = Vec::new();
         if size >= LEAST_ALONE {
             for start in (0..size).step_by(FILE_CHUNK as usize) {

@@ -360,16 +360,12 @@ impl Fetched {
     }
 
     /// What of this can be had again later, for as long as somebody keeps it.
-    /// `nameless` are those that are kept in memory for open files.
-    pub(super) fn fade(self, nameless: &HashMap<usize, Arc<[u8]>>) -> Faded {
+    pub(super) fn fade(self) -> Faded {
         let mut keys: Vec<Option<(Pieces, usize)>> = vec![None; self.files.len()];
         for (key, number) in self.numbers {
             keys[number] = Some(key);
         }
-        let fading = |(number, (file, _)): (usize, &(StoredFile, Pieces))| {
-            nameless.get(&number).map_or_else(|| file.fading(), FadingFile::nameless)
-        };
-        let files = self.files.iter().enumerate().map(fading).zip(keys);
+        let files = self.files.iter().map(|(file, _)| file.fading()).zip(keys);
         Faded {
             placed: self.placed,
             count: self.count,

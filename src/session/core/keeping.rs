@@ -147,7 +147,8 @@ impl Unkept {
         } = self;
         let instance = awake.interpreter.instance();
         let descriptors = if instance.has_open_files() {
-            tokio::runtime::Handle::current().block_on(instance.descriptors())?
+            let find = instance.descriptors(&before.kept, &storage.spool);
+            tokio::runtime::Handle::current().block_on(find)?
         } else {
             Vec::new()
         };

@@ -19,6 +19,8 @@ os.makedirs("d/e")
 
 print("random", random.random(), random.getrandbits(64), random.SystemRandom().random())
 print("secrets", secrets.token_hex(8), os.urandom(8).hex(), uuid.uuid4(), uuid.uuid1())
+with open("/dev/urandom", "rb") as device:
+    print("device", device.read(8).hex())
 print("clocks", time.time(), time.time_ns(), time.monotonic(), time.perf_counter_ns())
 print("processor", time.process_time(), time.thread_time() if hasattr(time, "thread_time") else 0)
 print("dates", datetime.datetime.now(), datetime.datetime.now(datetime.UTC), datetime.date.today())

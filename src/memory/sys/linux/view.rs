@@ -61,15 +61,19 @@ impl View {
     }
 
     /// Writes `slices` one after the other into the file from `at` on; false past the end of the view.
-    /// The file reaches that far, and the place is the caller's alone.
-    pub(in crate::memory) fn write(&self, at: u64, slices: &[&[u8]]) -> bool {
+    ///
+    /// # Safety
+    ///
+    /// The file reaches that far, and nobody else reads or writes that part of it meanwhile.
+    pub(in crate::memory) unsafe fn write(&self, at: u64, slices: &[&[u8]]) -> bool {
         let length = slices.iter().map(|slice| slice.len()).sum();
         let Some(mut at) = Self::place(at, length) else {
             return false;
         };
         for slice in slices {
-            // SAFETY: the range lies in the view (checked) and in the file, as the caller says; no
-            // reference to it exists, since nobody else has its pages, and `slice` is no part of the view.
+            // SAFETY: the range lies in the view (checked) and in the file (the caller's promise); no
+            // reference to it exists, since nobody else uses its pages (the caller's promise), and
+            // `slice` is no part of the view.
             unsafe {
                 let to = self.start.add(at).as_ptr();
                 std::ptr::copy_nonoverlapping(slice.as_ptr(), to, slice.len());

@@ -184,9 +184,13 @@ pub(crate) struct Extent(Arc<Reservation>);
 
 impl Extent {
     /// Replaces `target`, whole pages of a resting guest's memory in this space, by a
-    /// copy-on-write mapping of `file` from `at` on. What the file has there must stay until the
-    /// guest has written to those pages or is gone: the caller holds the pages that long.
-    pub(crate) fn map_over(
+    /// copy-on-write mapping of `file` from `at` on.
+    ///
+    /// # Safety
+    ///
+    /// The file keeps its length, and the bytes that are mapped, until the guest has written to those
+    /// pages, another mapping has replaced this one, or the guest is gone.
+    pub(crate) unsafe fn map_over(
         &self,
         target: &mut [u8],
         file: &File,
@@ -207,8 +211,8 @@ impl Extent {
         // keeps from being anybody else's. A slice there is of pages that the guest may read and
         // write, and it is exclusively borrowed, so nobody looks while they are replaced. The new
         // mapping has their length (checked: whole pages) and their protection, so the borrow
-        // stays valid and only bytes change; the file has all of them (checked). The system
-        // refuses an address between pages.
+        // stays valid and only bytes change; the file has all of them (checked), and keeps them (the
+        // caller's promise). The system refuses an address between pages.
         unsafe {
             mm::mmap(
                 target.as_mut_ptr().cast(),

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use belljar::progress::{Progress, Stage};
 use belljar::{
-    Deterministic, ErrorKind, OutputWatcher, Policy, Progress, Request, Runtime, SessionOptions,
-    Stage, Stream, Tier, doctor,
+    Deterministic, ErrorKind, OutputWatcher, Policy, Request, Runtime, SessionOptions, Stream,
+    Tier, doctor,
 };
 use tempfile::TempDir;
 

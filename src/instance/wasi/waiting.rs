@@ -91,7 +91,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 let Some(target) = bytes.get_mut(at..end.min(at + MAX_RANDOM)) else {
                     return Ok(FAULT);
                 };
-                // Not by a method: the memory and the state are borrowed apart, both of them here.
                 if !state.fill_at_random(target) {
                     return Ok(IO);
                 }
@@ -154,5 +153,20 @@ impl Sleep {
         write_bytes(memory, at, &event)?;
         write_bytes(memory, count_at, &1u32.to_le_bytes())?;
         Some(SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::clock::SeededBytes;
+
+    #[test]
+    fn random_bytes_are_the_same_in_steps() {
+        let mut whole = vec![0; 2 * MAX_RANDOM + 40];
+        SeededBytes::new(7).fill(&mut whole);
+        let (mut stepped, mut seeded) = (vec![0; whole.len()], SeededBytes::new(7));
+        stepped.chunks_mut(MAX_RANDOM).for_each(|part| seeded.fill(part));
+        assert!(stepped == whole);
     }
 }

@@ -40,6 +40,29 @@ fn a_cache_that_is_no_directory_is_said() {
     assert!(ran.stdout.contains("is not a directory"), "{}", ran.stdout);
 }
 
+/// A `pip.py` in the current directory, as in a repository that somebody has just cloned, stays a file: neither a
+/// setup, which downloads, nor `doctor`, which looks for pip, runs it.
+#[test]
+fn the_current_directory_has_no_code_for_us() {
+    let folder = folder(&[("pip.py", "open('was-run', 'w').close()\nraise SystemExit(1)\n")]);
+    let was_run = folder.path().join("was-run");
+    let mut python = std::process::Command::new("python3");
+    python.args(["-m", "pip", "--version"]).current_dir(folder.path()).output().unwrap();
+    assert!(was_run.exists(), "it does nothing where Python looks there");
+    fs::remove_file(&was_run).unwrap();
+
+    let cache = tempfile::tempdir().unwrap();
+    for args in [["doctor"].as_slice(), &["setup", "--image", "core"]] {
+        let mut command = belljar();
+        // Downloads end at once.
+        let offline = [("PIP_NO_INDEX", "1"), ("UV_OFFLINE", "1")];
+        command.env("BELLJAR_CACHE", cache.path()).env_remove("BELLJAR_WHEEL").envs(offline);
+        let ran: Ran = command.args(args).current_dir(folder.path()).output().unwrap().into();
+        assert_ne!(ran.status, 0, "{args:?} had nothing to download");
+        assert!(!was_run.exists(), "{args:?}: {}{}", ran.stdout, ran.stderr);
+    }
+}
+
 /// An image of one's own in a cache of the test's own: missing, and with a damaged recipe.
 #[test]
 fn doctor_says_how_to_mend_an_image_of_ones_own() {

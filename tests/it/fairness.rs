@@ -77,7 +77,8 @@ while True:
     });
     tokio(1).block_on(async move {
         let started = Arc::new(Said::default());
-        let request = Request::new(BEGINS).image("core").tool(note).watch(Arc::clone(&started));
+        let request =
+            Request::new(BEGINS).image("core").tool(note).watch(Arc::clone(&started) as Arc<_>);
         let request = request.timeout(Duration::from_secs(30));
         let request = request.tool_limits(ToolLimits::default().calls(CALLS));
         let run = tokio::spawn(async move { runtime().run(request).await });

@@ -128,7 +128,7 @@ fn bounds_hold_together() {
         let peak = Peak::of(dir.path());
         let mut request = Request::new(program(&path)).image("core");
         request.limits = limits();
-        let run = run_on(&runtime_in(dir.path()), request.watch(Arc::clone(&peak)));
+        let run = run_on(&runtime_in(dir.path()), request.watch(Arc::clone(&peak) as Arc<_>));
         succeeded(&run.outcome);
         let inside = held(&name, &run.outcome.stdout);
         assert!(inside <= QUOTA, "{name} holds {inside} bytes");
@@ -153,7 +153,7 @@ fn bounds_hold_together_in_run_after_run() {
             let peak = Peak::of(dir.path());
             for turn in 0..4 {
                 let request = Request::new(program(&format!("hogs/together/{name}")));
-                let outcome = run(&session, request.watch(Arc::clone(&peak))).await;
+                let outcome = run(&session, request.watch(Arc::clone(&peak) as Arc<_>)).await;
                 succeeded(&outcome);
                 let inside = held(&name, &outcome.stdout);
                 assert!(inside <= QUOTA, "{name} holds {inside} bytes in its run {turn}");

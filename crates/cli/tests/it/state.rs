@@ -46,7 +46,7 @@ fn a_cache_that_is_no_directory_is_said() {
 fn the_current_directory_has_no_code_for_us() {
     let folder = folder(&[("pip.py", "open('was-run', 'w').close()\nraise SystemExit(1)\n")]);
     let was_run = folder.path().join("was-run");
-    let mut python = std::process::Command::new("python3");
+    let mut python = Command::new("python3");
     python.args(["-m", "pip", "--version"]).current_dir(folder.path()).output().unwrap();
     assert!(was_run.exists(), "it does nothing where Python looks there");
     fs::remove_file(&was_run).unwrap();

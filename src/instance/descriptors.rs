@@ -297,50 +297,71 @@ impl State {
     }
 
     /// Opens files again, under their numbers. It blocks.
+    ///
+    /// A number is given to what is opened next: the highest that is free, or else the one behind the
+    /// last. So files are opened in the order of their numbers, with a directory in each gap, and no
+    /// number beyond the last becomes free. A guest that was restored a thousand times would get
+    /// higher ones each time, and its host would hold as many directories open.
     pub(super) async fn reopen(&mut self, files: &[Descriptor]) -> Result<(), InstanceError> {
         let Some(last) = files.iter().map(|file| file.number).max() else {
             return Ok(());
         };
-        self.wasi.set_hostcall_fuel(MAX_COPIED);
-        // A number is free to be chosen only while something is open under it.
-        let mut held = Vec::new();
-        while held.last().is_none_or(|fd| *fd < last) {
-            held.push(self.open("/", OPEN_DIRECTORY, 0, 0).await?);
-        }
-        // All are opened before one gets its number: a guest may have closed a directory that it
-        // was given, and have a file in its place.
-        let mut named = HashMap::new();
-        let mut opened = Vec::new();
-        for file in files {
+        let mut wanted: HashMap<i32, &Descriptor> =
+            files.iter().map(|file| (file.number, file)).collect();
+        let (mut gaps, mut named) = (Vec::new(), HashMap::new());
+        let mut next = -1;
+        while next < last {
             self.wasi.set_hostcall_fuel(MAX_COPIED);
-            opened.push(self.reopen_one(file, &mut named).await?);
+            next = self.open("/", OPEN_DIRECTORY, 0, 0).await?;
+            let Some(file) = wanted.remove(&next) else {
+                gaps.push(next);
+                continue;
+            };
+            self.close(next).await?;
+            if self.reopen_one(file, &mut named).await? != next {
+                return Err(InstanceError::start(wasmtime::format_err!(
+                    "the system interface numbers files in another way"
+                )));
+            }
+            self.reopened(file);
+        }
+        // A guest may have closed a directory that it was given, and have a file in its place. All
+        // of those are opened before the first takes its number, which others may be opened through.
+        let mut displacing = Vec::new();
+        for file in wanted.into_values() {
+            if let Some(gap) = gaps.pop() {
+                self.close(gap).await?;
+            }
+            displacing.push((file, self.reopen_one(file, &mut named).await?));
         }
         for path in named.values() {
             self.remove(path).await?;
         }
-        for (file, opened) in files.iter().zip(opened) {
-            let moved = p1::fd_renumber(
-                &mut self.wasi,
-                &mut Scratch::new(&[]).memory(),
-                opened,
-                file.number,
-            )
-            .await;
+        for (file, opened) in displacing {
+            let mut scratch = Scratch::new(&[]);
+            let moved =
+                p1::fd_renumber(&mut self.wasi, &mut scratch.memory(), opened, file.number).await;
             done("number an open file", moved)?;
-            let depth = self.opened_depth(super::quota::Depth::of(&file.path), &file.path);
-            self.quota.opened(file.number, depth, file.path.clone());
-            if let Some(device) = self.device(file) {
-                self.devices.insert(file.number, device);
-            }
+            self.reopened(file);
         }
-        for fd in held {
-            if self.quota.is_preopen(fd) {
-                let closed =
-                    p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), fd).await;
-                done("close a file", closed)?;
-            }
+        for gap in gaps {
+            self.close(gap).await?;
         }
         Ok(())
+    }
+
+    /// Notes that a file has its number again.
+    fn reopened(&mut self, file: &Descriptor) {
+        let depth = self.opened_depth(super::quota::Depth::of(&file.path), &file.path);
+        self.quota.opened(file.number, depth, file.path.clone());
+        if let Some(device) = self.device(file) {
+            self.devices.insert(file.number, device);
+        }
+    }
+
+    async fn close(&mut self, fd: i32) -> Result<(), InstanceError> {
+        let mut scratch = Scratch::new(&[]);
+        done("close a file", p1::fd_close(&mut self.wasi, &mut scratch.memory(), fd).await)
     }
 
     /// The device that was open; one that is mounted is a file like others.
@@ -357,6 +378,7 @@ impl State {
         file: &Descriptor,
         named: &mut HashMap<usize, String>,
     ) -> Result<i32, InstanceError> {
+        self.wasi.set_hostcall_fuel(MAX_COPIED);
         if self.device(file).is_some() {
             return self.open("/", OPEN_DIRECTORY, 0, 0).await;
         }
@@ -416,8 +438,7 @@ impl State {
                 length => written += length,
             }
         }
-        let closed = p1::fd_close(&mut self.wasi, &mut Scratch::new(&[]).memory(), writer).await;
-        done("close a file", closed)?;
+        self.close(writer).await?;
         Ok(path)
     }
 

@@ -213,3 +213,25 @@ fn files_without_a_name_take_no_memory_of_the_host() {
         });
     });
 }
+
+/// A guest that crashes again and again gets no higher numbers for its files, for which its host would have
+/// to hold as many open when it is restored.
+#[test]
+fn numbers_of_files_do_not_grow_with_every_restoration() {
+    tokio(2).block_on(async {
+        let options = SessionOptions::new().image("core").run_limits(limits());
+        let session = runtime().session(options).await.unwrap();
+        let open = "import os\nold = globals().get('held', [])\n\
+                    held = [open('x', 'wb') for _ in range(100)]\n\
+                    print(max(file.fileno() for file in held), len(held))";
+        for _ in 0..8 {
+            let outcome = run(&session, Request::new(open)).await;
+            let number: u32 = outcome.stdout.split(' ').next().unwrap().parse().unwrap();
+            assert!(number < 256 + 16, "{number}");
+            failed(&run(&session, Request::new("os._exit(1)")).await, ErrorKind::Crash);
+        }
+        assert!(session.suspend().await);
+        assert_eq!(run(&session, Request::new("print(len(held))")).await.stdout, "100\n");
+        session.close();
+    });
+}

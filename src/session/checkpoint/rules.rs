@@ -94,7 +94,8 @@ impl Room {
 
     fn check_open(&self, descriptors: &[Descriptor]) -> Result<(), Problem> {
         let mut numbers = HashSet::new();
-        // The lowest number that is free is given: no guest gets beyond what it may have open.
+        // The number behind the last is given only when no other is free: no guest gets beyond what it
+        // may have open.
         let max_number = MAX_DESCRIPTORS + GIVEN_DESCRIPTORS + self.mounts;
         let is_sound = |descriptor: &Descriptor| {
             let number = descriptor.number;

@@ -14,6 +14,7 @@ mod backend;
 mod connection;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod json;
 mod kernel;
 mod message;
 pub mod spec;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::json::{MAX_MEMORY, memory_of};
 use crate::message::{Channel, Malformed, Message, Outgoing};
 
 /// The name of the newer form, by which clients ask for it.
@@ -163,6 +164,9 @@ fn read_json(bytes: &[u8], buffers: Vec<Bytes>) -> Result<(Channel, Message), Ma
 }
 
 fn json(bytes: &[u8]) -> Result<Value, Malformed> {
+    if memory_of(bytes) > MAX_MEMORY {
+        return Err(Malformed("a part has too many values"));
+    }
     serde_json::from_slice(bytes).map_err(|_| Malformed("a part is no JSON"))
 }
 
@@ -188,6 +192,21 @@ mod tests {
             let (channel, message) = form.read(&form.write(&outgoing)).unwrap();
             assert_eq!((channel, message), (outgoing.channel, outgoing.message), "{form:?}");
         }
+    }
+
+    /// A frame of 64 MiB became two gigabytes of values.
+    #[test]
+    fn a_message_of_nothing_but_values_is_malformed() {
+        let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
+        let read = |content: &str| {
+            let text = format!(
+                r#"{{"channel": "shell", "header": {{"msg_id": "a", "msg_type": "x"}},
+                "parent_header": {{}}, "metadata": {{}}, "content": {{"x": {content}}}}}"#
+            );
+            Form::Json.read(&Frame::Text(text))
+        };
+        assert!(read(&zeros(1_000)).is_ok());
+        assert!(read(&zeros(8_000_000)).is_err());
     }
 
     #[test]

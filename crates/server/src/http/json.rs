@@ -1,41 +1,6 @@
-//! What JSON takes once it is read.
+//! JSON of clients, which may take far more memory than the bytes that it was sent in.
 
-/// The most memory that the values of one body take, about.
-pub(crate) const MAX_MEMORY: usize = 128 << 20;
-
-/// What an object takes beside its names and values: room for more of them.
-const OBJECT: usize = 640;
-/// What any value takes beside its text.
-const VALUE: usize = 40;
-
-/// Memory that the values in a JSON text take, about, beside their text: `[0,0,0]` takes twenty times the
-/// bytes that it was sent in, and `[{"":0}]` a hundred times.
-pub(crate) fn memory_of(text: &[u8]) -> usize {
-    let mut memory = VALUE;
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
-        memory += match byte {
-            b'{' => OBJECT,
-            b'[' | b',' => VALUE,
-            b'"' => {
-                skip_string(&mut bytes);
-                0
-            }
-            _ => 0,
-        };
-    }
-    memory
-}
-
-fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => drop(bytes.next()),
-            b'"' => return,
-            _ => {}
-        }
-    }
-}
+use belljar_kernel::json::{MAX_MEMORY, memory_of};
 
 /// Refuses a text whose values would take too much memory.
 pub(crate) fn check(text: &[u8]) -> Result<(), String> {
@@ -43,44 +8,4 @@ pub(crate) fn check(text: &[u8]) -> Result<(), String> {
         return Err("the body has more JSON values than one request may have".into());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn count(value: &Value) -> (usize, usize) {
-        let add = |(a, b), (c, d)| (a + c, b + d);
-        match value {
-            Value::Array(list) => list.iter().map(count).fold((1, 0), add),
-            Value::Object(map) => map.values().map(count).fold((1, 1), add),
-            _ => (1, 0),
-        }
-    }
-
-    #[test]
-    fn no_value_is_left_out_and_text_is_none() {
-        for value in [
-            json!([0, [1, {"a": [], "b": {"c": "x,y[{"}}], "\\\"{,"]),
-            json!({"a,b": "[{\\"}),
-            json!(3),
-        ] {
-            let (values, objects) = count(&value);
-            let memory = memory_of(value.to_string().as_bytes());
-            assert!(memory >= values * 32 + objects * 600, "{value}: {memory}");
-            assert!(memory <= (values + 4) * VALUE + objects * (OBJECT + VALUE), "{value}");
-        }
-        assert_eq!(memory_of(format!("\"{}\"", ",[{".repeat(1000)).as_bytes()), VALUE);
-    }
-
-    #[test]
-    fn a_body_of_nothing_but_values_is_refused() {
-        let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
-        assert!(check(zeros(1_000_000).as_bytes()).is_ok());
-        assert!(check(zeros(16_000_000).as_bytes()).is_err());
-        let objects = format!("[{}0]", "{\"\":0},".repeat(4_000_000));
-        assert!(check(objects.as_bytes()).is_err());
-    }
 }

@@ -186,9 +186,12 @@ fn what_is_kept() {
         format!("| a key in a store | {MAX_STORE_KEY} bytes, its parts {MAX_STORE_KEY_PART} |"),
         format!("| time idle in memory | {} min |", sessions.suspend_after.as_secs() / 60),
         format!("| bytes of a restored checkpoint, unpacked | {} |", bytes(sessions.restored)),
+        format!("the records of its history ({} of code and errors)", bytes(MAX_HISTORY_RECORDS)),
+        format!("its settings ({} of", bytes(MAX_SESSION_SETTINGS)),
+        format!("a checkpoint's manifest ({manifest}),"),
         format!(
-            "a checkpoint's manifest ({manifest}), its states and runs in the history ({}) and its \
-             files ({})",
+            "its documents ({}), its states and runs in the history ({}) and its files ({})",
+            bytes(MAX_CHECKPOINT_DOCUMENTS),
             count(MAX_HISTORY),
             count(MAX_CHECKPOINT_FILES)
         ),

@@ -16,7 +16,7 @@ use crate::instance::{
     Audience, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError, Kept,
     Missing, Options, Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
 };
-use crate::limits::{GRACE, GRACE_FUEL};
+use crate::limits::{GRACE, GRACE_FUEL, after};
 use crate::tools::{Calls, Finished, Logged, Toolset};
 
 /// A live interpreter.
@@ -67,7 +67,7 @@ impl Task<'_> {
             },
             interrupt: plan.request.interrupt.clone(),
             budget: Budget {
-                deadline: started + plan.bounds.timeout,
+                deadline: after(started, plan.bounds.timeout),
                 fuel: plan.bounds.fuel,
                 grace: GRACE,
                 grace_fuel: GRACE_FUEL,

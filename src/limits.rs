@@ -3,7 +3,7 @@
 //! documents state all of these numbers, and `documents.rs` compares them.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 // What is asked.
 
@@ -149,7 +149,19 @@ pub(crate) const MAX_STORE_KEY: usize = 512;
 pub(crate) const MAX_STORE_KEY_PART: usize = 128;
 /// The longest history of a session, in runs.
 pub(crate) const MAX_HISTORY: usize = 10_000;
+/// The most bytes of code and errors in the history of a session, as JSON.
+pub(crate) const MAX_HISTORY_RECORDS: u64 = 24 << 20;
+/// The longest policy, paths of mounts and aliases of a session, in bytes of JSON together.
+pub(crate) const MAX_SESSION_SETTINGS: usize = 1 << 20;
 /// The longest manifest of a checkpoint, in bytes.
 pub(crate) const MAX_CHECKPOINT_MANIFEST: u32 = 64 << 20;
+/// The most bytes of a checkpoint's documents: past them the oldest runs of the history are left out.
+pub(crate) const MAX_CHECKPOINT_DOCUMENTS: u64 = 64 << 20;
 /// The most files of a checkpoint.
 pub(crate) const MAX_CHECKPOINT_FILES: usize = 1_000_000;
+
+/// The time `duration` after `start`; at most a century, since later times need not exist.
+pub(crate) fn after(start: Instant, duration: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
+    start + duration.min(CENTURY)
+}

@@ -4,6 +4,7 @@ pub(crate) mod fatal;
 pub(crate) mod report;
 pub(crate) mod verdict;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,8 +59,7 @@ impl Run {
     ///
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        workspace::read(&self.workspace, path, u64::MAX)
-            .map_err(|_| Error::NoSuchFile { path: path.into() })
+        found(workspace::read(&self.workspace, path, u64::MAX), path)
     }
 
     /// Opens a file that the run left, to read it in pieces. Links are not followed out of the workspace.
@@ -98,6 +98,12 @@ impl Run {
     pub fn keep(self) -> Result<PathBuf, Error> {
         Ok(self.workspace.keep()?)
     }
+}
+
+/// The bytes of a file that a run left, if there is a regular file of that name.
+pub(crate) fn found(read: io::Result<Option<Vec<u8>>>, path: &str) -> Result<Vec<u8>, Error> {
+    let read = read.map_err(Error::system("read a file that a run left"))?;
+    read.ok_or_else(|| Error::NoSuchFile { path: path.into() })
 }
 
 /// What looking at code, without running it, found.
@@ -271,6 +277,6 @@ pub(crate) fn next_run() -> u64 {
 }
 
 /// The error of a system that has no random numbers.
-pub(crate) fn random(source: std::io::Error) -> Error {
+pub(crate) fn random(source: io::Error) -> Error {
     Error::system("get random numbers")(source)
 }

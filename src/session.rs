@@ -199,13 +199,15 @@ impl Session {
     ///
     /// As for [`rewind`](Self::rewind) and [`fork`](Self::fork).
     pub async fn rewind_keeping(&self, execution: u64) -> Result<Session, Error> {
+        let context = &self.inner.context;
         let mut core = self.lock_to_change().await?;
-        let later = self.sessions.fork(&self.inner.context, &mut core).await?;
-        if let Err(error) = core.go_back(&self.inner.context, execution).await {
-            later.close();
-            return Err(error);
-        }
-        self.inner.context.touch();
+        let later = self.sessions.prepare_fork(context, &mut core).await?;
+        let state = core.find(context, execution).await?;
+        // From here on nothing is waited for: a caller that is gone leaves all of it done, or nothing.
+        let later = later.register(&self.sessions)?;
+        let left = core.return_to(state, execution);
+        context.touch();
+        self.sessions.shared.afterwards.drop_aside(left);
         Ok(later)
     }
 

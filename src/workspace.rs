@@ -17,7 +17,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
 pub(crate) use self::contents::{
-    Contents, FadingFile, Identities, Node, Prepared, Spool, StoredFile,
+    Contents, FadingFile, Identities, Node, Prepared, Spool, StoredFile, json_bytes,
 };
 pub(crate) use self::copies::Copies;
 pub(crate) use self::edit::Moved;
@@ -414,10 +414,15 @@ fn identity(meta: &Metadata) -> FileIdentity {
 }
 
 /// Reads a file of a workspace, at most `most` bytes of it.
-pub(crate) fn read(workspace: &Workspace, path: &str, max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(workspace: &Workspace, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match workspace.open(path) {
+        Ok(file) => file,
+        Err(error) if hint::lacks_descriptors(&error).is_some() => return Err(error),
+        Err(_) => return Ok(None),
+    };
     let mut bytes = Vec::new();
-    workspace.open(path)?.take(max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// A directory that a guest writes to, as the host measures it; links are not followed.

@@ -61,6 +61,8 @@ pub enum Field {
     MaxFiles,
     /// Deterministic mode.
     Deterministic,
+    /// What the code may contain.
+    Policy,
     /// The resolution of captured figures.
     FigureDpi,
     /// The tools that the code can call.
@@ -113,6 +115,7 @@ impl Field {
             Self::Workspace => "limits.workspace",
             Self::MaxFiles => "limits.files",
             Self::Deterministic => "deterministic",
+            Self::Policy => "policy",
             Self::FigureDpi => "capture.figure_dpi",
             Self::Tools => "tools",
             Self::ToolLimits => "tool_limits",

@@ -139,7 +139,7 @@ impl Instance {
                 (Turn::Run, None) => (self.copy_in(RUN.as_bytes()).await?, RUN.len()),
                 (Turn::Source(source), _) => (self.copy_in(source.as_bytes()).await?, source.len()),
             };
-            // `place` has found that the length fits.
+            // The source is in the guest's memory, so its length fits.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             let turn = self.turn.call_async(&mut self.store, (at, length));
             turn.await.map_err(InstanceError::start)

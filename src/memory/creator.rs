@@ -42,7 +42,7 @@ impl Creator {
 // past its size inaccessible. For the module's memory `Region` keeps that with a private mapping of
 // `Region::RESERVED` bytes, checked here against what is asked. The only other memory is the heap of
 // exception objects, for which the engine is configured with no reservation and no guard
-// (`module::engine`), so that its accesses are bounds-checked, and it may move.
+// (`module::config`), so that its accesses are bounds-checked, and it may move.
 unsafe impl MemoryCreator for Creator {
     fn new_memory(
         &self,

@@ -214,7 +214,8 @@ impl PageStore {
 }
 
 impl PageStore {
-    /// Takes `count` pages in, which `fill` writes piece by piece into a buffer.
+    /// Imports `count` pages, which `fill` writes piece by piece into a buffer.
+    #[cfg(test)]
     pub(crate) fn import<E: From<MemoryError>>(
         self: &Arc<Self>,
         count: u32,

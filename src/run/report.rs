@@ -261,7 +261,7 @@ fn media_type(path: &str) -> Option<String> {
 }
 
 fn data_uri(workspace: &Workspace, path: &str) -> Option<String> {
-    let bytes = workspace::read(workspace, path, MAX_INLINE + 1).ok()?;
+    let bytes = workspace::read(workspace, path, MAX_INLINE + 1).ok()??;
     if bytes.len() as u64 > MAX_INLINE {
         return None;
     }

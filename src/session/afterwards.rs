@@ -100,10 +100,11 @@ impl OneMore {
     fn keep(self, mut core: OwnedMutexGuard<Core>, inner: Arc<Inner>, span: Span, tokio: &Handle) {
         tokio.spawn_blocking(move || {
             span.in_scope(|| {
+                let keeping = inner.context.keeping();
                 if !inner.context.is_closed() {
                     core.keep(&inner.context);
                 }
-                inner.context.note_keeping(false);
+                drop(keeping);
                 inner.release(core);
             });
             drop(inner);
@@ -159,6 +160,15 @@ impl Afterwards {
         OneMore(Arc::clone(self))
     }
 
+    /// Drops what takes a while to be dropped, on a thread that may block.
+    pub(super) fn drop_aside(self: &Arc<Self>, left: impl Send + 'static) {
+        let one_more = self.begin();
+        tokio::task::spawn_blocking(move || {
+            drop(left);
+            drop(one_more);
+        });
+    }
+
     /// Has the state of a session kept in a moment; false where there is no thread for it.
     fn keep_soon(self: &Arc<Self>, inner: &Arc<Inner>, span: &Span, tokio: &Handle) -> bool {
         let mut doing = self.lock();
@@ -185,6 +195,8 @@ impl Afterwards {
 
     /// What the thread does until the runtime ends.
     fn keep_all(self: &Arc<Self>) {
+        // Should keeping a state panic, the next one has a new thread.
+        let _thread = Thread(self);
         let mut doing = self.lock();
         while !doing.has_ended {
             let Some(Due { from, .. }) = doing.due.front() else {
@@ -221,6 +233,15 @@ impl Afterwards {
 
     fn lock(&self) -> MutexGuard<'_, Doing> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that keeps states.
+struct Thread<'a>(&'a Afterwards);
+
+impl Drop for Thread<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_thread = false;
     }
 }
 

@@ -1,15 +1,19 @@
 //! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
 
+#[cfg(test)]
+mod bounded;
+mod caps;
 mod chunks;
 mod documents;
 mod filed;
-mod first;
 mod format;
 mod frozen;
 mod garbage;
 #[cfg(test)]
 mod goldens;
 mod input;
+mod json;
+mod known;
 mod later;
 mod layout;
 mod listing;
@@ -19,6 +23,7 @@ mod read;
 mod rules;
 mod second;
 mod stored;
+mod waiting;
 mod wanted;
 mod write;
 
@@ -34,6 +39,7 @@ pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
 use self::input::Input;
 pub(super) use self::later::{Named, Reused};
 use self::read::Opened;
+pub(super) use self::rules::Given;
 pub use self::stored::Saved;
 pub(super) use self::stored::{Written, open as fetch, save as save_apart};
 use super::SessionError;
@@ -44,7 +50,7 @@ use super::past::{Elsewhere, Past};
 use super::pending::Pending;
 use super::storage::Storage;
 use crate::api::policy::Bounds;
-use crate::api::request::{ImageChoice, Mount};
+use crate::api::request::ImageChoice;
 use crate::cache::CacheError;
 use crate::cache::seal::Identity;
 use crate::error::Error;
@@ -77,10 +83,16 @@ impl Suspended {
     pub(super) async fn read(&self, context: &Context) -> Result<(Past, Arc<Named>), Error> {
         let opened = open(&self.path).await?;
         let storage = Arc::clone(&context.storage);
-        let (image, mounts) = (Arc::clone(&context.image), context.fixed.mounts.clone());
+        let (image, given) = (
+            Arc::clone(&context.image),
+            Given {
+                mounts: context.fixed.mounts.clone(),
+                ..Given::default()
+            },
+        );
         // What this process wrote may be as large as it is.
         let bounds = (context.engine.ceilings, u64::MAX);
-        let read = opened.read(image, mounts, storage, bounds).await?;
+        let read = opened.read(image, given, storage, bounds).await?;
         Ok((read.past.with(&self.elsewhere), read.known))
     }
 }
@@ -222,7 +234,7 @@ impl Checkpoint {
     pub(super) async fn read(
         self,
         image: Arc<Image>,
-        mounts: Vec<Mount>,
+        given: Given,
         storage: Arc<Storage>,
         (ceilings, max): (Bounds, u64),
     ) -> Result<Read, Error> {
@@ -234,7 +246,7 @@ impl Checkpoint {
         } = self;
         blocking(move || {
             let chunks = opened.chunks;
-            let mut read = opened.read(&image, mounts, storage, (&ceilings, max), &path)?;
+            let mut read = opened.read(&image, given, storage, (&ceilings, max), &path)?;
             read.filed = Filed::found(path, identity, chunks, &read.known);
             if let Some((store, key, seen)) = stored {
                 read.written = Written::read(&store, &key, seen, Arc::clone(&read.known));

@@ -175,6 +175,11 @@ impl Context {
         self.status.keeping.store(keeping, Ordering::Release);
     }
 
+    /// Notes that the state is kept when what is returned is dropped, which a panic does too.
+    pub(super) fn keeping(&self) -> Keeping<'_> {
+        Keeping(&self.status)
+    }
+
     pub(super) fn is_keeping(&self) -> bool {
         self.status.keeping.load(Ordering::Acquire)
     }
@@ -257,11 +262,39 @@ impl Context {
     }
 }
 
+/// Keeps the state of a session.
+pub(super) struct Keeping<'a>(&'a SharedStatus);
+
+impl Drop for Keeping<'_> {
+    fn drop(&mut self) {
+        self.0.keeping.store(false, Ordering::Release);
+    }
+}
+
 /// Marks a session as running.
 pub(super) struct Running<'a>(&'a Context);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         *self.0.running() = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Else whatever asks about the session afterwards would believe that its state is still being kept.
+    #[test]
+    fn a_panic_ends_keeping() {
+        let status = SharedStatus::new(BTreeMap::new(), None);
+        status.keeping.store(true, Ordering::Release);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _keeping = Keeping(&status);
+            panic!("the state cannot be kept");
+        }));
+        assert!(panicked.is_err() && !status.keeping.load(Ordering::Acquire));
     }
 }

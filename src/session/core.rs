@@ -26,7 +26,7 @@ use crate::guest::RunOrder;
 use crate::instance::{Ended, Kept, Options, StopReason};
 use crate::interpreter::{Interpreter, Task};
 use crate::run::report::Execution;
-use crate::run::{finish, random, verdict};
+use crate::run::{finish, found, random, verdict};
 use crate::shared::on_blocking_thread;
 use crate::tools::Logged;
 use crate::workspace::{Copies, Identities, Workspace};
@@ -78,6 +78,8 @@ struct Awake {
 /// Bytes of memory that are put back without that being long enough to be in the way of others on the
 /// same thread.
 const LONG_RESTORE: usize = 4 << 20;
+/// Why an interpreter was lost in a run whose outcome nobody got.
+const UNTOLD: &str = "the interpreter was lost in an earlier run, which was cancelled";
 /// Why an interpreter is lost whose run could not be ended.
 const ENGINE_FAILED: &str = "the engine failed in an earlier run";
 
@@ -257,25 +259,34 @@ impl Core {
             self.awake = None;
         }
         self.pending = None;
-        // Said by this outcome, if an earlier run's state was lost.
-        self.not_kept = None;
         self.execution += 1;
         let mut report = self.report(context);
         report.interpreter_restarted = restart_reason.is_some();
         report.restart_reason = restart_reason;
-        if self.awake.is_none() && self.unkept.is_none() {
-            // Lost in this run: the next one finds it ready, or this one says that it is not.
+        let is_lost = self.awake.is_none() && self.unkept.is_none();
+        let restarted = report.interpreter_restarted;
+        let mut outcome = Outcome::of(plan, execution, Some(report));
+        self.record(HistoryEntry::of(&outcome, self.execution));
+        let mut crashed = false;
+        if is_lost {
+            // Should nobody wait for this outcome any more, the next one says what this one would have.
+            self.lost = restarted.then_some(UNTOLD);
+            // The next run finds the interpreter ready, or this one says that it is not.
             match self.wake(context, None).await {
                 Ok(awake) => self.awake = Some(awake),
                 Err(error) => {
                     tracing::warn!(session = context.id, %error, "the interpreter is not restored");
-                    report.interpreter_crashed = true;
+                    crashed = true;
                 }
             }
+            self.lost = None;
         }
-        context.note_failed(report.interpreter_crashed);
-        let outcome = Outcome::of(plan, execution, Some(report));
-        self.record(HistoryEntry::of(&outcome, self.execution));
+        // This outcome says that an earlier run's state was lost, if it was.
+        self.not_kept = None;
+        context.note_failed(crashed);
+        if let Some(report) = &mut outcome.session {
+            report.interpreter_crashed = crashed;
+        }
         Ok(outcome)
     }
 
@@ -490,6 +501,17 @@ impl Core {
 
     /// Goes back to a state; the runs after `execution` did not happen.
     pub(super) async fn go_back(&mut self, context: &Context, execution: u64) -> Result<(), Error> {
+        let state = self.find(context, execution).await?;
+        let left = self.return_to(state, execution);
+        aside(left.is_some(), move || drop(left)).await
+    }
+
+    /// The state after run `execution`, read if it has to be.
+    pub(super) async fn find(
+        &mut self,
+        context: &Context,
+        execution: u64,
+    ) -> Result<Arc<State>, Error> {
         let id = context.id.clone();
         let past = self.past(context).await?;
         let state = match execution {
@@ -505,10 +527,14 @@ impl Core {
             }
             .into());
         };
-        let state = match state.here() {
-            Some(state) => Arc::clone(state),
-            None => aside(true, move || state.read()).await?.map_err(unread(id, execution))?,
-        };
+        match state.here() {
+            Some(state) => Ok(Arc::clone(state)),
+            None => aside(true, move || state.read()).await?.map_err(unread(id, execution)),
+        }
+    }
+
+    /// Makes the state after run `execution` the latest. What is returned takes a while to be dropped.
+    pub(super) fn return_to(&mut self, state: Arc<State>, execution: u64) -> Option<Left> {
         let past = self.past_in_memory();
         past.state = state;
         if execution == 0 {
@@ -521,7 +547,7 @@ impl Core {
         self.pending = None;
         self.execution = execution;
         let awake = self.awake.take();
-        self.discard(awake).await
+        self.leave(awake)
     }
 
     /// Makes `state` the latest, outside a run; the interpreter is made from it when it is needed.
@@ -533,20 +559,32 @@ impl Core {
 
     /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
     async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
-        let discarded = (self.lost_workspace.take(), awake);
-        let is_long = discarded.0.is_some() || discarded.1.is_some();
-        aside(is_long, move || drop(discarded)).await
+        let left = self.leave(awake);
+        aside(left.is_some(), move || drop(left)).await
+    }
+
+    fn leave(&mut self, awake: Option<Awake>) -> Option<Left> {
+        let workspace = self.lost_workspace.take();
+        (workspace.is_some() || awake.is_some()).then(|| Left(workspace, awake))
     }
 
     /// The bytes of a file that the last run left.
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
-        let missing = |_| Error::NoSuchFile { path: path.into() };
-        let awake = self.awake.as_ref().map(|awake| &awake.workspace);
-        if let Some(workspace) = self.lost_workspace.as_ref().or(awake) {
-            return crate::workspace::read(workspace, path, u64::MAX).map_err(missing);
-        }
-        let past = self.past(context).await?;
-        past.state.contents.read(path).map_err(missing)
+        let wanted = path.to_owned();
+        let read = if let Some(workspace) = self.lost_workspace.take() {
+            // Whoever stops waiting for the file gives up those that the lost run left.
+            let reading = aside(true, move || {
+                let read = crate::workspace::read(&workspace, &wanted, u64::MAX);
+                (workspace, read)
+            });
+            let (workspace, read) = reading.await?;
+            self.lost_workspace = Some(workspace);
+            read
+        } else {
+            let contents = Arc::clone(&self.past(context).await?.state.contents);
+            aside(true, move || contents.read(&wanted)).await?
+        };
+        found(read, path)
     }
 
     /// Copies files that the last run left, and returns the paths of the copies.
@@ -656,6 +694,10 @@ fn restart_reason(execution: &Execution) -> Option<String> {
         )),
     }
 }
+
+/// Interpreter and files of a session that it does not need any more.
+#[expect(dead_code, reason = "held until it is dropped")]
+pub(super) struct Left(Option<Workspace>, Option<Awake>);
 
 /// For what is wrong with a state that a session was to go back to.
 fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {

@@ -194,7 +194,7 @@ impl SessionFiles {
         self.change("remove", path, |contents| contents.remove(path).map(Some)).await
     }
 
-    /// Has the files of another session of the same runtime, and nothing else: all that is in its
+    /// Has the files of another session of this runtime, and nothing else: all that is in its
     /// workspace and in `/tmp`. Returns whether anything changed; where nothing did, the interpreter
     /// stays as it is. Sessions that take turns, each having the other's files before its next run,
     /// so share a workspace. No bytes are copied.
@@ -202,8 +202,13 @@ impl SessionFiles {
     /// # Errors
     ///
     /// [`SessionError::Path`] when the session has no room for them, [`SessionError::Waiting`] while a run
-    /// of it waits for answers.
+    /// of it waits for answers, [`SessionError::NotFound`] when the other session is one of another runtime,
+    /// with which its files would go.
     pub async fn replace_with(&self, other: &SessionFiles) -> Result<bool, Error> {
+        if !Arc::ptr_eq(&self.context().storage, &other.context().storage) {
+            let id = other.session.id().to_owned();
+            return Err(SessionError::NotFound { id }.into());
+        }
         let theirs = other.contents("list", "").await?;
         let mut core = self.session.lock().await?;
         let context = self.context();

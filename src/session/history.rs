@@ -10,6 +10,8 @@ use super::options::HistoryBounds;
 use super::state::State;
 use crate::api::outcome::Outcome;
 use crate::error::Error;
+use crate::limits::MAX_HISTORY_RECORDS;
+use crate::workspace::json_bytes;
 
 /// One run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +40,10 @@ const MAX_CODE: usize = 64 << 10;
 pub(super) struct History {
     entries: VecDeque<Entry>,
     bounds: HistoryBounds,
+    /// Bytes that only its states hold, and of its records.
     bytes: u64,
+    /// Bytes of its records.
+    records: u64,
 }
 
 /// One run, and the state after it.
@@ -48,6 +53,8 @@ pub(super) struct Entry {
     pub state: Earlier,
     /// Bytes that this state holds and the one after it does not: none as long as it is not read.
     alone: u64,
+    /// Bytes of the record.
+    own: u64,
 }
 
 impl History {
@@ -56,6 +63,7 @@ impl History {
             entries: VecDeque::new(),
             bounds,
             bytes: 0,
+            records: 0,
         }
     }
 
@@ -67,19 +75,26 @@ impl History {
             before.alone = both.map_or(0, |(before, state)| before.beyond(state));
             self.bytes += before.alone;
         }
+        let own = record.json_bytes();
+        self.bytes += own;
+        self.records += own;
         self.entries.push_back(Entry {
             record,
             state,
             alone: 0,
+            own,
         });
-        while self.entries.len() > self.bounds.runs
-            || (self.bytes > self.bounds.bytes && self.entries.len() > 1)
-        {
+        while self.entries.len() > self.bounds.runs || (self.is_full() && self.entries.len() > 1) {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };
-            self.bytes -= oldest.alone;
+            self.bytes -= oldest.alone + oldest.own;
+            self.records -= oldest.own;
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > self.bounds.bytes || self.records > MAX_HISTORY_RECORDS
     }
 
     /// Forgets what came after a run; false when that run is not here.
@@ -91,13 +106,13 @@ impl History {
         if let Some(last) = self.entries.back_mut() {
             last.alone = 0;
         }
-        self.bytes = self.entries.iter().map(|entry| entry.alone).sum();
+        self.records = self.entries.iter().map(|entry| entry.own).sum();
+        self.bytes = self.records + self.entries.iter().map(|entry| entry.alone).sum::<u64>();
         true
     }
 
     pub(super) fn clear(&mut self) {
-        self.entries.clear();
-        self.bytes = 0;
+        *self = Self::new(self.bounds);
     }
 
     /// Has all states here, which were read. There may be no room for some then.
@@ -183,5 +198,12 @@ impl HistoryEntry {
             wall_ms: outcome.usage.wall_ms,
             fuel: outcome.usage.fuel,
         }
+    }
+
+    /// Bytes that it takes in a manifest, at most.
+    pub(super) fn json_bytes(&self) -> u64 {
+        /// The other fields, their names, and the number of the state.
+        const REST: u64 = 256;
+        json_bytes(&self.code) + self.error.as_deref().map_or(0, json_bytes) + REST
     }
 }

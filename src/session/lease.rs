@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use super::SessionError;
-use crate::limits::{MAX_LABEL_BYTES, MAX_LABELS};
+use crate::limits::{MAX_LABEL_BYTES, MAX_LABELS, after};
 
 /// What becomes of a session when its lease is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,9 +26,7 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn from_now(duration: Duration, then: LeaseEnd) -> Self {
-        // A time that no clock reaches is as good as a century.
-        const FAR: Duration = Duration::from_hours(100 * 365 * 24);
-        let end = Instant::now() + duration.min(FAR);
+        let end = after(Instant::now(), duration);
         Self { end, then }
     }
 }
@@ -72,6 +70,14 @@ pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Sess
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_lease_is_too_long() {
+        let now = Instant::now();
+        for duration in [Duration::MAX, Duration::from_secs(u64::MAX / 2)] {
+            assert!(Lease::from_now(duration, LeaseEnd::Close).end > now);
+        }
+    }
 
     #[test]
     fn each_session_is_due_once_at_the_time_set_last() {

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::lease::LeaseEnd;
 use crate::api::policy::Bounds;
-use crate::api::refusal::{Field, Reason, ReasonKind};
+use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
 use crate::api::setters::setters;
 use crate::api::tool::{Answerer, Tool, ToolLimits};
-use crate::limits::MAX_HISTORY;
+use crate::limits::{MAX_HISTORY, MAX_SESSION_SETTINGS};
+use crate::workspace::json_bytes;
 
 /// How a session starts, and what holds for all of its life.
 ///
@@ -80,6 +81,20 @@ setters!(SessionLimits {
     fuel: u64 => Some;
 });
 
+impl SessionLimits {
+    /// The smaller of both for each limit.
+    pub(super) fn within(self, bounds: &Self) -> Self {
+        fn least<T: Ord>(own: Option<T>, bound: Option<T>) -> Option<T> {
+            own.into_iter().chain(bound).min()
+        }
+        Self {
+            lifetime: least(self.lifetime, bounds.lifetime),
+            idle: least(self.idle, bounds.idle),
+            fuel: least(self.fuel, bounds.fuel),
+        }
+    }
+}
+
 /// How much of its past a session can go back to; the oldest is dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,8 +102,9 @@ setters!(SessionLimits {
 pub struct HistoryBounds {
     /// Runs. Default 100, at most 10,000.
     pub runs: usize,
-    /// Bytes of memory and files that only earlier states hold. Default 64 MiB, at most as much as
-    /// the runtime allows a run to have in memory.
+    /// Bytes of memory and files that only earlier states hold, and of the lists and records that a
+    /// checkpoint has of them. Default 64 MiB, at most as much as the runtime allows a run to have in
+    /// memory. The code and errors of all runs take at most 24 MiB of it.
     pub bytes: u64,
 }
 
@@ -361,6 +377,34 @@ pub(super) struct FixedSettings {
     pub limits: SessionLimits,
     pub history: HistoryBounds,
     pub tools: SessionTools,
+}
+
+/// Refuses settings that would not fit into a checkpoint.
+pub(super) fn check_settings(fixed: &FixedSettings) -> Result<(), Refusal> {
+    let rules = match &fixed.policy {
+        Policy::Custom(rules) => Some(rules),
+        Policy::Open | Policy::Strict => None,
+    };
+    let words = rules.into_iter().flat_map(|rules| {
+        rules.imports.iter().chain(&rules.forbidden_names).chain(&rules.forbidden_attributes)
+    });
+    let bytes = |text: &String| json_bytes(text) as usize + 1;
+    let policy: usize = words.map(bytes).sum();
+    let places = fixed.mounts.iter().map(|mount| &mount.guest).chain(&fixed.places.aliases);
+    let places: usize = places.chain(&fixed.places.cwd).map(bytes).sum();
+    if policy + places <= MAX_SESSION_SETTINGS {
+        return Ok(());
+    }
+    let field = if policy > places {
+        Field::Policy
+    } else {
+        Field::Mounts
+    };
+    let message = format!(
+        "{} bytes with the paths of mounts and aliases, a session has at most {MAX_SESSION_SETTINGS}",
+        policy + places
+    );
+    Refusal::unless_empty(vec![Reason::new(field, ReasonKind::TooLong, message)])
 }
 
 /// Functions of the caller that the code of every run can call. No checkpoint holds them.

@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,6 +67,16 @@ impl Pins {
 }
 
 impl Pending {
+    /// The bytes that the run is given: standard input, and then every input file.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.request.files.iter().map(|file| match &file.content {
+            Content::Bytes(bytes) => bytes.as_slice(),
+            // Files of the host were read when the run began.
+            Content::Host(_) => &[],
+        });
+        std::iter::once(self.request.stdin.as_slice()).chain(files)
+    }
+
     /// The log with answers added to it.
     pub(super) fn answered(
         &self,
@@ -124,15 +132,15 @@ pub(super) fn read_files(files: &mut [InputFile]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A run that waits, as it is written down: without its tools' functions, which whoever restores it
-/// gives again or answers for, and without its watcher.
+/// A run that waits, as a checkpoint has it: without the bytes of its inputs, which are in chunks, without
+/// its tools' functions, which the restorer gives again or answers for, and without its watcher.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PendingEntry {
     code: String,
-    files: Vec<(String, String)>,
+    /// The paths of the input files.
+    files: Vec<String>,
     variables: BTreeMap<String, Typed>,
-    stdin: String,
     env: BTreeMap<String, String>,
     run_env: BTreeMap<String, String>,
     cwd: Option<String>,
@@ -156,15 +164,9 @@ pub(super) struct PendingEntry {
 impl PendingEntry {
     pub(super) fn of(pending: &Pending) -> Self {
         let request = &pending.request;
-        let bytes = |content: &Content| match content {
-            Content::Bytes(bytes) => BASE64.encode(bytes),
-            // They were read when the run was begun.
-            Content::Host(_) => String::new(),
-        };
         Self {
             code: request.code.clone(),
-            files: request.files.iter().map(|f| (f.path.clone(), bytes(&f.content))).collect(),
-            stdin: BASE64.encode(&request.stdin),
+            files: request.files.iter().map(|file| file.path.clone()).collect(),
             variables: request.variables.clone(),
             env: request.env.clone(),
             run_env: request.run_env.clone(),
@@ -187,15 +189,18 @@ impl PendingEntry {
         }
     }
 
-    /// The run; `None` when bytes in it are none. Everything else is checked when it is answered, as
-    /// any request is.
-    pub(super) fn read(self) -> Option<Pending> {
-        let file = |(path, bytes): (String, String)| {
-            Some(InputFile::new(path, BASE64.decode(bytes).ok()?))
-        };
+    /// The run with the bytes of its standard input and of its files; `None` when these are not as many.
+    /// Everything else is checked when it is answered, as any request is.
+    pub(super) fn with_inputs(self, inputs: Vec<Vec<u8>>) -> Option<Pending> {
+        let mut inputs = inputs.into_iter();
+        let stdin = inputs.next()?;
+        if inputs.len() != self.files.len() {
+            return None;
+        }
+        let files = self.files.into_iter().zip(inputs);
         let request = Request {
-            files: self.files.into_iter().map(file).collect::<Option<_>>()?,
-            stdin: BASE64.decode(self.stdin).ok()?,
+            files: files.map(|(path, bytes)| InputFile::new(path, bytes)).collect(),
+            stdin,
             variables: self.variables,
             env: self.env,
             run_env: self.run_env,

@@ -4,18 +4,18 @@ use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::afterwards::Afterwards;
-use super::checkpoint::Written;
+use super::checkpoint::{Given, Written};
 use super::context::{Context, Room, SharedStatus};
 use super::core::Core;
 use super::fence::Pass;
 use super::info::SessionInfo;
 use super::lease::{Closings, Lease, LeaseEnd, check_labels};
 use super::options::{
-    FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools,
+    FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools, check_settings,
 };
 use super::past::Snapshot;
 use super::restore::{Origin, RestoreOptions};
@@ -205,6 +205,7 @@ impl Sessions {
                 answerer,
             },
         };
+        check_settings(&fixed)?;
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
         let mut context = self.context(new_id()?, image, fixed, client)?;
         context.status = SharedStatus::new(
@@ -224,6 +225,8 @@ impl Sessions {
             id,
             client,
             tools,
+            limits,
+            policy,
             lease,
         } = options;
         // Those that are none are told now, and not by the first run.
@@ -254,7 +257,12 @@ impl Sessions {
         };
         let image = engine.image(opened.image(), "").await?;
         let bounds = (engine.ceilings, self.shared.bounds.restored);
-        let mut read = opened.read(Arc::clone(&image), mounts, storage, bounds).await?;
+        let given = Given {
+            mounts,
+            limits,
+            policy,
+        };
+        let mut read = opened.read(Arc::clone(&image), given, storage, bounds).await?;
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
         read.fixed.tools.tools = tools;
         let mut context = self.context(id, image, read.fixed, client)?;
@@ -274,6 +282,15 @@ impl Sessions {
 
     /// A session with the state that another has; they share what neither changes.
     pub(super) async fn fork(&self, parent: &Context, core: &mut Core) -> Result<Session, Error> {
+        self.prepare_fork(parent, core).await?.register(self)
+    }
+
+    /// Makes a session with the state that another has, which nobody finds until it is registered.
+    pub(super) async fn prepare_fork(
+        &self,
+        parent: &Context,
+        core: &mut Core,
+    ) -> Result<Prepared<'_>, Error> {
         let pending = self.shared.admit()?;
         let past = core.past(parent).await?.clone();
         let fixed = parent.fixed.clone();
@@ -284,8 +301,12 @@ impl Sessions {
         forked.pending.clone_from(&core.pending);
         forked.written = Arc::new(Written::clone(&core.written));
         (forked.filed, forked.woken) = (core.filed.clone(), core.woken.clone());
-        let core = forked;
-        self.register(context, core, pending).await
+        context.make_room().await;
+        Ok(Prepared {
+            context,
+            core: forked,
+            pending,
+        })
     }
 
     pub(super) fn context(
@@ -315,22 +336,12 @@ impl Sessions {
         pending: Admission<'_>,
     ) -> Result<Session, Error> {
         context.make_room().await;
-        let inner = Arc::new(Inner {
+        let prepared = Prepared {
             context,
-            core: Arc::new(core.into()),
-        });
-        match self.shared.lock().sessions.entry(inner.context.id.clone()) {
-            // Another one with this id was restored in the meantime.
-            Entry::Occupied(taken) => {
-                let id = taken.key().clone();
-                return Err(SessionError::IdTaken { id }.into());
-            }
-            Entry::Vacant(free) => free.insert(Arc::clone(&inner)),
+            core,
+            pending,
         };
-        inner.context.note_in_memory(true);
-        self.shared.lease_changed(&inner.context);
-        drop(pending);
-        Ok(self.handle(inner))
+        prepared.register(self)
     }
 
     fn of_client(&self, client: &str) -> Option<Session> {
@@ -351,6 +362,41 @@ impl Sessions {
     /// Forgets a session; not one that has got its id since.
     pub(super) fn remove(&self, inner: &Arc<Inner>) {
         self.shared.lock().remove(&inner.context);
+    }
+}
+
+/// A session that is made, and that nobody finds yet. Dropped, it leaves nothing behind.
+pub(super) struct Prepared<'a> {
+    context: Context,
+    core: Core,
+    pending: Admission<'a>,
+}
+
+impl Prepared<'_> {
+    /// Has the session found, by its id and in the list.
+    pub(super) fn register(self, sessions: &Sessions) -> Result<Session, Error> {
+        let Self {
+            context,
+            core,
+            pending,
+        } = self;
+        let inner = Arc::new(Inner {
+            context,
+            core: Arc::new(core.into()),
+        });
+        let shared = &sessions.shared;
+        match shared.lock().sessions.entry(inner.context.id.clone()) {
+            // Another one with this id was restored in the meantime.
+            Entry::Occupied(taken) => {
+                let id = taken.key().clone();
+                return Err(SessionError::IdTaken { id }.into());
+            }
+            Entry::Vacant(free) => free.insert(Arc::clone(&inner)),
+        };
+        inner.context.note_in_memory(true);
+        shared.lease_changed(&inner.context);
+        drop(pending);
+        Ok(sessions.handle(inner))
     }
 }
 
@@ -397,16 +443,32 @@ impl Registry {
         let storage = Arc::new(Storage::create(&self.dir)?);
         all.storage = Some(Arc::clone(&storage));
         drop(all);
-        let (shared, every) = (Arc::downgrade(self), self.bounds.suspend_after);
-        std::thread::Builder::new()
-            .name("belljar-sessions".into())
-            .spawn(move || suspend_idle(&shared, every))
-            .map_err(Error::system("start a thread for sessions"))?;
+        // A lease ends on time however long suspending others takes.
+        self.every_now_and_then("belljar-leases", Self::close_due)?;
+        self.every_now_and_then("belljar-suspend", Self::suspend_due)?;
         Ok(storage)
     }
 
-    /// Closes and suspends those whose lease is over, and those that have been idle for so long.
-    fn put_away(&self, after: Duration) {
+    /// Does something again and again on a thread of its own, until the runtime is gone.
+    fn every_now_and_then(self: &Arc<Self>, name: &str, what: fn(&Self)) -> Result<(), Error> {
+        let pause = self.bounds.suspend_after / 4;
+        let pause = pause.clamp(Duration::from_millis(20), Duration::from_secs(1));
+        let registry = Arc::downgrade(self);
+        let work = move || {
+            loop {
+                std::thread::sleep(pause);
+                let Some(registry) = registry.upgrade() else {
+                    return;
+                };
+                what(&registry);
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(work);
+        thread.map(drop).map_err(Error::system("start a thread for sessions"))
+    }
+
+    /// Closes the sessions whose lease is over.
+    fn close_due(&self) {
         let due = {
             let all = self.lock();
             let due = all.closings.due(Instant::now());
@@ -424,12 +486,16 @@ impl Registry {
                 core.close();
             }
         }
+    }
+
+    /// Suspends the sessions whose lease is over, and those that have been idle for long.
+    fn suspend_due(&self) {
         let storage = self.lock().storage.clone();
         storage.inspect(|storage| storage.pages.trim());
         let awake = self.lock().in_memory();
         for inner in awake {
             let is_over = inner.context.lease_over() == Some(LeaseEnd::Suspend);
-            if is_over || inner.context.used().elapsed() >= after {
+            if is_over || inner.context.used().elapsed() >= self.bounds.suspend_after {
                 inner.suspend();
             }
         }
@@ -483,17 +549,6 @@ impl Room for Registry {
             let closes = context.lease().filter(|lease| lease.then == LeaseEnd::Close);
             all.closings.set(&context.id, closes.map(|lease| lease.end));
         }
-    }
-}
-
-/// Suspends sessions that have been idle for so long, until the runtime is gone.
-fn suspend_idle(shared: &Weak<Registry>, after: Duration) {
-    loop {
-        std::thread::sleep((after / 4).clamp(Duration::from_millis(20), Duration::from_secs(1)));
-        let Some(shared) = shared.upgrade() else {
-            return;
-        };
-        shared.put_away(after);
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::lease::LeaseEnd;
-use crate::api::request::Mount;
+use super::options::SessionLimits;
+use crate::api::request::{Mount, Policy};
 use crate::api::tool::Tool;
 use crate::store::Store;
 
@@ -32,6 +33,8 @@ pub struct RestoreOptions {
     pub(super) id: Option<String>,
     pub(super) client: Option<String>,
     pub(super) tools: Vec<Tool>,
+    pub(super) limits: SessionLimits,
+    pub(super) policy: Option<Policy>,
     pub(super) lease: Option<(Duration, LeaseEnd)>,
 }
 
@@ -76,6 +79,8 @@ impl RestoreOptions {
             id: None,
             client: None,
             tools: Vec::new(),
+            limits: SessionLimits::default(),
+            policy: None,
             lease: None,
         }
     }
@@ -109,6 +114,23 @@ impl RestoreOptions {
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Bounds how far the session may go: of each limit the smaller of this one and the checkpoint's
+    /// counts. Without it, whoever wrote the checkpoint chose all of them. The fuel used so far is that
+    /// of the checkpoint as well, and its author may have set it to nothing.
+    #[must_use]
+    pub fn limits(mut self, limits: SessionLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Restricts what the code of every run may contain that sets no policy of its own, in the place of
+    /// the policy in the checkpoint.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
     }
 

@@ -418,12 +418,9 @@ impl Contents {
         Ok(Identities(identities))
     }
 
-    /// The bytes of a regular file of the workspace.
-    pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let stored = self.file(path).ok_or(io::ErrorKind::NotFound)?;
-        let mut bytes = Vec::new();
-        stored.write_to(&mut bytes)?;
-        Ok(bytes)
+    /// The bytes of a regular file of the workspace, if there is one of that name.
+    pub(crate) fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        self.file(path).map(|stored| stored.read_range(0, u64::MAX)).transpose()
     }
 
     /// A regular file of the workspace.
@@ -469,6 +466,23 @@ impl Contents {
         self.0.keys().map(|path| (path.len() + size_of::<(String, Node)>()) as u64).sum()
     }
 
+    /// Bytes of the document that lists all this in a checkpoint, at most.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        /// Of a file besides its path: what it is, when it was written, and where its bytes are.
+        const NODE: u64 = 128;
+        /// Of each piece of a file, with the name of the chunk that it is in.
+        const PIECE: u64 = 100;
+        let node = |(path, node): (&String, &Node)| {
+            let more = match node {
+                Node::Directory => 0,
+                Node::Link(target) => json_bytes(target),
+                Node::File(file) => (file.size >> 20) * PIECE,
+            };
+            json_bytes(path) + NODE + more
+        };
+        self.0.iter().map(node).sum()
+    }
+
     /// Bytes of files that `other` does not share.
     pub(crate) fn beyond(&self, other: &Self) -> u64 {
         let own = self.0.iter().filter_map(|(path, node)| match (node, other.0.get(path)) {
@@ -487,6 +501,16 @@ impl Identities {
     pub(crate) fn forget(&mut self, path: &str) {
         self.0.remove(&format!("{WORKSPACE}/{path}"));
     }
+}
+
+/// Bytes of a text as JSON.
+pub(crate) fn json_bytes(text: &str) -> u64 {
+    let bytes = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    });
+    bytes.sum::<u64>() + 2
 }
 
 fn roots(workspace: &Workspace) -> [(&'static str, PathBuf); 2] {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use belljar::{ErrorKind, Outcome, Request, Run, Truncated};
+use belljar::{Bounds, ErrorKind, Outcome, Request, Run, Runtime, SessionOptions, Truncated};
 
 use crate::host;
 use crate::support::{
@@ -343,6 +343,21 @@ fn every_hog_is_named_here() {
             source.contains(&format!("{name:?}")) || source.contains(&format!(" {name} ")),
             "{name}"
         );
+    }
+}
+
+/// Without a limit of the host's, the time that a caller names may be later than any clock.
+#[test]
+fn a_time_without_end_is_no_panic() {
+    let unlimited = Bounds::CEILINGS.timeout(Duration::MAX);
+    let runtime = Runtime::builder().ceilings(unlimited).build().unwrap();
+    for timeout in [Duration::MAX, Duration::from_secs(1 << 60)] {
+        let request = Request::new("print(1)").timeout(timeout);
+        succeeded(&runtime.blocking().run(request).unwrap().outcome);
+        let session = SessionOptions::new().image("core");
+        let session = runtime.blocking().session(session).unwrap();
+        succeeded(&session.run(Request::new("print(1)").timeout(timeout)).unwrap());
+        session.close();
     }
 }
 

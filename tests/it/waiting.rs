@@ -180,6 +180,29 @@ fn files_stay_as_they_were_while_a_run_waits() {
     session.close();
 }
 
+/// The manifest of a checkpoint held them, and has 64 MiB.
+#[test]
+fn large_inputs_of_a_run_that_waits_are_in_the_checkpoint() {
+    let session = session(SessionOptions::new());
+    let code = "import tools, sys\ndata = open('data', 'rb').read()\n\
+                print(tools.approve(amount=1), len(data), data[-1], sys.stdin.read())";
+    let data: Vec<u8> = (0..50 << 20).map(|n: u32| (n / 4099) as u8).collect();
+    let last = data[data.len() - 1];
+    let request = Request::new(code).file("data", data).file("none", "").stdin("typed");
+    let id = waits(&session.run(request.timeout(Duration::from_secs(30))).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("large.belljar");
+    session.checkpoint(&file).unwrap();
+    session.close();
+    let restored = runtime().blocking().restore(RestoreOptions::file(&file)).unwrap();
+    // It can be written again before it is answered.
+    restored.checkpoint(&file).unwrap();
+    let outcome = restored.answer(vec![ToolAnswer::new(id, "yes")]).unwrap();
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, format!("yes {} {last} typed\n", 50 << 20));
+    restored.close();
+}
+
 fn typed_echo() -> Tool {
     let schema = json!({"properties": {"value": {}}, "required": ["value"]});
     Tool::deferred_values("echo", schema)

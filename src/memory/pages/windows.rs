@@ -136,6 +136,11 @@ impl Pages {
         self.runs().map(|run| run.count as usize).sum()
     }
 
+    /// How many pieces of the store it consists of.
+    pub(crate) fn pieces(&self) -> usize {
+        self.windows.iter().map(|window| window.runs.len()).sum()
+    }
+
     /// Everything that is there, by address.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
         joined(self.runs().map(Run::stretch))

@@ -11,7 +11,7 @@ use super::format::{ContentsDocument, MAX_CHUNK, Name, PieceEntry, StateDocument
 use super::layout::Known;
 use super::listing::Listing;
 use super::problem::Problem;
-use super::rules::{Room, no_file, tree};
+use super::rules::{Room, no_file, too_much, tree};
 use super::wanted::{Fetched, Wanted};
 use crate::instance::Kept;
 use crate::memory::Pages;
@@ -156,6 +156,24 @@ impl<'a> Documents<'a> {
         };
         self.contents.insert(name, planned);
         Ok(())
+    }
+
+    /// Fetches the files of one document, which have at most `max` bytes together; `names` are the chunks
+    /// that it names.
+    pub(super) fn fetch_files(
+        listing: &Listing,
+        (counts, pieces, names): (&[u32], &[PieceEntry], &[Name]),
+        max: u64,
+        storage: &Storage,
+    ) -> Result<Vec<StoredFile>, Problem> {
+        let nothing = Fetched::default();
+        let mut documents = Documents::beside(listing, &nothing, 0);
+        let numbers = documents.files(counts, pieces, &listing.numbers(names)?)?;
+        if documents.wanted.size().1.is_none_or(|bytes| bytes > max) {
+            return Err(too_much());
+        }
+        let fetched = documents.wanted.fetch(listing.source(), None, storage, true)?;
+        Ok(numbers.iter().map(|number| fetched.files()[*number].0.clone()).collect())
     }
 
     /// Notes the files of one document, and returns their numbers.

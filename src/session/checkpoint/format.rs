@@ -22,7 +22,6 @@ use crate::instance::Descriptor;
 use crate::limits::MAX_HISTORY;
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
-use crate::session::pending::PendingEntry;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Raised with every change that an older program would misread.
@@ -92,6 +91,9 @@ pub(super) struct Manifest {
     pub origin: usize,
     pub current: usize,
     pub history: Vec<(HistoryEntry, usize)>,
+    /// The chunks that together hold the run that waits for answers, as a `WaitingDocument`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Name>,
 }
 
 /// What a session is, whatever states it has been in.
@@ -112,9 +114,6 @@ pub(super) struct Settings {
     /// Runs and fuel so far.
     pub execution: u64,
     pub fuel: u64,
-    /// The run that waits for answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<PendingEntry>,
 }
 
 impl Settings {

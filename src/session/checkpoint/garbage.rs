@@ -215,9 +215,6 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
                 if !blob.bytes.starts_with(MAGIC) {
                     continue;
                 }
-                if blob.bytes.get(8..12) == Some(&1u32.to_le_bytes()) {
-                    continue;
-                }
                 // Of one that cannot be read nobody knows what it needs.
                 let Ok((manifest, _)) = second::manifest(&*blob.bytes, true) else {
                     let unread = "it is no manifest that this version reads";

@@ -1,6 +1,6 @@
 //! Lays a session out: which chunks it consists of, and the manifest that names them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -8,15 +8,19 @@ use std::time::{Duration, SystemTime};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::caps::{Caps, Run};
 use super::format::{
     ContentsDocument, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
 };
 use super::frozen::Frozen;
+pub(in crate::session) use super::known::Known;
+use super::known::{Document, find};
 use super::pieces::{Content, InChunk, Piece, Pieces, Placed};
-use crate::limits::{MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_MANIFEST};
+use super::waiting::{self, WaitingDocument};
 use crate::memory::HOST_PAGE;
+use crate::session::history::HistoryEntry;
 use crate::session::past::Past;
-use crate::session::pending::PendingEntry;
+use crate::session::pending::{Pending, PendingEntry};
 use crate::session::state::State;
 use crate::workspace::{Contents, Node, StoredFile};
 
@@ -30,87 +34,6 @@ pub(super) struct Layout<'a> {
     /// What is in the chunks of the manifest, in its order.
     pub chunks: Vec<Content<'a>>,
     pub known: Known,
-}
-
-/// What of a session is in chunks that were written before, so that only what is new is laid out.
-#[derive(Clone, Default)]
-pub(in crate::session) struct Known {
-    chunks: Vec<(Name, u32)>,
-    places: BTreeMap<u64, Placed>,
-    /// By address, which no other file gets while these are kept.
-    files: HashMap<usize, (StoredFile, Vec<Piece>)>,
-    states: Vec<(Weak<State>, Document)>,
-    contents: Vec<(Weak<Contents>, Document)>,
-}
-
-impl Known {
-    /// Nothing but that these chunks are there.
-    pub(super) fn of(chunks: Vec<(Name, u32)>) -> Self {
-        Self {
-            chunks,
-            ..Self::default()
-        }
-    }
-
-    /// All chunks, by number.
-    pub(super) fn chunks(&self) -> &[(Name, u32)] {
-        &self.chunks
-    }
-
-    /// This, and the states and directories that another knows of the same chunks.
-    pub(super) fn with_documents_of(&self, other: &Self) -> Self {
-        let mut both = self.clone();
-        both.states.extend(other.states.iter().cloned());
-        both.contents.extend(other.contents.iter().cloned());
-        both
-    }
-
-    /// That pages which are numbered from `at` on are in a chunk, from its page `first` on.
-    pub(super) fn add_pages(&mut self, at: u64, count: u32, chunk: usize, first: u32) {
-        let chunk = chunk as u32;
-        self.places.insert(
-            at,
-            Placed {
-                count,
-                chunk,
-                first,
-            },
-        );
-    }
-
-    pub(super) fn add_file(&mut self, file: &StoredFile, pieces: &[(usize, u32, u32)]) {
-        self.files.insert(file.address(), (file.clone(), numbered(pieces)));
-    }
-
-    /// That a state is in the document `chunk`, with all chunks that it names.
-    pub(super) fn add_state(&mut self, state: &Arc<State>, chunk: usize, parts: &[usize]) {
-        self.states.push((Arc::downgrade(state), Document::of(chunk, parts)));
-    }
-
-    pub(super) fn add_contents(&mut self, contents: &Arc<Contents>, chunk: usize, parts: &[usize]) {
-        self.contents.push((Arc::downgrade(contents), Document::of(chunk, parts)));
-    }
-}
-
-fn numbered(pieces: &[(usize, u32, u32)]) -> Vec<Piece> {
-    pieces.iter().map(|(chunk, at, length)| (*chunk as u32, *at, *length)).collect()
-}
-
-impl Document {
-    fn of(chunk: usize, parts: &[usize]) -> Self {
-        let parts = parts.iter().map(|part| *part as u32).collect();
-        Self {
-            chunk: chunk as u32,
-            parts,
-        }
-    }
-}
-
-/// The chunk of a document, and all chunks that it names.
-#[derive(Clone)]
-struct Document {
-    chunk: u32,
-    parts: Vec<u32>,
 }
 
 /// The numbers of chunks in one document.
@@ -154,6 +77,13 @@ struct StateDraft<'a> {
     open: Vec<Option<usize>>,
 }
 
+/// The run that waits: the chunks that its document is in, and with those that it names.
+#[derive(Default)]
+struct Waiting {
+    chunks: Vec<u32>,
+    parts: Vec<u32>,
+}
+
 /// The layout in the making.
 struct Draft<'a> {
     pieces: Pieces<'a>,
@@ -166,13 +96,43 @@ struct Draft<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Lays a session out of which some is known already.
+    /// Lays a session out of which some is known already. Where the whole history is more than a
+    /// checkpoint may hold, its oldest runs are left out.
     pub(super) fn of(frozen: &'a Frozen, known: Known) -> io::Result<Self> {
+        Self::within(&Caps::FORMAT, frozen, known)
+    }
+
+    /// Lays a session out within other bounds than those of the format.
+    pub(super) fn within(caps: &Caps, frozen: &'a Frozen, known: Known) -> io::Result<Self> {
         let Past {
             origin,
-            state,
+            state: current,
             history,
         } = &frozen.past;
+        let always = [current, origin.here().ok_or_else(lost)?];
+        let runs: Vec<(&HistoryEntry, &Arc<State>)> = history
+            .entries()
+            .map(|entry| Ok((&entry.record, entry.state.here().ok_or_else(lost)?)))
+            .collect::<io::Result<_>>()?;
+        let runs = caps.newest(always, &runs);
+
+        let known_chunks = known.chunks.len();
+        let mut draft = Draft::new(known);
+        draft.drop_thin(current);
+        for state in always.into_iter().chain(runs.iter().map(|(_, state)| *state)) {
+            draft.state(state);
+        }
+        let inputs = frozen.pending.as_ref().map(|pending| draft.inputs(pending));
+        let mut names = name(&draft.pieces.chunks)?;
+        draft.document_contents(&mut names)?;
+        draft.document_states(&mut names)?;
+        let runs = draft.newest(always, runs, caps.documents)?;
+        let waiting = frozen.pending.as_ref().zip(inputs);
+        let waiting = waiting
+            .map(|(pending, inputs)| draft.document_waiting(pending, &inputs, &mut names))
+            .transpose()?
+            .unwrap_or_default();
+
         let mut states: Vec<&Arc<State>> = Vec::new();
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         let mut number = |state: &'a Arc<State>| {
@@ -181,27 +141,21 @@ impl<'a> Layout<'a> {
                 states.len() - 1
             })
         };
-        let (current, origin) = (number(state), number(origin.here().ok_or_else(lost)?));
-        let history: Vec<_> = history
-            .entries()
-            .map(|e| Ok((e.record.clone(), number(e.state.here().ok_or_else(lost)?))))
-            .collect::<io::Result<_>>()?;
-
-        let mut draft = Draft::new(known);
-        draft.drop_thin(state);
-        for state in &states {
-            draft.state(state);
-        }
-        let mut names = name(&draft.pieces.chunks)?;
-        draft.document_contents(&mut names)?;
-        draft.document_states(&mut names)?;
+        let [current, origin] = always.map(&mut number);
+        let history = runs.iter().map(|(record, state)| ((*record).clone(), number(state)));
+        let history: Vec<_> = history.collect();
         let documents: Vec<&Document> = states
             .iter()
             .map(|state| find(&draft.states, state).ok_or_else(lost))
             .collect::<io::Result<_>>()?;
 
-        let used: BTreeSet<u32> =
-            documents.iter().flat_map(|d| d.parts.iter().copied().chain([d.chunk])).collect();
+        let used = documents.iter().flat_map(|d| d.parts.iter().copied().chain([d.chunk]));
+        let used: BTreeSet<u32> = used.chain(waiting.parts.iter().copied()).collect();
+        // What is known already under the same name is not written again.
+        let mut known: HashMap<Name, u32> = HashMap::new();
+        for (number, name) in names[..known_chunks].iter().enumerate() {
+            known.entry(*name).or_insert(number as u32);
+        }
         let mut listed: HashMap<Name, u32> = HashMap::new();
         let mut places: HashMap<u32, u32> = HashMap::new();
         let (mut chunks, mut order) = (Vec::new(), Vec::new());
@@ -209,7 +163,7 @@ impl<'a> Layout<'a> {
             let own = names[chunk as usize];
             let place = *listed.entry(own).or_insert_with(|| {
                 chunks.push((own, draft.pieces.chunks[chunk as usize].1));
-                order.push(chunk);
+                order.push(known.get(&own).copied().unwrap_or(chunk));
                 (chunks.len() - 1) as u32
             });
             places.insert(chunk, place);
@@ -223,19 +177,9 @@ impl<'a> Layout<'a> {
             origin,
             current,
             history,
+            waiting: waiting.chunks.iter().map(|chunk| names[*chunk as usize]).collect(),
         };
-        let files = draft.contents_drafts.iter().map(|draft| draft.files.len());
-        let documents = draft.states.iter().map(|(_, d)| d.chunk);
-        let documents = documents.chain(draft.contents.iter().map(|(_, d)| d.chunk));
-        let written: u64 = documents
-            .filter(|chunk| places.contains_key(chunk))
-            .map(|chunk| u64::from(draft.pieces.chunks[chunk as usize].1))
-            .sum();
-        // What could not be read again is not written.
-        if !manifest.session.is_in_bounds(manifest.states.len(), manifest.history.len())
-            || files.sum::<usize>() > MAX_CHECKPOINT_FILES
-            || written > u64::from(MAX_CHECKPOINT_MANIFEST)
-        {
+        if !manifest.session.is_in_bounds(manifest.states.len(), manifest.history.len()) {
             return Err(too_large());
         }
         let known = draft.known(&states, &manifest.chunks, &places);
@@ -350,6 +294,49 @@ impl<'a> Draft<'a> {
         });
     }
 
+    /// Puts the inputs of a run that waits into chunks.
+    fn inputs(&mut self, pending: &'a Pending) -> Vec<Vec<Piece>> {
+        let input = |bytes: &'a [u8]| {
+            let part = |part: &'a [u8]| {
+                let length = part.len() as u32;
+                (self.pieces.add(Content::Input(part), length), 0, length)
+            };
+            waiting::parts(bytes).map(part).collect()
+        };
+        pending.inputs().map(input).collect()
+    }
+
+    /// The newest runs whose documents, with those of the states that are `always` there, have at most
+    /// `max` bytes.
+    fn newest<'r>(
+        &self,
+        always: [&Arc<State>; 2],
+        runs: &'r [Run<'a>],
+        max: u64,
+    ) -> io::Result<&'r [Run<'a>]> {
+        let mut counted = BTreeSet::new();
+        let mut total = 0;
+        let mut add = |state: &Arc<State>| {
+            let own = find(&self.states, state).ok_or_else(lost)?.chunk;
+            let contents = find(&self.contents, &state.contents).map(|document| document.chunk);
+            for chunk in [own].into_iter().chain(contents) {
+                if counted.insert(chunk) {
+                    total += u64::from(self.pieces.chunks[chunk as usize].1);
+                }
+            }
+            Ok::<_, io::Error>(total)
+        };
+        for state in always {
+            add(state)?;
+        }
+        for (left, (_, state)) in runs.iter().enumerate().rev() {
+            if add(state)? > max {
+                return Ok(&runs[left + 1..]);
+            }
+        }
+        Ok(runs)
+    }
+
     fn document_contents(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
         for draft in &self.contents_drafts {
             let mut local = Local::default();
@@ -417,6 +404,31 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Adds the document of the run that waits, whose inputs are in chunks.
+    fn document_waiting(
+        &mut self,
+        pending: &Pending,
+        inputs: &[Vec<Piece>],
+        names: &mut Vec<Name>,
+    ) -> io::Result<Waiting> {
+        let mut local = Local::default();
+        let pieces = inputs.iter().flat_map(|input| local.pieces(input)).collect();
+        let document = WaitingDocument {
+            chunks: local.names(names),
+            inputs: inputs.iter().map(|input| input.len() as u32).collect(),
+            pieces,
+            run: PendingEntry::of(pending),
+        };
+        let document = serde_json::to_vec(&document)?;
+        let mut chunks = Vec::new();
+        for part in waiting::parts(&document) {
+            names.push(Name::of(part));
+            chunks.push(self.pieces.add(Content::Document(part.to_vec()), part.len() as u32));
+        }
+        let parts = local.chunks.into_iter().chain(chunks.iter().copied()).collect();
+        Ok(Waiting { chunks, parts })
+    }
+
     /// What is known once all chunks that are `listed` are written; `numbers` says which of them
     /// each number is.
     fn known(
@@ -467,12 +479,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The document of what is kept at an address that nothing else has meanwhile.
-fn find<'d, T>(documents: &'d [(Weak<T>, Document)], wanted: &Arc<T>) -> Option<&'d Document> {
-    let found = documents.iter().find(|(one, _)| std::ptr::eq(one.as_ptr(), Arc::as_ptr(wanted)));
-    found.map(|(_, document)| document)
-}
-
 /// The names of chunks that are no documents.
 fn name(chunks: &[(Content<'_>, u32)]) -> io::Result<Vec<Name>> {
     chunks
@@ -512,7 +518,6 @@ fn settings(frozen: &Frozen) -> Settings {
         history_bounds: fixed.history,
         execution: frozen.execution,
         fuel: frozen.fuel,
-        waiting: frozen.pending.as_ref().map(PendingEntry::of),
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Content<'a> {
     /// Parts of files: the first byte, and how many.
     Files(Vec<(&'a StoredFile, u64, u32)>),
     Document(Vec<u8>),
+    /// Input of a run that waits.
+    Input(&'a [u8]),
     /// It was written before.
     Known(Name),
 }
@@ -74,6 +76,7 @@ impl Content<'_> {
                 }
             }
             Self::Document(bytes) => to.extend_from_slice(bytes),
+            Self::Input(bytes) => to.extend_from_slice(bytes),
             Self::Known(name) => {
                 return Err(io::Error::other(format!("the chunk {name} was not kept")));
             }

@@ -8,14 +8,15 @@ use std::time::SystemTime;
 use super::format::{NodeEntry, Settings};
 use super::problem::Problem;
 use crate::api::policy::{Bounds, resolve};
-use crate::api::request::{Limits, Mount, Request};
+use crate::api::request::{Limits, Mount, Policy, Request};
 use crate::instance::{Descriptor, Kept};
+use crate::limits::MAX_CHECKPOINT_DOCUMENTS;
 use crate::memory::{HOST_PAGE, Pages};
 use crate::module::PAGE;
 use crate::session::SessionError;
 use crate::session::earlier::Earlier;
 use crate::session::history::{History, HistoryEntry};
-use crate::session::options::{FixedSettings, SessionTools};
+use crate::session::options::{FixedSettings, SessionLimits, SessionTools, check_settings};
 use crate::session::past::Past;
 use crate::session::state::State;
 use crate::workspace::{Contents, Node, StoredFile};
@@ -28,6 +29,17 @@ const GIVEN_DESCRIPTORS: usize = 16;
 const MAX_PATH: usize = 4096;
 /// A guest makes no deeper trees than 64 names, but its host may.
 const MAX_DEPTH: usize = 256;
+
+/// Settings of a session that its restorer gives.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Given {
+    /// A directory of the host for each place where the session sees one.
+    pub mounts: Vec<Mount>,
+    /// Bounds on the limits in the checkpoint.
+    pub limits: SessionLimits,
+    /// Replaces the policy in the checkpoint.
+    pub policy: Option<Policy>,
+}
 
 /// How large what is in a checkpoint may be.
 pub(super) struct Room {
@@ -43,6 +55,23 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// The room of a session with such settings, on an image of so many bytes, of which there may be `max`
+    /// bytes.
+    pub(super) fn of(fixed: &FixedSettings, image: u64, max: u64) -> Self {
+        Self {
+            image,
+            bounds: fixed.bounds,
+            mounts: fixed.mounts.len(),
+            history: fixed.history.bytes,
+            max,
+        }
+    }
+
+    /// Bytes that the documents may have: what is made of them takes up to eight times as much memory.
+    pub(super) fn documents(&self) -> u64 {
+        MAX_CHECKPOINT_DOCUMENTS.max(self.max / 8)
+    }
+
     /// Whether there is room for so many pages, and files of so many bytes; `placed` are the bytes
     /// that the host placed.
     pub(super) fn check(&self, pages: u64, files: Option<u64>, placed: u64) -> Result<(), Problem> {
@@ -59,7 +88,7 @@ impl Room {
         }
         let all = files.map(|bytes| bytes.saturating_add(pages));
         if all.is_none_or(|bytes| bytes > self.max) {
-            return Err(Problem::Format("it holds more than this runtime restores"));
+            return Err(too_much());
         }
         Ok(())
     }
@@ -115,13 +144,18 @@ impl Room {
 /// Fixed settings of the session, if this runtime allows them.
 pub(super) fn fixed(
     settings: &Settings,
-    mounts: Vec<Mount>,
+    given: Given,
     ceilings: &Bounds,
     path: &Path,
-) -> Result<(FixedSettings, Bounds), crate::error::Error> {
+) -> Result<FixedSettings, crate::error::Error> {
+    let Given {
+        mounts,
+        limits,
+        policy,
+    } = given;
     let asked = &settings.bounds;
-    let given = |guest: &String| mounts.iter().any(|mount| mount.guest == *guest);
-    if !settings.mounts.iter().all(given) || mounts.len() != settings.mounts.len() {
+    let is_given = |guest: &String| mounts.iter().any(|mount| mount.guest == *guest);
+    if !settings.mounts.iter().all(is_given) || mounts.len() != settings.mounts.len() {
         return Err(SessionError::Mounts {
             path: path.to_owned(),
             expected: settings.mounts.clone(),
@@ -148,13 +182,14 @@ pub(super) fn fixed(
         mounts: plan.request.mounts,
         places,
         bounds: plan.bounds,
-        policy: settings.policy.clone(),
+        policy: policy.unwrap_or_else(|| settings.policy.clone()),
         deterministic: settings.deterministic.clone(),
-        limits: settings.limits,
+        limits: settings.limits.within(&limits),
         history: settings.history_bounds.within(ceilings),
         tools: SessionTools::default(),
     };
-    Ok((fixed, plan.bounds))
+    check_settings(&fixed)?;
+    Ok(fixed)
 }
 
 /// The states of a session, each by its number.
@@ -182,6 +217,10 @@ pub(super) fn past(
         state: find(current)?.here().cloned().ok_or(no_state)?,
         history,
     })
+}
+
+pub(super) fn too_much() -> Problem {
+    Problem::Format("it holds more than this runtime restores")
 }
 
 pub(super) fn no_file() -> Problem {

@@ -1,5 +1,4 @@
-//! Reads the states of a session whose pages and files are in chunks: the latest at once, the others
-//! when somebody asks for them.
+//! Reads a manifest and the states that it names: the latest at once, the others when they are asked for.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -8,15 +7,18 @@ use std::sync::Arc;
 
 use super::chunks::Chunks;
 use super::documents::Documents;
-use super::format::{HEAD, Manifest, SUM, Settings};
+use super::format::{HEAD, Manifest, Name, SUM, Settings};
+use super::json;
 use super::later::{Later, Named, Rest};
 use super::listing::Listing;
 use super::problem::Problem;
 use super::rules::{Room, past};
+use super::waiting;
 use super::wanted::Fetched;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
 use crate::session::history::{History, HistoryEntry};
 use crate::session::past::Past;
+use crate::session::pending::Pending;
 use crate::session::storage::Storage;
 
 /// Reads the manifest, and returns also where the chunks begin.
@@ -41,9 +43,7 @@ pub(super) fn manifest(mut from: impl Read, is_summed: bool) -> Result<(Manifest
     }
     let manifest = zstd::bulk::decompress(&bytes, length as usize)
         .map_err(|_| Problem::Format("its manifest cannot be decompressed"))?;
-    let manifest = serde_json::from_slice(&manifest)
-        .map_err(|_| Problem::Format("its manifest is not valid"))?;
-    Ok((manifest, (HEAD + SUM) as u64 + u64::from(compressed)))
+    Ok((json::manifest(&manifest)?, (HEAD + SUM) as u64 + u64::from(compressed)))
 }
 
 /// What is behind the settings of a session.
@@ -52,6 +52,7 @@ pub(super) struct Second {
     origin: usize,
     current: usize,
     history: Vec<(HistoryEntry, usize)>,
+    waiting: Vec<Name>,
 }
 
 impl Second {
@@ -62,12 +63,28 @@ impl Second {
             origin: manifest.origin,
             current: manifest.current,
             history: manifest.history,
+            waiting: manifest.waiting,
         };
         (manifest.session, second)
     }
 
+    /// Reads the run that waits for answers, if one does, in the place that `room` has for everything.
+    pub(super) fn waiting(
+        &mut self,
+        room: &mut Room,
+        storage: &Storage,
+    ) -> Result<Option<Pending>, Problem> {
+        let names = std::mem::take(&mut self.waiting);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let (pending, bytes) = waiting::read(&self.listing, names, room.max, storage)?;
+        room.max = room.max.saturating_sub(bytes);
+        Ok(Some(pending))
+    }
+
     /// Reads the latest state; refused when there is no `room` for it. The others are read when they are
-    /// asked for: what is told of them by then is `path`'s.
+    /// asked for: their errors name `path`.
     pub(super) fn read(
         self,
         settings: &Settings,
@@ -81,6 +98,7 @@ impl Second {
             origin,
             current,
             history: runs,
+            waiting: _,
         } = self;
         if !settings.is_in_bounds(listing.states.len(), runs.len()) {
             return Err(Problem::Format("its history is too long"));
@@ -89,8 +107,7 @@ impl Second {
         let no_state = Problem::Format("it names a state that is not there");
         let latest = *listing.states.get(current).ok_or(no_state)?;
         let nothing = Fetched::default();
-        let whole = u64::from(MAX_CHECKPOINT_MANIFEST);
-        let mut documents = Documents::beside(&listing, &nothing, whole);
+        let mut documents = Documents::beside(&listing, &nothing, room.documents());
         documents.read(&BTreeSet::from([latest]))?;
         let (left, placed) = (documents.left, documents.placed);
         let mut made = documents.make(&room, None, &storage, true)?;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
+use super::caps::Caps;
 use super::chunks::Opener;
 use super::format::{HEAD, MAGIC, Manifest, Name, SUM, VERSION};
 use super::frozen::Frozen;
@@ -26,8 +27,18 @@ impl Frozen {
         to: &mut impl Write,
         reused: Option<&Reused>,
     ) -> io::Result<(u64, Known)> {
+        self.write_within(&Caps::FORMAT, to, reused)
+    }
+
+    /// Writes it with a history within other bounds than those of the format.
+    pub(super) fn write_within(
+        &self,
+        caps: &Caps,
+        to: &mut impl Write,
+        reused: Option<&Reused>,
+    ) -> io::Result<(u64, Known)> {
         let known = reused.map(|reused| reused.known.clone()).unwrap_or_default();
-        let layout = Layout::of(self, known)?;
+        let layout = Layout::within(caps, self, known)?;
         let head = head(&layout.manifest)?;
         to.write_all(&head)?;
         let mut compressed: Vec<Vec<u8>> = Vec::new();

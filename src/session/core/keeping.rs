@@ -60,8 +60,8 @@ impl Core {
     /// in the state before that run, and says so. It blocks, on a thread of an asynchronous runtime
     /// that may.
     pub(in crate::session) fn keep(&mut self, context: &Context) {
+        let _keeping = context.keeping();
         let Some(mut unkept) = self.unkept.take() else {
-            context.note_keeping(false);
             return;
         };
         let record = unkept.record.take();
@@ -86,7 +86,6 @@ impl Core {
             let state = Arc::clone(&past.state);
             past.history.push(record, state);
         }
-        context.note_keeping(false);
     }
 
     /// Keeps the state for a caller that waits for it: dropped meanwhile, the state is lost.

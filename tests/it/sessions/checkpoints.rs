@@ -4,7 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use belljar::{Request, RestoreOptions, Runtime, Session, SessionBounds, SessionOptions};
+use belljar::{
+    ErrorKind, Policy, Request, RestoreOptions, Runtime, Session, SessionBounds, SessionLimits,
+    SessionOptions,
+};
 
 use super::{block_on, core, out, run, session_on};
 use crate::caches::copy_of_the_shared_one;
@@ -132,7 +135,7 @@ fn limits_and_mounts_go_along() {
             .image("core")
             .mount(dir.path(), "/data")
             .total_fuel(1_000_000_000)
-            .policy(belljar::Policy::Custom(
+            .policy(Policy::Custom(
                 belljar::Rules::default()
                     .forbidden_names(vec!["eval".into()])
                     .imports(vec!["os".into()]),
@@ -151,7 +154,7 @@ fn limits_and_mounts_go_along() {
         let mounted = RestoreOptions::file(&path).mount(dir.path(), "/data");
         let restored = runtime().restore(mounted).await.unwrap();
         let refused = run(&restored, Request::new("eval('1')")).await;
-        crate::support::failed(&refused, belljar::ErrorKind::Policy);
+        crate::support::failed(&refused, ErrorKind::Policy);
         let mounted = Request::new("import io\nprint(io.open('/data/given.txt').read())");
         let mounted = mounted.policy(belljar::Policy::Custom(
             belljar::Rules::default()
@@ -161,8 +164,87 @@ fn limits_and_mounts_go_along() {
         ));
         assert_eq!(run(&restored, mounted).await.stdout, "mounted\n");
         let endless = run(&restored, Request::new("while True: pass")).await;
-        crate::support::failed(&endless, belljar::ErrorKind::Fuel);
+        crate::support::failed(&endless, ErrorKind::Fuel);
         restored.close();
+    });
+}
+
+/// Whoever wrote a checkpoint chose its limits and its policy, unless the restorer does.
+#[test]
+fn a_restorer_bounds_what_a_checkpoint_says() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = core().await;
+        out(&session, "x = 7").await;
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+        let endless = || Request::new("while True: pass").timeout(Duration::from_secs(30));
+
+        let free = restore(runtime(), &path).await;
+        assert_eq!(out(&free, "eval('x')").await, "7\n", "nobody gives other limits");
+        free.close();
+
+        let limits = SessionLimits::default().fuel(1_000_000_000);
+        let bounded = RestoreOptions::file(&path).limits(limits).policy(Policy::Strict);
+        let bounded = runtime().restore(bounded).await.unwrap();
+        crate::support::failed(&run(&bounded, Request::new("eval('x')")).await, ErrorKind::Policy);
+        crate::support::failed(&run(&bounded, endless()).await, ErrorKind::Fuel);
+        // A limit that the checkpoint has is not widened.
+        bounded.checkpoint(&path).await.unwrap();
+        bounded.close();
+        let limits = SessionLimits::default().fuel(u64::MAX / 8).lifetime(Duration::ZERO);
+        let wider = runtime().restore(RestoreOptions::file(&path).limits(limits)).await.unwrap();
+        let ended = run(&wider, Request::new("x")).await;
+        assert!(
+            !ended.success && ended.error.unwrap().contains("lifetime"),
+            "its lifetime is over"
+        );
+        wider.close();
+        let limits = SessionLimits::default().fuel(u64::MAX / 8);
+        let wider = runtime().restore(RestoreOptions::file(&path).limits(limits)).await.unwrap();
+        crate::support::failed(&run(&wider, Request::new("x")).await, ErrorKind::Fuel);
+        wider.close();
+    });
+}
+
+/// Code of many runs was more than a manifest holds, and then nothing of the session was written.
+#[test]
+fn a_session_of_many_long_runs_is_written_and_goes_on() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session =
+            session_on(runtime(), SessionOptions::new().image("core").history(10_000, 1 << 30));
+        let session = session.await;
+        // In JSON each of these characters takes six bytes.
+        let comment = "\u{1}".repeat(64 << 10);
+        for n in 0..175 {
+            out(&session, &format!("x = {n} #{comment}")).await;
+        }
+        let kept = session.history().await.unwrap();
+        assert!((10..175).contains(&kept.len()), "{}", kept.len());
+        assert!(session.suspend().await);
+        session.checkpoint(&path).await.unwrap();
+        let restored = restore(runtime(), &path).await;
+        assert_eq!(restored.history().await.unwrap(), kept);
+        assert_eq!(out(&restored, "x").await, "174\n");
+        restored.rewind(kept[0].execution).await.unwrap();
+        assert_eq!(out(&restored, "x + 1").await, format!("{}\n", kept[0].execution));
+        session.close();
+        restored.close();
+    });
+}
+
+/// What would not fit into a checkpoint is refused when the session is made.
+#[test]
+fn settings_that_no_checkpoint_holds_are_refused() {
+    block_on(async {
+        let words = vec!["word".repeat(100); 4_000];
+        let policy = Policy::Custom(belljar::Rules::default().forbidden_names(words));
+        let options = SessionOptions::new().image("core").policy(policy);
+        let (error, _) = super::told(runtime().session(options).await);
+        assert!(error.contains("policy: "), "{error}");
     });
 }
 

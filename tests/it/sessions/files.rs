@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 use belljar::{
-    Error, PathEntry, PathKind, PathProblem, Request, RestoreOptions, Session, SessionError,
-    SessionOptions, SessionStatus,
+    Error, PathEntry, PathKind, PathProblem, Request, RestoreOptions, Runtime, Session,
+    SessionError, SessionOptions, SessionStatus,
 };
 
 use super::{block_on, core, out, run, session_on};
@@ -325,4 +325,54 @@ fn a_lost_interpreter_s_files_are_gone_with_the_change() {
         assert!(session.read("lost").await.is_err());
         session.close();
     });
+}
+
+/// Files of another runtime go with it.
+#[test]
+fn files_are_exchanged_within_one_runtime() {
+    block_on(async {
+        let other = Runtime::builder().build().unwrap();
+        let theirs = session_on(&other, SessionOptions::new().image("core")).await;
+        let (one, two) = (core().await, core().await);
+        for session in [&theirs, &two] {
+            session.workspace().write("f", &b"1"[..]).await.unwrap();
+        }
+        let refused = one.workspace().replace_with(&theirs.workspace()).await.unwrap_err();
+        assert_eq!(refused.code(), "session.not_found", "{refused}");
+        assert!(one.workspace().replace_with(&two.workspace()).await.unwrap());
+        assert_eq!(out(&one, "print(open('f').read())").await, "1\n");
+        for session in [one, two, theirs] {
+            session.close();
+        }
+    });
+}
+
+/// Reading a file takes as long as the disk does. On a thread that only runs asynchronous code everything
+/// else would wait for that: here for ever, since what ends it comes later on the same thread.
+#[cfg(unix)]
+#[test]
+fn files_are_not_read_on_the_thread_that_waits_for_them() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let one_thread = ::tokio::runtime::Builder::new_current_thread().enable_all().build();
+        one_thread.unwrap().block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let runtime = crate::support::runtime_in(dir.path());
+            let session = session_on(&runtime, SessionOptions::new().image("core")).await;
+            out(&session, "_ = open('big', 'wb').write(bytes(100_000))").await;
+            assert_eq!(session.workspace().stat("big").await.unwrap().size, 100_000);
+            let pipe = super::to_pipe(dir.path());
+            let writing = async {
+                while !super::is_opened(&pipe) {
+                    ::tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            let (read, ()) = ::tokio::join!(session.read("big"), writing);
+            // That the system refuses to seek in a pipe is no lack of the file.
+            assert_eq!(read.unwrap_err().code(), "system");
+            session.close();
+        });
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("the thread waits for itself");
 }

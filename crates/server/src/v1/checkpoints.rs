@@ -7,10 +7,11 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use belljar::RestoreOptions;
+use belljar::{Policy, RestoreOptions, SessionLimits};
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
+use super::create::seconds;
 use super::operation::{BYTES, Operation};
 use super::sessions::SessionAnswer;
 use crate::http::app::App;
@@ -36,6 +37,10 @@ pub(super) fn operations() -> Vec<Operation> {
             "Starts a session from a checkpoint, which is the body.",
         )
         .query::<String>("name", "A name for the session")
+        .query::<f64>("lifetime", "Seconds that it may live; the checkpoint's own limit counts if it is smaller")
+        .query::<f64>("idle", "Seconds between two runs, likewise")
+        .query::<u64>("total_fuel", "Fuel of all its runs together, likewise")
+        .query::<String>("policy", "`open` or `strict`, in the place of the checkpoint's")
         .takes_as(BYTES, None)
         .answers::<SessionAnswer>(201, "The session"),
     ]
@@ -66,18 +71,36 @@ async fn save(
     Ok((headers, body).into_response())
 }
 
+/// What the restorer gives. A checkpoint from a stranger may say anything.
 #[derive(Deserialize)]
-struct Named {
+struct Given {
     name: Option<String>,
+    lifetime: Option<f64>,
+    idle: Option<f64>,
+    total_fuel: Option<u64>,
+    policy: Option<Policy>,
+}
+
+impl Given {
+    fn limits(&self) -> Result<SessionLimits, Problem> {
+        let mut limits = SessionLimits::default();
+        limits.lifetime = self.lifetime.map(|time| seconds("lifetime", time)).transpose()?;
+        limits.idle = self.idle.map(|time| seconds("idle", time)).transpose()?;
+        limits.fuel = self.total_fuel;
+        Ok(limits)
+    }
 }
 
 async fn restore(
     State(app): State<App>,
     owner: Owner,
-    Query(named): Query<Named>,
+    Query(given): Query<Given>,
     body: Body,
 ) -> Result<Response, Problem> {
-    let options = RestoreOptions::reader(Upload::of(body));
-    let held = app.service().open(&owner, options, named.name).await?;
+    let mut options = RestoreOptions::reader(Upload::of(body)).limits(given.limits()?);
+    if let Some(policy) = given.policy {
+        options = options.policy(policy);
+    }
+    let held = app.service().open(&owner, options, given.name).await?;
     SessionAnswer::created(&app, &owner, &held).await
 }

@@ -1,0 +1,263 @@
+//! Every session can be written, read again and gone on with, whatever its bounds allow. What does not fit
+//! is the oldest part of its history.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::caps::Caps;
+use super::frozen::Frozen;
+use super::goldens;
+use super::read::Opened;
+use super::rules::{Given, Room, fixed};
+use super::second;
+use crate::api::policy::Bounds;
+use crate::api::request::{Deterministic, InputFile, Request};
+use crate::api::tool::{Tool, WaitingCall};
+use crate::session::history::{History, HistoryEntry};
+use crate::session::options::HistoryBounds;
+use crate::session::past::Past;
+use crate::session::pending::{Pending, Pins};
+use crate::session::state::State;
+use crate::session::storage::Storage;
+use crate::workspace::{Contents, Node};
+
+/// A session in the making.
+struct Maker {
+    session: Frozen,
+    storage: Arc<Storage>,
+    _folder: tempfile::TempDir,
+}
+
+/// One run: how long its code is and of which character, and the files that it writes, each with the
+/// length of its name and of its content.
+type Done = (usize, char, Vec<(usize, usize)>);
+
+impl Maker {
+    fn new(history: HistoryBounds) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = goldens::golden();
+        session.fixed.mounts.clear();
+        session.fixed.bounds = Bounds::CEILINGS;
+        session.fixed.history = history;
+        let state = Arc::clone(&session.past.state);
+        session.past = Past {
+            origin: Arc::clone(&state).into(),
+            state,
+            history: History::new(history),
+        };
+        session.execution = 0;
+        Self {
+            session,
+            storage: Arc::new(Storage::create(folder.path()).unwrap()),
+            _folder: folder,
+        }
+    }
+
+    fn run(&mut self, (length, character, files): &Done) {
+        self.session.execution += 1;
+        let execution = self.session.execution;
+        let before = &self.session.past.state;
+        let mut contents = Contents::clone(&before.contents);
+        for (number, (name, size)) in files.iter().enumerate() {
+            // Every name is one that JSON makes longer.
+            let name = format!("workspace/{number}{}", "\u{1}\"é".repeat(name / 4 + 1));
+            let bytes = execution.to_le_bytes().repeat(size / 8);
+            let kept =
+                self.storage.spool.store(&mut &*bytes, bytes.len() as u64, SystemTime::UNIX_EPOCH);
+            contents.0.insert(name, Node::File(kept.unwrap()));
+        }
+        let state = Arc::new(State {
+            kept: before.kept.clone(),
+            contents: Arc::new(contents),
+            placed: (0, 0),
+        });
+        let record = HistoryEntry {
+            execution,
+            code: character.to_string().repeat(*length),
+            success: true,
+            error: None,
+            wall_ms: 1.0,
+            fuel: execution,
+        };
+        self.session.past.history.push(record, Arc::clone(&state));
+        self.session.past.state = state;
+    }
+
+    /// Has a run wait that got these inputs.
+    fn wait(&mut self, inputs: &[usize]) {
+        let bytes = |length: &usize| vec![*length as u8; *length];
+        let mut inputs = inputs.iter().map(bytes);
+        let mut request = Request::new("tools.approve()");
+        request.stdin = inputs.next().unwrap_or_default();
+        request.files = inputs
+            .enumerate()
+            .map(|(number, bytes)| InputFile::new(format!("{number}"), bytes))
+            .collect();
+        request.tools = vec![Tool::deferred("approve", json!({"type": "object"}))];
+        self.session.pending = Some(Pending {
+            request,
+            pins: Pins {
+                deterministic: Deterministic::new(7),
+                entropy: [1; 32],
+            },
+            log: Vec::new(),
+            awaited: vec![WaitingCall {
+                id: 1,
+                name: "approve".into(),
+                arguments: json!({"of": [1, null]}),
+                typed: false,
+            }],
+        });
+    }
+
+    /// Writes the session, reads it and goes on with what was read.
+    fn move_on(&mut self, caps: &Caps) {
+        let mut file = Vec::new();
+        self.session.write_within(caps, &mut file, None).unwrap();
+        let name = Path::new("(written)");
+        let opened = Opened::open(Box::new(std::io::Cursor::new(file)), name).unwrap();
+        let bounds = (&Bounds::CEILINGS, 1 << 30);
+        let (image, storage) = (Arc::clone(&self.session.image), Arc::clone(&self.storage));
+        let read = opened.read(&image, Given::default(), storage, bounds, name);
+        let mut read = read.unwrap_or_else(|error| panic!("{}", error.with_causes()));
+        read.past.settle().unwrap_or_else(|error| panic!("{}", error.with_causes()));
+        self.check(&read);
+        self.session = Frozen {
+            image,
+            fixed: read.fixed,
+            past: read.past,
+            execution: read.execution,
+            fuel: read.fuel,
+            pending: read.pending,
+        };
+    }
+
+    /// Whether what was read is this session, maybe without the oldest runs.
+    fn check(&self, read: &super::Read) {
+        let session = &self.session;
+        assert_eq!((read.execution, read.fuel), (session.execution, session.fuel));
+        is_same(&read.past.state, &session.past.state);
+        is_same(&read.past.origin.read().unwrap(), &session.past.origin.read().unwrap());
+        let (old, new) = (&session.past.history, &read.past.history);
+        let left_out = old.entries().len() - new.entries().len();
+        for (old, new) in old.entries().skip(left_out).zip(new.entries()) {
+            assert_eq!(new.record, old.record);
+            is_same(&new.state.read().unwrap(), &old.state.read().unwrap());
+        }
+        let inputs = |pending: &Option<Pending>| {
+            pending.as_ref().map(|pending| {
+                let inputs: Vec<Vec<u8>> = pending.inputs().map(<[u8]>::to_vec).collect();
+                let request = &pending.request;
+                let paths: Vec<String> = request.files.iter().map(|f| f.path.clone()).collect();
+                (inputs, paths, request.code.clone(), pending.awaited.clone())
+            })
+        };
+        assert!(inputs(&read.pending) == inputs(&session.pending));
+    }
+}
+
+fn is_same(one: &State, other: &State) {
+    assert!(one.contents.is_same_as_read(&other.contents));
+    assert_eq!(one.kept.pages.count(), other.kept.pages.count());
+}
+
+impl Contents {
+    fn is_same_as_read(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().zip(&other.0).all(|((path, node), (theirs, other))| {
+                path == theirs
+                    && match (node, other) {
+                        (Node::File(one), Node::File(other)) => {
+                            one.read_range(0, u64::MAX).unwrap()
+                                == other.read_range(0, u64::MAX).unwrap()
+                        }
+                        (Node::Directory, Node::Directory) => true,
+                        (Node::Link(one), Node::Link(other)) => one == other,
+                        _ => false,
+                    }
+            })
+    }
+}
+
+fn runs() -> impl Strategy<Value = Vec<Done>> {
+    let files = prop::collection::vec((0usize..400, 0usize..2_000), 0..12);
+    let code = prop_oneof![Just('x'), Just('\u{1}'), Just('"'), Just('é')];
+    prop::collection::vec((0usize..4_000, code, files), 0..16)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Before the oldest runs were left out, and inputs were chunks, most of these were too large.
+    #[test]
+    fn every_session_can_be_written_and_gone_on_with(
+        (most, bytes) in (0usize..20, prop_oneof![0u64..100_000, Just(u64::MAX)]),
+        (files, documents, records) in (0usize..40, 0u64..40_000, 0u64..40_000),
+        first in runs(),
+        waiting in prop::option::of(prop::collection::vec(0usize..1_200_000, 0..4)),
+        then in runs(),
+    ) {
+        let caps = Caps { files, documents, records };
+        let mut maker = Maker::new(HistoryBounds { runs: most, bytes }.within(&Bounds::CEILINGS));
+        first.iter().for_each(|done| maker.run(done));
+        if let Some(inputs) = &waiting {
+            maker.wait(inputs);
+        }
+        maker.move_on(&caps);
+        maker.session.pending = None;
+        then.iter().for_each(|done| maker.run(done));
+        maker.move_on(&caps);
+        maker.move_on(&caps);
+    }
+}
+
+/// The same with the bounds of the format, each of which was too small for what a session may be: code in
+/// the manifest, documents of many names, inputs of a run that waits.
+#[test]
+fn the_largest_history_and_inputs_can_be_written() {
+    let history = HistoryBounds {
+        runs: 10_000,
+        bytes: 3 << 30,
+    };
+    let mut long_code = Maker::new(history);
+    for _ in 0..175 {
+        long_code.run(&(64 << 10, '\u{1}', Vec::new()));
+    }
+    let kept = long_code.session.past.history.entries().len();
+    assert!((32..175).contains(&kept), "{kept} runs of 384 KiB each");
+    long_code.move_on(&Caps::FORMAT);
+    assert_eq!(long_code.session.past.history.entries().len(), kept, "nothing else is left out");
+
+    let mut many_names = Maker::new(history);
+    for run in 0..9 {
+        many_names.run(&(1, 'x', vec![(1_000, 8 + run); 3_600]));
+    }
+    assert_eq!(many_names.session.past.history.entries().len(), 9);
+    many_names.move_on(&Caps::FORMAT);
+    let kept = many_names.session.past.history.entries().len();
+    assert!((2..9).contains(&kept), "{kept} lists of 9 MiB each");
+
+    let mut large_input = Maker::new(history);
+    large_input.wait(&[0, 50 << 20]);
+    large_input.move_on(&Caps::FORMAT);
+}
+
+/// A file may say what it likes of its history: what the runtime allows counts.
+#[test]
+fn a_history_has_no_more_room_than_the_runtime_gives() {
+    let mut maker = Maker::new(HistoryBounds {
+        runs: usize::MAX,
+        bytes: u64::MAX,
+    });
+    maker.session.fixed.bounds = Bounds::default();
+    let mut file = Vec::new();
+    maker.session.write_within(&Caps::FORMAT, &mut file, None).unwrap();
+    let (manifest, _) = second::manifest(&*file, true).unwrap_or_else(|_| panic!("it was written"));
+    let ceilings = Bounds::CEILINGS.memory(1 << 30);
+    let fixed = fixed(&manifest.session, Given::default(), &ceilings, Path::new("x")).unwrap();
+    assert_eq!(Room::of(&fixed, 0, u64::MAX).history, 1 << 30);
+}

@@ -1,0 +1,71 @@
+//! JSON of a checkpoint whose author is a stranger. A value that takes two bytes of text takes many times as much
+//! memory, so values are counted before they are parsed.
+
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// Bytes of memory that a parsed value may take: `serde_json::Value` in a list that grows.
+pub(super) const VALUE_BYTES: u64 = 128;
+/// The most values in a manifest. A chunk takes three, and the longest manifest lists less than 900,000.
+const MAX_MANIFEST_VALUES: u64 = 4_000_000;
+
+/// Parses a manifest.
+pub(super) fn manifest<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    if values(text) > MAX_MANIFEST_VALUES {
+        return Err(Problem::Format("its manifest has too many values"));
+    }
+    serde_json::from_slice(text).map_err(|_| Problem::Format("its manifest is not valid"))
+}
+
+/// An upper bound of how many values, keys included, a text has. It is exact for valid JSON but for empty
+/// lists and objects, which count twice.
+pub(super) fn values(text: &[u8]) -> u64 {
+    let (mut count, mut is_string, mut is_escaped) = (1, false, false);
+    for byte in text {
+        if is_string {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => is_string = false,
+                _ => {}
+            }
+        } else {
+            match byte {
+                b'"' => is_string = true,
+                b',' | b':' | b'[' | b'{' => count += 1,
+                _ => {}
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the count this is parsed: 16 million values, which take a gigabyte.
+    #[test]
+    fn a_manifest_of_many_values_is_not_parsed() {
+        let text = format!("[{}[]]", "[],".repeat(16 << 20));
+        let problem = manifest::<serde::de::IgnoredAny>(text.as_bytes()).err();
+        let Some(Problem::Format(reason)) = problem else {
+            panic!("it was parsed");
+        };
+        assert_eq!(reason, "its manifest has too many values");
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        for (text, count) in [
+            ("1", 1),
+            ("[]", 2),
+            ("[1,2]", 3),
+            (r#"{"a":[1,"b,[{\",:"],"c":null}"#, 7),
+            (r#""\\",["#, 3),
+        ] {
+            assert_eq!(values(text.as_bytes()), count, "{text}");
+        }
+    }
+}

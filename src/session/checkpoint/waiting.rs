@@ -1,0 +1,62 @@
+//! The run of a session that waits for answers: its request is a document, and its input files are chunks.
+
+use serde::{Deserialize, Serialize};
+
+use super::documents::Documents;
+use super::format::{FILE_CHUNK, Name, PieceEntry};
+use super::json::{self, VALUE_BYTES};
+use super::listing::Listing;
+use super::problem::Problem;
+use super::rules::too_much;
+use crate::session::pending::{Pending, PendingEntry};
+use crate::session::storage::Storage;
+
+/// A run that waits. Its input files are pieces of chunks, by their numbers in `chunks`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WaitingDocument {
+    pub chunks: Vec<Name>,
+    /// Of how many pieces each input consists: standard input, and then every input file.
+    pub inputs: Vec<u32>,
+    pub pieces: Vec<PieceEntry>,
+    pub run: PendingEntry,
+}
+
+/// The parts of a document or an input, however long it is: each comes into a chunk of its own.
+pub(super) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(FILE_CHUNK as usize)
+}
+
+/// Reads the run whose document is in the chunks `names`, if it takes no more than `max` bytes. Returns
+/// also how many it takes.
+pub(super) fn read(
+    listing: &Listing,
+    names: Vec<Name>,
+    max: u64,
+    storage: &Storage,
+) -> Result<(Pending, u64), Problem> {
+    let numbers = listing.numbers(&names)?;
+    let part = |(place, number): (usize, &usize)| (place as u32, 0, listing.listed[*number].1);
+    let whole: Vec<PieceEntry> = numbers.iter().enumerate().map(part).collect();
+    let counts = [whole.len() as u32];
+    let files = Documents::fetch_files(listing, (&counts, &whole, &names), max, storage)?;
+    let text = files.first().ok_or(INVALID)?.read_range(0, u64::MAX)?;
+    let values = json::values(&text).saturating_mul(VALUE_BYTES);
+    let own = (text.len() as u64).saturating_add(values);
+    let left = max.checked_sub(own).ok_or_else(too_much)?;
+    let document: WaitingDocument = serde_json::from_slice(&text).map_err(|_| INVALID)?;
+    let WaitingDocument {
+        chunks,
+        inputs,
+        pieces,
+        run,
+    } = document;
+    let files = Documents::fetch_files(listing, (&inputs, &pieces, &chunks), left, storage)?;
+    let size: u64 = files.iter().map(|file| file.size).sum();
+    let bytes = files.iter().map(|file| file.read_range(0, u64::MAX));
+    let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+    let pending = run.with_inputs(bytes).ok_or(INVALID)?;
+    Ok((pending, own.saturating_add(size)))
+}
+
+const INVALID: Problem = Problem::Format("the run that waits is not valid");

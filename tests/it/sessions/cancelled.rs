@@ -1,0 +1,92 @@
+//! Callers that stop waiting at any moment: what is left is one of two states, and is told.
+
+use std::pin::pin;
+use std::task::Poll;
+
+use belljar::{Request, RestoreOptions, Runtime, Session};
+
+use super::{block_on, core, report, run, session_on};
+
+/// Polls a future until it has been pending so many times, and then drops it, which gives `None`.
+async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut seen = 0;
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => {
+            seen += 1;
+            if seen > pending {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Between the end of a run and its outcome the interpreter is brought back: a run that counted by then
+/// was in no history, and nobody heard that the interpreter was lost.
+#[test]
+fn a_lost_run_whose_outcome_nobody_takes_is_recorded_and_told() {
+    block_on(async {
+        let session = core().await;
+        // So much that it is put back on another thread, for which the run waits.
+        let made = run(&session, Request::new("import os\nx = os.urandom(40 << 20)")).await;
+        assert!(made.success);
+        let mut counted = 0;
+        for pending in 0.. {
+            let before = session.execution().await;
+            let crash = session.run(Request::new("os._exit(3)"));
+            if dropped_after(pending, crash).await.is_some() {
+                break;
+            }
+            let (after, history) = (session.execution().await, session.history().await.unwrap());
+            assert_eq!(history.last().map(|last| last.execution), Some(after), "{history:?}");
+            counted += after - before;
+            let next = run(&session, Request::new("len(x)")).await;
+            let is_told = report(&next).interpreter_restarted;
+            assert!(next.success && (is_told || after == before), "{next:#?}");
+            let then = run(&session, Request::new("len(x)")).await;
+            assert!(then.success && !report(&then).interpreter_restarted, "{then:#?}");
+        }
+        assert!(counted > 0, "no run was dropped while its interpreter was brought back");
+        session.close();
+    });
+}
+
+/// The session that a rewind keeps has a handle, or is not there.
+#[test]
+fn a_rewind_that_is_dropped_leaves_no_session_behind() {
+    block_on(async {
+        let runtime = Runtime::builder().build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = session_on(&runtime, belljar::SessionOptions::new().image("core")).await;
+        for code in ["import os\nx = os.urandom(8 << 20)", "x = os.urandom(8 << 20)", "y = 1"] {
+            assert!(run(&session, Request::new(code)).await.success);
+        }
+        session.checkpoint(&path).await.unwrap();
+        session.close();
+        let mut dropped = 0;
+        for pending in 0.. {
+            // Its earlier states are yet to be read.
+            let restored: Session = runtime.restore(RestoreOptions::file(&path)).await.unwrap();
+            assert!(run(&restored, Request::new("z = 1")).await.success);
+            let before = runtime.sessions().list().len();
+            let kept = dropped_after(pending, restored.rewind_keeping(1)).await;
+            let (kept, is_done) = (kept.transpose().unwrap(), runtime.sessions().list().len());
+            assert_eq!(is_done, before + usize::from(kept.is_some()), "after {pending}");
+            let left = if kept.is_some() { 1 } else { 4 };
+            assert_eq!(restored.execution().await, left);
+            restored.close();
+            if let Some(kept) = kept {
+                assert_eq!(kept.execution().await, 4);
+                kept.close();
+                break;
+            }
+            dropped += 1;
+        }
+        assert!(dropped > 0, "it was done at once");
+    });
+}

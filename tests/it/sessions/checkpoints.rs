@@ -156,7 +156,7 @@ fn limits_and_mounts_go_along() {
         let refused = run(&restored, Request::new("eval('1')")).await;
         crate::support::failed(&refused, ErrorKind::Policy);
         let mounted = Request::new("import io\nprint(io.open('/data/given.txt').read())");
-        let mounted = mounted.policy(belljar::Policy::Custom(
+        let mounted = mounted.policy(Policy::Custom(
             belljar::Rules::default()
                 .imports(vec!["io".into()])
                 .forbidden_names(Vec::new())

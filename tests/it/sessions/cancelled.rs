@@ -34,23 +34,26 @@ fn a_lost_run_whose_outcome_nobody_takes_is_recorded_and_told() {
         // So much that it is put back on another thread, for which the run waits.
         let made = run(&session, Request::new("import os\nx = os.urandom(40 << 20)")).await;
         assert!(made.success);
-        let mut counted = 0;
-        for pending in 0.. {
+        let (mut counted, mut seen) = (0, Vec::new());
+        for pending in 0..8 {
+            // Nothing of the run before is waited for.
+            session.history().await.unwrap();
             let before = session.execution().await;
             let crash = session.run(Request::new("os._exit(3)"));
             if dropped_after(pending, crash).await.is_some() {
-                break;
+                continue;
             }
             let (after, history) = (session.execution().await, session.history().await.unwrap());
             assert_eq!(history.last().map(|last| last.execution), Some(after), "{history:?}");
             counted += after - before;
+            seen.push((pending, before, after));
             let next = run(&session, Request::new("len(x)")).await;
             let is_told = report(&next).interpreter_restarted;
             assert!(next.success && (is_told || after == before), "{next:#?}");
             let then = run(&session, Request::new("len(x)")).await;
             assert!(then.success && !report(&then).interpreter_restarted, "{then:#?}");
         }
-        assert!(counted > 0, "no run was dropped while its interpreter was brought back");
+        assert!(counted > 0, "{seen:?}: no run was dropped while its interpreter was brought back");
         session.close();
     });
 }

@@ -37,6 +37,13 @@ impl Kept {
         }
     }
 
+    /// Bytes of its open files that have no name, each of which counts once.
+    pub(crate) fn nameless_bytes(&self) -> u64 {
+        let nameless = self.descriptors.iter().filter_map(|file| file.nameless.as_ref());
+        let once: HashMap<_, _> = nameless.map(|file| (file.address(), file.size)).collect();
+        once.into_values().fold(0, u64::saturating_add)
+    }
+
     /// No interpreter at all.
     pub(crate) fn nothing() -> Self {
         Self {
@@ -150,10 +157,7 @@ impl Instance {
 
     /// Counts what its directories hold, which others filled, and its files without a name.
     pub(crate) fn measure_files(&mut self, kept: &Kept) -> std::io::Result<()> {
-        let nameless = kept.descriptors.iter().filter_map(|file| file.nameless.as_ref());
-        let once: HashMap<_, _> = nameless.map(|file| (file.address(), file.size)).collect();
-        let bytes = once.into_values().fold(0, u64::saturating_add);
-        self.store.data_mut().quota.measure(bytes)
+        self.store.data_mut().quota.measure(kept.nameless_bytes())
     }
 
     /// Bytes of memory.

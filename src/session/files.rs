@@ -316,7 +316,13 @@ impl Core {
         contents: Arc<Contents>,
         find: impl Fn(&str) -> Option<String>,
     ) -> Result<Result<(), PathProblem>, Error> {
+        let mut kept = before.kept.clone();
+        let aliases = &context.fixed.places.aliases;
+        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents));
         let ((bytes, files), (had_bytes, had_files)) = (contents.size(), before.contents.size());
+        // A file that the code holds open takes its bytes also after its last name is gone.
+        let bytes = bytes.saturating_add(kept.nameless_bytes());
+        let had_bytes = had_bytes.saturating_add(before.kept.nameless_bytes());
         let (max_bytes, max_files) = room(context, before);
         if bytes > max_bytes && bytes > had_bytes {
             return Ok(Err(PathProblem::TooManyBytes));
@@ -324,9 +330,6 @@ impl Core {
         if files > max_files && files > had_files {
             return Ok(Err(PathProblem::TooManyFiles));
         }
-        let mut kept = before.kept.clone();
-        let aliases = &context.fixed.places.aliases;
-        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents));
         let state = State {
             kept,
             contents,

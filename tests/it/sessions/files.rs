@@ -179,6 +179,29 @@ fn nothing_is_written_beyond_the_limits_or_from_a_broken_reader() {
     });
 }
 
+/// Else code that holds each file open and deletes it would have room for the next, again and again.
+#[test]
+fn a_deleted_file_that_is_open_takes_its_room() {
+    block_on(async {
+        let limits = belljar::Limits::default().workspace(1 << 20);
+        let options = SessionOptions::new().image("core").run_limits(limits);
+        let session = session_on(runtime(), options).await;
+        let files = session.workspace();
+        let write = |path: &'static str| files.write(path, io::repeat(7).take(700_000));
+        write("by-code").await.unwrap();
+        out(&session, "import os\nfile = open('by-code', 'rb')\nos.unlink('by-code')").await;
+        assert_eq!(problem(write("next").await), PathProblem::TooManyBytes);
+        out(&session, "file.close()").await;
+        write("by-host").await.unwrap();
+        out(&session, "file = open('by-host', 'rb')").await;
+        files.remove("by-host").await.unwrap();
+        assert_eq!(problem(write("next").await), PathProblem::TooManyBytes);
+        assert_eq!(out(&session, "print(len(file.read()))\nfile.close()").await, "700000\n");
+        write("next").await.unwrap();
+        session.close();
+    });
+}
+
 #[test]
 fn a_suspended_session_has_its_files_at_hand() {
     block_on(async {

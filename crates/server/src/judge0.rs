@@ -291,8 +291,8 @@ fn judged(app: &App, owner: &Owner, token: &str) -> Option<Map<String, Value>> {
 /// A token that nobody can guess, in the form of a UUID of version 4.
 fn new_token() -> Option<String> {
     let id = new_id()?;
-    let [a, b, c, d, e] = [&id[..8], &id[8..12], &id[13..16], &id[17..20], &id[20..]];
-    Some(format!("{a}-{b}-4{c}-a{d}-{e}"))
+    let (first, second, third) = (&id[..8], &id[8..12], &id[13..16]);
+    Some(format!("{first}-{second}-4{third}-a{}-{}", &id[17..20], &id[20..]))
 }
 
 fn no_random_numbers() -> ServiceError {

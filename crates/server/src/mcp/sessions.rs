@@ -64,7 +64,7 @@ impl Sessions {
     /// Makes a session, and notes whose it is, if there may be another.
     async fn make<T>(
         &self,
-        make: impl Future<Output = Result<(SessionId, T), LocalSessionManagerError>>,
+        making: impl Future<Output = Result<(SessionId, T), LocalSessionManagerError>>,
     ) -> Result<(SessionId, T), SessionsError> {
         let name = ASKER.try_with(|(owner, _)| owner.name().to_owned()).unwrap_or_default();
         let mut owned = self.owned.lock().await;
@@ -78,7 +78,7 @@ impl Sessions {
             let _ = ASKER.try_with(|(_, refused)| refused.set(true));
             return Err(SessionsError::Full);
         }
-        let made = make.await?;
+        let made = making.await?;
         owned.entry(name).or_default().insert(made.0.clone());
         Ok(made)
     }
@@ -97,11 +97,11 @@ impl SessionManager for Sessions {
         &self,
         id: SessionId,
     ) -> Result<RestoreOutcome<Self::Transport>, SessionsError> {
-        let make = async {
+        let restoring = async {
             let restored = self.local.restore_session(id.clone()).await?;
             Ok((id, restored))
         };
-        Ok(self.make(make).await?.1)
+        Ok(self.make(restoring).await?.1)
     }
 
     async fn initialize_session(

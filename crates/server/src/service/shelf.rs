@@ -82,8 +82,8 @@ impl Service {
     pub(crate) fn shelve<T: Kept>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
         let room = self.room_on_shelf(owner);
         let mut shelves = self.shared.shelves.lock();
-        let shelf = shelves.entry(owner.name().to_owned()).or_default();
-        let (fits, gone) = shelf.put(owner, id, item, room);
+        let theirs = shelves.entry(owner.name().to_owned()).or_default();
+        let (fits, gone) = theirs.put(owner, id, item, room);
         drop(shelves);
         drop(gone);
         fits
@@ -100,16 +100,16 @@ impl Service {
         &self,
         owner: &Owner,
         id: &str,
-        make: impl FnOnce() -> T,
+        new: impl FnOnce() -> T,
     ) -> Arc<T> {
         let room = self.room_on_shelf(owner);
         let mut shelves = self.shared.shelves.lock();
-        let shelf = shelves.entry(owner.name().to_owned()).or_default();
-        if let Some(found) = shelf.find(id) {
+        let theirs = shelves.entry(owner.name().to_owned()).or_default();
+        if let Some(found) = theirs.find(id) {
             return found;
         }
-        let made = Arc::new(make());
-        let (_, gone) = shelf.put(owner, id, Arc::clone(&made), room);
+        let made = Arc::new(new());
+        let (_, gone) = theirs.put(owner, id, Arc::clone(&made), room);
         drop(shelves);
         drop(gone);
         made
@@ -161,12 +161,6 @@ impl Service {
 }
 
 impl Shared {
-    /// Bytes on an owner's shelf, which count against the key's `stored_bytes`.
-    #[expect(dead_code, reason = "sessions are to count it as well")]
-    pub(crate) fn on_shelf(&self, owner: &Owner) -> u64 {
-        self.shelves.lock().get(owner.name()).map_or(0, |shelf| shelf.size.stored)
-    }
-
     /// Bytes on the shelves of all owners.
     pub(super) fn kept_bytes(&self) -> u64 {
         self.shelves.lock().values().map(|shelf| shelf.size.stored).sum()

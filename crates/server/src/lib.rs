@@ -57,6 +57,7 @@ pub use http::tls::{Tls, TlsError};
 pub use routes::router;
 pub use server::Server;
 pub use service::Service;
+pub use service::anywhere::Listed;
 pub use service::error::{Class, ServiceError};
 pub use service::owner::{KeyLimits, Owner};
 pub use service::sessions::{Held, NewSession};

@@ -1,6 +1,9 @@
 //! Sessions for the time of one request.
 
+use belljar::{Outcome, Request};
+
 use crate::service::Service;
+use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::sessions::{Held, NewSession};
@@ -20,7 +23,7 @@ impl Passing {
         owner: &Owner,
         new: impl Into<NewSession>,
     ) -> Result<Self, ServiceError> {
-        let held = service.create(owner, new.into()).await?;
+        let held = service.start(owner, new.into().here()).await?;
         Ok(Self::of(service, owner, held))
     }
 
@@ -37,6 +40,12 @@ impl Passing {
     /// The session.
     pub(crate) fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// Runs a request in the session.
+    pub(crate) async fn run(&self, request: Request) -> Result<Outcome, ServiceError> {
+        let at = self.service.at_hand(&self.owner, self.held.id(), Use::Run).await?;
+        self.service.run_at(&self.owner, at, request).await
     }
 
     /// Has the session outlive the request.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{CheckReport, Interrupt, Outcome, Policy, Request, Run, Runtime};
+use belljar::{CheckReport, Interrupt, Policy, Request, Run, Runtime};
 
 use anywhere::Anywhere;
 use error::ServiceError;
@@ -85,30 +85,6 @@ impl Service {
             let turn = turn?;
             let ran = turn.scope(runtime.run(request)).await.map_err(ServiceError::from);
             turn.note(ran.as_ref().map(|run| &run.outcome));
-            ran
-        })
-    }
-
-    /// Runs a request in a session, after those that were asked for before it. A future that is dropped
-    /// interrupts its run, and the session keeps what it did until then.
-    ///
-    /// # Errors
-    ///
-    /// When the owner may not run anything now, or as for [`belljar::Session::run`].
-    pub fn run_in(
-        &self,
-        owner: &Owner,
-        held: &Held,
-        mut request: Request,
-    ) -> Attended<Result<Outcome, ServiceError>> {
-        let turn = self.has_room(owner).and_then(|()| Turn::of_run(self, owner, &mut request));
-        let interrupt = request.interrupt.clone();
-        let (service, owner, held) = (self.clone(), owner.clone(), held.clone());
-        Attended::new(interrupt, async move {
-            let turn = turn?;
-            let ran = turn.scope(held.guest().run(request)).await.map_err(ServiceError::from);
-            turn.note(ran.as_ref());
-            service.look(&owner, &held);
             ran
         })
     }

@@ -146,7 +146,7 @@ pub(super) async fn upload(
         Some(b"gzip") => true,
         Some(_) => return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only gzip is read")),
     };
-    let turn = sandbox.turn(Use::Change).await?;
+    let turn = sandbox.turn(Use::Write).await?;
     let files = turn.files()?;
     let mut written = Vec::new();
     for (path, spooled) in received {

@@ -150,8 +150,9 @@ async fn execute(sandbox: &Sandbox, request: belljar::Request) -> Result<Outcome
     let turn = sandbox.turn(Use::Change).await?;
     let held = sandbox.fresh(HOME).await?;
     let ran = async {
-        held.session().workspace().replace_with(&turn.files()?).await?;
-        let outcome = sandbox.service().run_in(&sandbox.owner, &held, request).await?;
+        let at = sandbox.service().at_hand(&sandbox.owner, held.id(), Use::Run).await?;
+        at.session().workspace().replace_with(&turn.files()?).await?;
+        let outcome = sandbox.service().run_at(&sandbox.owner, at, request).await?;
         let is_other = turn.files()?.replace_with(&held.session().workspace()).await?;
         Ok((outcome, is_other))
     };

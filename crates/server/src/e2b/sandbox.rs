@@ -17,7 +17,7 @@ use super::wire::State;
 use crate::service::Service;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
-use crate::service::sessions::Held;
+use crate::service::sessions::{Held, NewSession};
 
 /// The most that one execution writes to each of its streams.
 const MAX_OUTPUT: u64 = 16 << 20;
@@ -253,7 +253,8 @@ impl Sandbox {
     /// A session like those of the sandbox, which belongs to no context and is on this server alone.
     pub(super) async fn fresh(&self, cwd: &str) -> Result<Held, Fault> {
         let options = options(&self.service, &self.traits, cwd);
-        Ok(self.service.create(&self.owner, options.into()).await?)
+        let new = NewSession::from(options).here();
+        Ok(Box::pin(self.service.start(&self.owner, new)).await?)
     }
 
     /// A session for a context.

@@ -15,6 +15,7 @@ use super::ask::Refused;
 use super::hub::Hub;
 use crate::http::problem::Problem;
 use crate::service::Service;
+use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::sessions::{Held, NewSession};
@@ -230,8 +231,8 @@ impl Rented {
     async fn rent(&self) -> Result<Held, ServiceError> {
         // One that is left of before has the name.
         self.give_back();
-        let new = NewSession::from(self.options.clone()).named(Some(self.name.clone()));
-        let held = self.service.create(&self.owner, new).await?;
+        let new = NewSession::from(self.options.clone()).named(Some(self.name.clone())).here();
+        let held = self.service.start(&self.owner, new).await?;
         *self.lock() = Some(held.clone());
         Ok(held)
     }
@@ -279,7 +280,10 @@ impl Guest for Notebook {
     fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
         Box::pin(async move {
             let Rented { service, owner, .. } = &*self.rented;
-            let outcome = service.run_in(owner, &self.held, request).await;
+            let outcome = match service.at_hand(owner, self.held.id(), Use::Run).await {
+                Ok(at) => service.run_at(owner, at, request).await,
+                Err(error) => Err(error),
+            };
             let _ = self.held.session().extend_lease(IDLE);
             outcome.map_err(failure)
         })

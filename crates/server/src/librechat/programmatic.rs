@@ -32,9 +32,10 @@ use super::{DATA, Kept, bad_body, broken, failed, no_key, told};
 use crate::http::app::App;
 use crate::passing::Passing;
 use crate::process::{self, Ending};
+use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
-use crate::service::sessions::NewSession;
+use crate::service::sessions::{Held, NewSession};
 use crate::service::shelf;
 
 /// How long a session waits for its caller to come back.
@@ -273,7 +274,7 @@ async fn begin(
     request.tools = names::deferred(&program.tools, &memory.names);
     let ceilings = app.service().runtime().ceilings();
     request.limits.timeout = program.timeout.and_then(|ms| process::timeout(ms / 1e3, &ceilings));
-    let outcome = app.service().run_in(owner, session.held(), request).await.map_err(failed)?;
+    let outcome = session.run(request).await.map_err(failed)?;
     let told = Told {
         app,
         store: kept.store(app),
@@ -294,7 +295,13 @@ async fn go_on(
     if !token.starts_with(PREFIX) {
         return Err(gone());
     }
-    let held = app.service().find(owner, token).map_err(|_| gone())?;
+    let at = app.service().at_hand(owner, token, Use::Run).await.map_err(|error| {
+        if let ServiceError::NoSession { .. } = error {
+            gone()
+        } else {
+            failed(error)
+        }
+    })?;
     let unknown = || told(StatusCode::BAD_REQUEST, "a call_id is none that was issued");
     let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
@@ -306,9 +313,9 @@ async fn go_on(
     let in_flight = "Another continuation is already in flight for this execution; retry shortly";
     let in_flight = || told(StatusCode::CONFLICT, in_flight);
     let answering = Answering::begin(&memory).ok_or_else(in_flight)?;
-    held.session().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
-    let session = Passing::of(app.service(), owner, held.clone());
-    let outcome = match app.service().answer_in(owner, &held, answers).await {
+    at.session().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
+    let session = Passing::of(app.service(), owner, Held::clone(&at));
+    let outcome = match app.service().answer_at(owner, at, answers).await {
         Ok(outcome) => outcome,
         Err(error) => {
             // It waits as before.

@@ -201,27 +201,18 @@ impl Handler {
 
     async fn list(&self, owner: &Owner) -> Result<CallToolResult, Failed> {
         let service = &self.shared.service;
-        let sessions = service.list(owner);
-        let mut listed: Vec<Value> = sessions
+        let sessions = service.list(owner).await?;
+        let listed: Vec<Value> = sessions
             .iter()
-            .map(|held| {
-                let info = held.session().info();
+            .map(|one| {
                 json!({
-                    "session_id": held.id(),
-                    "name": held.name(),
-                    "image": info.image,
-                    "status": info.status,
+                    "session_id": one.id,
+                    "name": one.name,
+                    "image": one.image,
+                    "status": one.status,
                 })
             })
             .collect();
-        for stored in service.list_anywhere(owner).await? {
-            listed.push(json!({
-                "session_id": stored.info.id,
-                "name": stored.about.name,
-                "image": stored.info.image,
-                "status": service.status_of(&stored.info),
-            }));
-        }
         let lines: Vec<String> = listed
             .iter()
             .map(|one| {
@@ -251,7 +242,7 @@ impl Handler {
             Wrong::Arguments(why) => Failed::Otherwise(format!("write_file: {why}")),
             Wrong::Tool => Failed::Otherwise("write_file".into()),
         })?;
-        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Change).await?;
+        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Write).await?;
         let written =
             at.session().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
         let uri = Place::Session(at.id().to_owned()).uri_of(&written.path);

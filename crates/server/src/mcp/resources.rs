@@ -42,14 +42,7 @@ impl Handler {
                 .map_err(|_| ErrorData::invalid_params("there is no such page", None))?,
         };
         let mut all = Vec::new();
-        for held in self.shared.service.list(owner) {
-            let files = tokio::time::timeout(PATIENCE, held.session().files()).await;
-            if let Ok(Ok(files)) = files {
-                let place = Place::Session(held.id().to_owned());
-                all.extend(files.iter().map(|file| resource(&place, file)));
-            }
-        }
-        for (id, files) in self.stored_files(owner).await? {
+        for (id, files) in self.session_files(owner).await? {
             let place = Place::Session(id);
             all.extend(files.iter().map(|file| resource(&place, file)));
         }
@@ -67,24 +60,26 @@ impl Handler {
         Ok(listed)
     }
 
-    /// The files of somebody's sessions in the store: of those that were used last, since each is woken.
-    async fn stored_files(
+    /// The files of somebody's sessions. Of those in the store they are listed of the ones that were used
+    /// last, since each is woken.
+    async fn session_files(
         &self,
         owner: &Owner,
     ) -> Result<Vec<(String, Vec<belljar::FileEntry>)>, ErrorData> {
         let service = &self.shared.service;
-        let listed = service.list_anywhere(owner).await;
-        let mut listed =
-            listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        listed.sort_by_key(|one| std::cmp::Reverse(one.info.used));
-        listed.truncate(MAX_WOKEN);
-        let looking = listed.into_iter().map(|one| async move {
+        let listed = service.list(owner).await;
+        let listed = listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let (here, mut stored): (Vec<_>, Vec<_>) = listed.into_iter().partition(|one| one.is_here);
+        stored.sort_by(|one, other| one.idle_seconds.total_cmp(&other.idle_seconds));
+        stored.truncate(MAX_WOKEN);
+        let looking = here.into_iter().chain(stored).map(|one| async move {
             let look = async {
-                let at = service.at_hand(owner, &one.info.id, Use::Look).await.ok()?;
+                let at = service.at_hand(owner, &one.id, Use::Look).await.ok()?;
                 at.session().files().await.ok()
             };
-            let files = tokio::time::timeout(WAKING, look).await.ok().flatten();
-            files.map(|files| (one.info.id, files))
+            let time = if one.is_here { PATIENCE } else { WAKING };
+            let files = tokio::time::timeout(time, look).await.ok().flatten();
+            files.map(|files| (one.id, files))
         });
         Ok(join_all(looking).await.into_iter().flatten().collect())
     }

@@ -23,7 +23,6 @@ use crate::http::app::App;
 use crate::passing::Passing;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
-use crate::service::owner::Owner;
 
 #[derive(Deserialize)]
 struct JupyterRequest {
@@ -104,8 +103,6 @@ pub(super) async fn run_jupyter(
         .fold(SessionOptions::new(), |options, (path, bytes)| options.file(path, bytes));
     let notebook = Notebook {
         session: Passing::begin(app.service(), &owner, options).await.map_err(failed)?,
-        app: &app,
-        owner: &owner,
         cell_timeout: process::timeout(asked.cell_timeout, &ceilings),
         total: process::timeout(asked.total_timeout, &ceilings).unwrap_or(ceilings.timeout),
     };
@@ -123,15 +120,13 @@ pub(super) async fn run_jupyter(
 }
 
 /// A session that runs cells one after the other.
-struct Notebook<'a> {
+struct Notebook {
     session: Passing,
-    app: &'a App,
-    owner: &'a Owner,
     cell_timeout: Option<Duration>,
     total: Duration,
 }
 
-impl Notebook<'_> {
+impl Notebook {
     /// Runs cells until the time is over; an error in one does not keep the next from running.
     async fn run(&self, cells: Vec<String>) -> Result<(Vec<Cell>, Command), ServiceError> {
         let started = Instant::now();
@@ -157,8 +152,7 @@ impl Notebook<'_> {
                 .dialect(Dialect::Ipython)
                 .capture(Capture::default().dataframes(false).events(true))
                 .timeout(timeout);
-            let outcome =
-                self.app.service().run_in(self.owner, self.session.held(), request).await?;
+            let outcome = self.session.run(request).await?;
             let is_over = is_last && Ending::of(&outcome) == Ending::OutOfTime;
             let cell = Cell::of(outcome);
             bytes += cell.bytes();

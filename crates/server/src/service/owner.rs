@@ -25,6 +25,10 @@ struct Account {
     /// What the engine knows it as.
     tenant: Tenant,
     running: AtomicUsize,
+    /// Sessions that are being made.
+    making: AtomicUsize,
+    /// Held while it is counted how many sessions there are.
+    counting: tokio::sync::Mutex<()>,
     today: Mutex<Day>,
 }
 
@@ -105,6 +109,8 @@ impl Owner {
             limits: RwLock::new(Settled::new(limits)),
             tenant: Tenant::new(),
             running: AtomicUsize::new(0),
+            making: AtomicUsize::new(0),
+            counting: tokio::sync::Mutex::default(),
             today: Mutex::default(),
         }))
     }
@@ -112,6 +118,16 @@ impl Owner {
     /// As the engine knows it.
     pub(super) fn tenant(&self) -> &Tenant {
         &self.0.tenant
+    }
+
+    /// Sessions that are being made.
+    pub(super) fn making(&self) -> &AtomicUsize {
+        &self.0.making
+    }
+
+    /// Keeps others from counting the account's sessions meanwhile.
+    pub(super) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.counting.lock().await
     }
 
     /// Sets whether it is the only account, so that nothing has to be kept free for others.

@@ -1,40 +1,20 @@
-//! What somebody has a session's guest do outside of runs: answers, expressions, variables, and
-//! questions while code is typed.
+//! What somebody has a session's guest do outside of runs: expressions, variables, and questions
+//! while code is typed.
 
 use std::collections::BTreeMap;
 
 use belljar::value::Value;
-use belljar::{Completeness, Completion, Inspection, Interrupt, Outcome, ToolAnswer};
+use belljar::{Completeness, Completion, Inspection};
 
 use super::Service;
 use super::error::ServiceError;
 use super::owner::{Owner, Work};
 use super::sessions::Held;
-use super::turn::Turn;
 
 /// Values of expressions, each under its name, or `Type: message` of what it raised.
 pub(crate) type Evaluated = BTreeMap<String, Result<Value, String>>;
 
 impl Service {
-    /// Goes on with a run of a session that waits for answers of its deferred tools. Dropped, it leaves
-    /// the run waiting as before.
-    ///
-    /// # Errors
-    ///
-    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
-    pub async fn answer_in(
-        &self,
-        owner: &Owner,
-        held: &Held,
-        answers: Vec<ToolAnswer>,
-    ) -> Result<Outcome, ServiceError> {
-        let turn = Turn::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
-        let answered = turn.scope(held.guest().answer(answers)).await.map_err(ServiceError::from);
-        turn.note(answered.as_ref());
-        self.look(owner, held);
-        answered
-    }
-
     /// The values of expressions, as a run of the owner's; not where `with_run` says that they belong to
     /// one that was counted.
     ///

@@ -1,12 +1,13 @@
 //! Sessions of owners: made, found, listed, forked, removed.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use belljar::{LeaseEnd, RestoreOptions, Session, SessionOptions, SessionStatus};
 
+use super::anywhere::{AtHand, NewAbout};
 use super::error::ServiceError;
 use super::owner::{Owner, Work, limit};
 use super::view::View;
@@ -33,15 +34,6 @@ pub(super) struct Origin {
     pub lease_end: Option<LeaseEnd>,
 }
 
-impl Origin {
-    fn now(lease_end: Option<LeaseEnd>) -> Self {
-        Self {
-            created: SystemTime::now(),
-            lease_end,
-        }
-    }
-}
-
 /// How a session starts.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -52,6 +44,8 @@ pub struct NewSession {
     pub name: Option<String>,
     /// Whether its initial code is the server's, and no run of the owner's.
     pub(crate) is_servers: bool,
+    /// Whether it is for this process alone, also where there is a store.
+    pub(crate) is_here: bool,
 }
 
 impl From<SessionOptions> for NewSession {
@@ -60,6 +54,7 @@ impl From<SessionOptions> for NewSession {
             options,
             name: None,
             is_servers: false,
+            is_here: false,
         }
     }
 }
@@ -69,6 +64,13 @@ impl NewSession {
     #[must_use]
     pub fn named(mut self, name: Option<String>) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Has it for this process alone, also where there is a store.
+    #[must_use]
+    pub(crate) fn here(mut self) -> Self {
+        self.is_here = true;
         self
     }
 
@@ -140,133 +142,209 @@ impl Held {
     }
 }
 
+/// A session that is to be made: everything but how.
+pub(super) struct Making {
+    pub name: Option<String>,
+    /// What the store knows of it; `None` for a session of this process alone.
+    pub stored: Option<NewAbout>,
+    /// What becomes of it when its lease is over.
+    pub lease_end: Option<LeaseEnd>,
+}
+
 impl Service {
-    /// Starts a session of somebody.
+    /// Starts a session of somebody: in the store, where every server finds it that has the same, unless
+    /// there is none, or [`NewSession`] says that it is for this process alone.
     ///
     /// # Errors
     ///
-    /// When they have as many as they may, or one of that name, or as for
-    /// [`belljar::Runtime::session`].
-    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
-        self.may_have_another(owner, new.name.as_deref())?;
-        let lease_end = new.options.lease.map(|(_, then)| then);
-        let session = self.begin_session(owner, new.options, new.is_servers).await?;
-        self.hold(owner, session, new.name, Origin::now(lease_end))
-    }
-
-    /// Makes a session. Its initial code is a run of the owner's, and so are variables.
-    pub(super) async fn begin_session(
-        &self,
-        owner: &Owner,
-        options: SessionOptions,
-        is_servers: bool,
-    ) -> Result<Session, ServiceError> {
+    /// When they have as many as they may, or one of that name, as for [`belljar::Runtime::session`], and
+    /// when the store fails.
+    pub async fn start(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
+        let NewSession {
+            mut options,
+            name,
+            is_servers,
+            is_here,
+        } = new;
+        let is_stored = self.anywhere().is_some() && !is_here;
+        let making = Making {
+            name,
+            lease_end: options.lease.map(|(_, then)| then),
+            // The servers look after the lease, wherever the session is.
+            stored: is_stored.then(|| NewAbout::leased(options.lease.take())),
+        };
         let is_code = !options.start.code.is_empty() || !options.start.variables.is_empty();
         let work = match (is_code, is_servers) {
             (true, false) => Work::Run,
             (true, true) => Work::Question,
             (false, _) => Work::Setup,
         };
-        self.work(owner, work, "start", self.shared.runtime.session(options)).await
+        let start = Box::pin(self.shared.runtime.session(options));
+        let start = self.work(owner, work, "start", start);
+        self.make(owner, making, start).await
     }
 
-    /// Starts a session of somebody from a checkpoint.
+    /// Starts a session of somebody from a checkpoint, where [`start`](Self::start) does.
     ///
     /// # Errors
     ///
-    /// As for [`create`](Self::create) and [`belljar::Runtime::restore`].
-    pub async fn restore(
+    /// As for [`start`](Self::start) and [`belljar::Runtime::restore`].
+    pub(crate) async fn open(
         &self,
         owner: &Owner,
         options: RestoreOptions,
         name: Option<String>,
     ) -> Result<Held, ServiceError> {
-        self.may_have_another(owner, name.as_deref())?;
-        let session = self.shared.runtime.restore(options).await?;
-        self.hold(owner, session, name, Origin::now(None))
+        let making = Making {
+            name,
+            lease_end: None,
+            stored: self.anywhere().map(|_| NewAbout::default()),
+        };
+        let restore = async { Ok(self.shared.runtime.restore(options).await?) };
+        self.make(owner, making, restore).await
     }
 
-    /// Starts a session of somebody from another of theirs, as it is.
+    /// Starts a session of somebody from another of theirs, as it is and where it is.
     ///
     /// # Errors
     ///
-    /// As for [`create`](Self::create) and [`Session::fork`].
-    pub async fn fork(
+    /// As for [`start`](Self::start) and [`Session::fork`].
+    pub(crate) async fn fork_of(
         &self,
         owner: &Owner,
-        held: &Held,
+        at: &AtHand,
         name: Option<String>,
     ) -> Result<Held, ServiceError> {
-        self.may_have_another(owner, name.as_deref())?;
-        let session = held.guest().fork().await?;
-        self.hold(owner, session, name, Origin::now(held.lease_end()))
+        let fork = async { Ok(at.guest().fork().await?) };
+        self.make(owner, at.another(name), fork).await
     }
 
     /// Goes back to the state of a session after a run, and keeps what is left behind as a session of its
-    /// own.
+    /// own, where that one is.
     ///
     /// # Errors
     ///
-    /// As for [`create`](Self::create) and [`Session::rewind_keeping`].
-    pub async fn rewind_keeping(
+    /// As for [`start`](Self::start) and [`Session::rewind_keeping`].
+    pub(crate) async fn rewind_keeping_at(
         &self,
         owner: &Owner,
-        held: &Held,
+        at: &AtHand,
         execution: u64,
     ) -> Result<Held, ServiceError> {
-        self.may_have_another(owner, None)?;
-        let session = held.guest().rewind_keeping(execution).await?;
-        self.hold(owner, session, None, Origin::now(held.lease_end()))
+        let rewind = async { Ok(at.guest().rewind_keeping(execution).await?) };
+        self.make(owner, at.another(None), rewind).await
     }
 
-    /// Has a session that was made otherwise (from a snapshot, say) belong to somebody.
-    ///
-    /// # Errors
-    ///
-    /// As for [`create`](Self::create); the session is closed then.
-    pub fn adopt(
+    /// Makes a session and enters it. A place among the owner's sessions is taken before it is made.
+    async fn make(
         &self,
         owner: &Owner,
-        session: Session,
-        name: Option<String>,
+        making: Making,
+        session: impl Future<Output = Result<Session, ServiceError>>,
     ) -> Result<Held, ServiceError> {
-        self.hold(owner, session, name, Origin::now(None))
+        let place = self.place(owner, making.name.as_deref(), making.stored.is_some());
+        let _place = Box::pin(place).await?;
+        // On the heap, as the future of a run is large.
+        let session = Box::pin(session).await?;
+        let held = match (self.anywhere(), making) {
+            (
+                Some(anywhere),
+                Making {
+                    name,
+                    stored: Some(about),
+                    ..
+                },
+            ) => Box::pin(anywhere.add(owner, session, name, about)).await?,
+            (_, making) => self.hold(owner, session, making)?,
+        };
+        self.look(owner, &held);
+        Ok(held)
     }
 
-    /// Somebody's session of that id or name.
+    /// A place for another session of somebody, of that name. Those that are being made have theirs, so
+    /// that none is counted too late.
+    async fn place(
+        &self,
+        owner: &Owner,
+        name: Option<&str>,
+        is_stored: bool,
+    ) -> Result<Place, ServiceError> {
+        if self.shared.is_stopping() {
+            return Err(ServiceError::Stopping);
+        }
+        self.has_room(owner).await?;
+        let anywhere = self.anywhere();
+        if let Some(name) = name {
+            check_name(name)?;
+            let is_taken = match anywhere.filter(|_| is_stored) {
+                Some(anywhere) => anywhere.named(owner, name).await?.is_some(),
+                None => self.shared.named(&self.shared.sessions(), owner, name).is_some(),
+            };
+            if is_taken {
+                return Err(ServiceError::NameTaken { name: name.into() });
+            }
+        }
+        let Some(max) = owner.limits().sessions else {
+            return Ok(Place::of(owner));
+        };
+        let _alone = owner.alone().await;
+        let here = self.shared.of_owner(owner).len();
+        let stored = match anywhere {
+            Some(anywhere) => anywhere.count(owner).await?,
+            None => 0,
+        };
+        if here + stored + owner.making().load(Ordering::Acquire) >= max as usize {
+            return Err(limit("sessions", max.into(), None));
+        }
+        Ok(Place::of(owner))
+    }
+
+    /// Enters a session of this process. Another may have got its name since.
+    fn hold(&self, owner: &Owner, session: Session, making: Making) -> Result<Held, ServiceError> {
+        let mut sessions = self.shared.sessions();
+        let taken = making.name.clone();
+        let taken = taken.filter(|name| self.shared.named(&sessions, owner, name).is_some());
+        let refused = match taken {
+            _ if self.shared.is_stopping() => Some(ServiceError::Stopping),
+            Some(name) => Some(ServiceError::NameTaken { name }),
+            None => None,
+        };
+        if let Some(refused) = refused {
+            session.close();
+            return Err(refused);
+        }
+        let origin = Origin {
+            created: SystemTime::now(),
+            lease_end: making.lease_end,
+        };
+        let held = Held::new(session, owner.name().to_owned(), making.name, origin);
+        sessions.insert(held.id().to_owned(), held.clone());
+        Ok(held)
+    }
+
+    /// Somebody's session of that id or name, if it is one of this process.
     ///
     /// # Errors
     ///
     /// [`ServiceError::NoSession`] when there is none, or it is somebody else's.
-    pub fn find(&self, owner: &Owner, id: &str) -> Result<Held, ServiceError> {
+    pub(crate) fn find(&self, owner: &Owner, id: &str) -> Result<Held, ServiceError> {
         let mut sessions = self.shared.sessions();
         let found = match sessions.get(id) {
             Some(held) if held.owner() == owner.name() => Some(held.clone()),
             Some(_) => None,
-            None => named(&sessions, owner, id),
+            None => self.shared.named(&sessions, owner, id),
         };
         match found {
             Some(held) if self.shared.is_open(&held) => Ok(held),
             Some(closed) => {
                 sessions.remove(closed.id());
-                Err(ServiceError::NoSession { id: id.into() })
+                Err(no_session(id))
             }
-            None => Err(ServiceError::NoSession { id: id.into() }),
+            None => Err(no_session(id)),
         }
     }
 
-    /// All sessions of somebody, the oldest first.
-    #[must_use]
-    pub fn list(&self, owner: &Owner) -> Vec<Held> {
-        let mut sessions = self.shared.sessions();
-        sessions.retain(|_, held| self.shared.is_open(held));
-        let mut theirs: Vec<Held> =
-            sessions.values().filter(|held| held.owner() == owner.name()).cloned().collect();
-        theirs.sort_by(|one, other| (one.created(), one.id()).cmp(&(other.created(), other.id())));
-        theirs
-    }
-
-    /// Closes somebody's session.
+    /// Closes somebody's session of this process.
     ///
     /// # Errors
     ///
@@ -308,30 +386,21 @@ impl Service {
             held.guest().close();
         }
     }
+}
 
-    fn may_have_another(&self, owner: &Owner, name: Option<&str>) -> Result<(), ServiceError> {
-        self.has_room(owner)?;
-        self.shared.admit(&mut self.shared.sessions(), owner, name)
+/// A session's place among its owner's, until it is entered.
+struct Place(Owner);
+
+impl Place {
+    fn of(owner: &Owner) -> Self {
+        owner.making().fetch_add(1, Ordering::AcqRel);
+        Self(owner.clone())
     }
+}
 
-    /// Enters a session. Others may have been made since it was asked whether there may be another.
-    fn hold(
-        &self,
-        owner: &Owner,
-        session: Session,
-        name: Option<String>,
-        origin: Origin,
-    ) -> Result<Held, ServiceError> {
-        let mut sessions = self.shared.sessions();
-        if let Err(error) = self.shared.admit(&mut sessions, owner, name.as_deref()) {
-            session.close();
-            return Err(error);
-        }
-        let held = Held::new(session, owner.name().to_owned(), name, origin);
-        sessions.insert(held.id().to_owned(), held.clone());
-        drop(sessions);
-        self.look(owner, &held);
-        Ok(held)
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.making().fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -346,9 +415,8 @@ pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-fn named(sessions: &HashMap<String, Held>, owner: &Owner, name: &str) -> Option<Held> {
-    let is_it = |held: &&Held| held.owner() == owner.name() && held.name() == Some(name);
-    sessions.values().find(is_it).cloned()
+pub(super) fn no_session(id: &str) -> ServiceError {
+    ServiceError::NoSession { id: id.into() }
 }
 
 impl Shared {
@@ -362,34 +430,16 @@ impl Shared {
         sessions.values().cloned().collect()
     }
 
-    /// Whether somebody may have another session, of that name.
-    fn admit(
-        &self,
-        sessions: &mut HashMap<String, Held>,
-        owner: &Owner,
-        name: Option<&str>,
-    ) -> Result<(), ServiceError> {
-        if self.is_stopping() {
-            return Err(ServiceError::Stopping);
-        }
-        if let Some(name) = name {
-            check_name(name)?;
-            if let Some(taken) = named(sessions, owner, name) {
-                if self.is_open(&taken) {
-                    return Err(ServiceError::NameTaken { name: name.into() });
-                }
-                sessions.remove(taken.id());
-            }
-        }
-        let Some(max) = owner.limits().sessions else {
-            return Ok(());
-        };
-        sessions.retain(|_, held| held.owner() != owner.name() || self.is_open(held));
-        let theirs = sessions.values().filter(|held| held.owner() == owner.name()).count();
-        if theirs >= max as usize {
-            return Err(limit("sessions", max.into(), None));
-        }
-        Ok(())
+    /// Somebody's sessions of this process.
+    pub(super) fn of_owner(&self, owner: &Owner) -> Vec<Held> {
+        let mut sessions = self.sessions();
+        sessions.retain(|_, held| self.is_open(held));
+        sessions.values().filter(|held| held.owner() == owner.name()).cloned().collect()
+    }
+
+    fn named(&self, sessions: &HashMap<String, Held>, owner: &Owner, name: &str) -> Option<Held> {
+        let is_it = |held: &&Held| held.owner() == owner.name() && held.name() == Some(name);
+        sessions.values().filter(|held| self.is_open(held)).find(is_it).cloned()
     }
 
     /// Whether the engine has it still: the lease may have closed it.

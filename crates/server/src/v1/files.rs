@@ -217,13 +217,11 @@ async fn write(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    app.service().has_room(&owner)?;
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    let held = app.service().at_hand(&owner, &id, Use::Write).await?;
     let files = held.session().workspace();
     let there = files.stat(&path).await.ok().filter(|entry| entry.kind == PathKind::File);
     may_write(&headers, there.as_ref().map(head).as_ref())?;
     let entry = files.write(&path, Upload::of(body)).await?;
-    app.service().look(&owner, &held);
     held.done().await?;
     let status = if there.is_some() {
         StatusCode::OK
@@ -240,7 +238,6 @@ async fn remove(
 ) -> Result<StatusCode, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Change).await?;
     held.session().workspace().remove(&path).await?;
-    app.service().look(&owner, &held);
     held.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,6 @@
 //! `/v1/sessions`: made, found, changed, forked, ended.
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -20,8 +19,7 @@ use crate::http::body::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
 use crate::http::remembered::WhileThere;
-use crate::service::Service;
-use crate::service::anywhere::{AtHand, Listed, Use};
+use crate::service::anywhere::{Listed, Use};
 use crate::service::owner::Owner;
 use crate::service::sessions::{Held, NAME_PATTERN};
 
@@ -112,41 +110,16 @@ pub(super) struct SessionAnswer {
 }
 
 impl SessionAnswer {
-    pub(super) fn of(held: &Held) -> Self {
-        let info = held.session().info();
+    fn of(listed: Listed) -> Self {
         Self {
-            id: info.id,
-            name: held.name().map(str::to_owned),
-            status: info.status,
-            image: info.image,
-            labels: info.labels,
-            created: timestamp(held.created()),
-            idle_seconds: info.idle_seconds,
-            lease_seconds: info.lease_seconds,
-        }
-    }
-
-    /// One that somebody uses just now.
-    pub(super) fn at_hand(held: &AtHand) -> Self {
-        Self {
-            lease_seconds: held.lease_seconds(),
-            ..Self::of(held)
-        }
-    }
-
-    /// One of the store, which may be asleep.
-    fn stored(service: &Service, Listed { info, about }: Listed) -> Self {
-        let status = service.status_of(&info);
-        let idle = SystemTime::now().duration_since(info.used).unwrap_or_default();
-        Self {
-            status,
-            created: timestamp(about.created()),
-            idle_seconds: idle.as_secs_f64(),
-            lease_seconds: about.lease_seconds(),
-            name: about.name,
-            labels: about.labels,
-            id: info.id,
-            image: info.image,
+            id: listed.id,
+            name: listed.name,
+            status: listed.status,
+            image: listed.image,
+            labels: listed.labels,
+            created: timestamp(listed.created),
+            idle_seconds: listed.idle_seconds,
+            lease_seconds: listed.lease_seconds,
         }
     }
 
@@ -156,11 +129,7 @@ impl SessionAnswer {
         owner: &Owner,
         held: &Held,
     ) -> Result<Response, Problem> {
-        let service = app.service();
-        let answer = match service.listed(owner, held.id()).await? {
-            Some(listed) => Self::stored(service, listed),
-            None => Self::of(held),
-        };
+        let answer = Self::of(app.service().listed(owner, held.id()).await?);
         let location = format!("/v1/sessions/{}", held.id());
         let made = Extension(WhileThere::Session(held.id().to_owned()));
         Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(answer)).into_response())
@@ -183,10 +152,7 @@ async fn create(
 }
 
 async fn list(State(app): State<App>, owner: Owner) -> Result<Json<SessionList>, Problem> {
-    let service = app.service();
-    let mut sessions: Vec<_> = service.list(&owner).iter().map(SessionAnswer::of).collect();
-    let stored = service.list_anywhere(&owner).await?;
-    sessions.extend(stored.into_iter().map(|listed| SessionAnswer::stored(service, listed)));
+    let sessions = app.service().list(&owner).await?.into_iter().map(SessionAnswer::of).collect();
     Ok(Json(SessionList { sessions }))
 }
 
@@ -195,11 +161,7 @@ async fn show(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<SessionAnswer>, Problem> {
-    let service = app.service();
-    Ok(Json(match service.listed(&owner, &id).await? {
-        Some(listed) => SessionAnswer::stored(service, listed),
-        None => SessionAnswer::of(&service.find(&owner, &id)?),
-    }))
+    Ok(Json(SessionAnswer::of(app.service().listed(&owner, &id).await?)))
 }
 
 /// What is to be changed.
@@ -229,7 +191,7 @@ async fn change(
         let detail = format!("session {id} was made without a lease");
         return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
     }
-    let answer = SessionAnswer::at_hand(&held);
+    let answer = SessionAnswer::of(held.listed());
     held.done().await?;
     Ok(Json(answer))
 }
@@ -294,9 +256,13 @@ async fn rewind(
         held.session().rewind(asked.execution).await?;
         None
     };
+    let kept = match kept {
+        Some(kept) => Some(SessionAnswer::of(app.service().listed(&owner, kept.id()).await?)),
+        None => None,
+    };
     let answer = RewindAnswer {
-        session: SessionAnswer::at_hand(&held),
-        kept: kept.as_ref().map(SessionAnswer::of),
+        session: SessionAnswer::of(held.listed()),
+        kept,
     };
     held.done().await?;
     Ok(Json(answer))

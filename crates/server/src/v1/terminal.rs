@@ -80,9 +80,7 @@ async fn open(
         Problem::new(rejection.status(), "no_websocket", rejection.body_text())
             .hint("ask for a WebSocket: Connection: Upgrade, Upgrade: websocket")
     })?;
-    if app.service().listed(&owner, &id).await?.is_none() {
-        app.service().find(&owner, &id)?;
-    }
+    app.service().listed(&owner, &id).await?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, id, socket)).into_response())
 }

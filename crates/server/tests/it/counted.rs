@@ -1,9 +1,11 @@
 //! Whatever has a guest work is counted against the key it is done for, and shared fairly.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use belljar::Runtime;
+use axum::http::{Request, StatusCode};
+use belljar::store::MemoryStore;
+use belljar::{NodeOptions, Runtime, StoredSessions};
 use belljar_server::{App, Key, KeyLimits, Keys, Service, Settings, router};
 use serde_json::{Value, json};
 
@@ -228,5 +230,104 @@ async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
     service.interrupt_all();
     for run in running {
         assert_eq!(run.await.unwrap().status, 200);
+    }
+}
+
+/// A server with one account, whose sessions live in a store or in its process.
+fn server(limits: KeyLimits, is_stored: bool) -> Client {
+    let mut service = Service::new(engine());
+    if is_stored {
+        let store = Arc::new(MemoryStore::default());
+        let sessions = StoredSessions::new(engine(), store, NodeOptions::default()).unwrap();
+        service = service.stored(sessions);
+    }
+    let (key, text) = Key::generate("one", limits).unwrap();
+    Client {
+        router: router(App::new(service, Keys::of(vec![key]), Settings::default())),
+        key: Some(text),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sessions_that_are_made_at_once_there_are_as_many_as_there_may_be() {
+    for is_stored in [false, true] {
+        let client = server(limits(json!({"sessions": 2})), is_stored);
+        let asked = json!({"image": "core", "code": "x = 1"});
+        let making = (0..8).map(|_| client.post("/v1/sessions", &asked));
+        let made = futures_util::future::join_all(making).await;
+        let statuses: Vec<u16> = made.iter().map(|answer| answer.status.as_u16()).collect();
+        let count = |status| statuses.iter().filter(|one| **one == status).count();
+        assert_eq!((count(201), count(429)), (2, 6), "{is_stored}: {statuses:?}");
+        // What was refused leaves nothing that counts.
+        let listed = client.get("/v1/sessions").await.json();
+        let ids: Vec<&str> = listed["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids.len(), 2);
+        client.ask("DELETE", &format!("/v1/sessions/{}", ids[0]), &[]).await;
+        assert_eq!(client.post("/v1/sessions", &asked).await.status, 201);
+    }
+}
+
+/// Asks until a key has, or has not, as many bytes as it may: they are counted when nobody waits any more.
+async fn until_full(client: &Client, is_full: bool) {
+    for _ in 0..500 {
+        let made = client.post("/v1/sessions", &json!({"image": "core"})).await;
+        if made.status == 201 {
+            let id = made.json()["id"].as_str().unwrap().to_owned();
+            client.ask("DELETE", &format!("/v1/sessions/{id}"), &[]).await;
+        }
+        if (made.status == 429) == is_full {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is not as full as it should be");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_count_wherever_their_session_is() {
+    for is_stored in [false, true] {
+        let client = server(limits(json!({"stored_bytes": 1000})), is_stored);
+        let id = client.session(&json!({"image": "core"})).await;
+        let (runs, file) =
+            (format!("/v1/sessions/{id}/runs"), format!("/v1/sessions/{id}/files/a"));
+        let write = json!({"code": "open('a', 'w').write('x' * 2000)"});
+        assert_eq!(client.post(&runs, &write).await.status, 200);
+        until_full(&client, true).await;
+        assert_eq!(client.post(&runs, &write).await.problem(), "limit", "{is_stored}");
+        assert_eq!(client.put(&file, "x").await.problem(), "limit", "{is_stored}");
+        assert_eq!(client.ask("DELETE", &file, &[]).await.status, 204);
+        until_full(&client, false).await;
+        assert_eq!(client.put(&file, vec![0_u8; 1500]).await.status, 201);
+        until_full(&client, true).await;
+        client.ask("DELETE", &format!("/v1/sessions/{id}"), &[]).await;
+        until_full(&client, false).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_sandboxes_count_as_well() {
+    for is_stored in [false, true] {
+        let client = server(limits(json!({"stored_bytes": 1000})), is_stored);
+        let made = client.post("/sandboxes", &json!({"templateID": "base"})).await;
+        let sandbox = made.json();
+        let upload = async || {
+            let request = Request::post("/files?path=/home/user/a&username=user")
+                .header("e2b-sandbox-id", sandbox["sandboxID"].as_str().unwrap())
+                .header("x-access-token", sandbox["envdAccessToken"].as_str().unwrap())
+                .header("content-type", "application/octet-stream")
+                .body(vec![0_u8; 10_000].into());
+            client.send(request.unwrap()).await
+        };
+        let answer = upload().await;
+        assert_eq!(answer.status, 200, "{is_stored}: {answer}");
+        until_full(&client, true).await;
+        assert_ne!(upload().await.status, 200, "{is_stored}");
+        let another = client.post("/sandboxes", &json!({"templateID": "base"})).await;
+        assert_eq!(another.status, 429, "{is_stored}: {another}");
     }
 }

@@ -58,12 +58,12 @@ async fn a_kernel_that_is_ended_at_once_leaves_no_session() {
     }
     let owner = place.owner(&place.one);
     for _ in 0..100 {
-        if place.service.list(&owner).is_empty() {
+        if place.service.list(&owner).await.unwrap().is_empty() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("sessions are left: {}", place.service.list(&owner).len());
+    panic!("sessions are left: {}", place.service.list(&owner).await.unwrap().len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,8 +74,8 @@ async fn kernels_count_as_sessions_and_end_with_theirs() {
     let (_, model) = place.post(&place.one, "/api/kernels", "").await;
     let (status, refused) = place.post(&place.one, "/api/kernels", "").await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{refused}");
-    let held = place.service.list(&place.owner(&place.one)).remove(0);
-    place.service.remove(&place.owner(&place.one), held.id()).unwrap();
+    let held = place.service.list(&place.owner(&place.one)).await.unwrap().remove(0);
+    place.service.remove(&place.owner(&place.one), &held.id).unwrap();
     let path = format!("/api/kernels/{}", model["id"].as_str().unwrap());
     assert_eq!(place.get(&place.one, &path).await.0, StatusCode::NOT_FOUND);
     assert_eq!(place.post(&place.one, "/api/kernels", "").await.0, StatusCode::CREATED);

@@ -35,7 +35,7 @@ async fn every_face_runs_and_leaves_nothing_behind() {
         assert!(answer.to_string().contains(r"1\n"), "{path}: {answer}");
     }
     assert_eq!(place.service.under_way(), 0);
-    assert!(place.service.list(&place.owner(&place.one)).is_empty());
+    assert!(place.service.list(&place.owner(&place.one)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +160,7 @@ async fn a_client_that_goes_away_takes_its_run_along() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(place.service.under_way(), 0, "{path}");
-        assert!(place.service.list(&place.owner(&place.one)).is_empty(), "{path}");
+        assert!(place.service.list(&place.owner(&place.one)).await.unwrap().is_empty(), "{path}");
     }
 }
 
@@ -183,12 +183,12 @@ async fn a_token_is_of_use_to_its_owner_only() {
     let (status, _) = place.json(&place.two, path, body(&token)).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     // Nor is a session's own id a token.
-    let id = place.service.list(&place.owner(&place.one))[0].id().to_owned();
+    let id = place.service.list(&place.owner(&place.one)).await.unwrap().remove(0).id;
     let (status, _) = place.json(&place.one, path, body(&id)).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     let (status, answer) = place.json(&place.one, path, body(&token)).await;
     assert_eq!((status, &answer["stdout"]), (StatusCode::OK, &json!("5\n")));
-    assert!(place.service.list(&place.owner(&place.one)).is_empty());
+    assert!(place.service.list(&place.owner(&place.one)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,7 +203,7 @@ async fn two_that_answer_at_once_are_not_both_heard() {
     let (one, other) = tokio::join!(answering(1), answering(2));
     let heard = [&one, &other].into_iter().filter(|(status, _)| status.is_success()).count();
     assert_eq!(heard, 1, "{one:?} {other:?}");
-    assert!(place.service.list(&place.owner(&place.one)).is_empty());
+    assert!(place.service.list(&place.owner(&place.one)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -333,5 +333,5 @@ async fn tools_that_could_not_be_called_are_refused_and_large_answers_are_told()
     let body = json!({"continuation_token": token, "tool_results": large});
     let (_, answer) = place.json(&place.one, path, body).await;
     assert_eq!(answer["stdout"], "ToolError\n", "{answer}");
-    assert!(place.service.list(&place.owner(&place.one)).is_empty());
+    assert!(place.service.list(&place.owner(&place.one)).await.unwrap().is_empty());
 }

@@ -24,6 +24,22 @@ pub(crate) struct About {
     /// What an interface has noted with its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<Value>,
+    /// Bytes of its files, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) bytes: Option<u64>,
+}
+
+/// What is told of a session that is to be made.
+#[derive(Default)]
+pub(in crate::service) struct NewAbout {
+    pub lease: Option<(Duration, LeaseEnd)>,
+    pub note: Option<Value>,
+}
+
+impl NewAbout {
+    pub(in crate::service) fn leased(lease: Option<(Duration, LeaseEnd)>) -> Self {
+        Self { lease, note: None }
+    }
 }
 
 impl About {

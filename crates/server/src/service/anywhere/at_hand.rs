@@ -3,15 +3,16 @@
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 
-use belljar::{Claim, Outcome, Reading, Request, SessionError};
+use belljar::{Claim, Interrupt, Outcome, Reading, Request, SessionError, ToolAnswer};
 use serde_json::Value;
 
-use super::about::{About, millis};
-use super::{Anywhere, no_session};
+use super::Anywhere;
+use super::about::{About, NewAbout, millis};
 use crate::service::Service;
 use crate::service::error::ServiceError;
-use crate::service::owner::Owner;
-use crate::service::sessions::Held;
+use crate::service::owner::{Owner, Work};
+use crate::service::sessions::{Held, Making, no_session};
+use crate::service::stored::bytes_of;
 use crate::service::turn::{Attended, Turn};
 
 /// What a session is wanted for.
@@ -19,16 +20,22 @@ use crate::service::turn::{Attended, Turn};
 pub(crate) enum Use {
     /// It is as it was afterwards.
     Look,
+    /// What takes no more room.
     Change,
+    /// What may take more room, for which there has to be some.
+    Write,
+    /// The same by code.
     Run,
 }
 
 /// A session that somebody uses: one of this process, or one of the store that no other node changes
 /// meanwhile.
 pub(crate) struct AtHand {
-    pub(super) held: Held,
+    service: Service,
+    owner: Owner,
+    held: Held,
     hold: Hold,
-    pub(super) about: Option<About>,
+    about: Option<About>,
 }
 
 enum Hold {
@@ -47,11 +54,11 @@ impl Deref for AtHand {
 
 impl AtHand {
     /// What was changed is there from now on, for everybody. Without this call it is a little later.
-    pub(crate) async fn done(self) -> Result<(), ServiceError> {
-        let Self { held, hold, about } = self;
-        if let Hold::Having(mut claim) = hold {
-            if let Some(mut about) = about {
-                about.labels = held.session().info().labels;
+    pub(crate) async fn done(mut self) -> Result<(), ServiceError> {
+        self.count().await;
+        if let Hold::Having(mut claim) = self.hold {
+            if let Some(mut about) = self.about {
+                about.labels = self.held.session().info().labels;
                 claim.set_about(about.text());
             }
             claim.release().await?;
@@ -62,21 +69,54 @@ impl AtHand {
     /// Gives it back after a run, or after one that did not begin. What it did is there for everybody a little
     /// later; only where this node may have lost the session does the caller wait, and learn it.
     pub(crate) async fn done_after(
-        self,
+        mut self,
         ran: &Result<Outcome, ServiceError>,
     ) -> Result<(), ServiceError> {
-        let Hold::Having(claim) = self.hold else {
-            return Ok(());
-        };
-        match ran {
-            Err(
-                ServiceError::Engine(belljar::Error::Refused(_))
+        let has_begun = !matches!(
+            ran,
+            Err(ServiceError::Engine(belljar::Error::Refused(_))
                 | ServiceError::Limit { .. }
-                | ServiceError::Stopping,
-            ) => claim.release_unchanged().await?,
-            _ => claim.release_behind().await?,
+                | ServiceError::Stopping)
+        );
+        if has_begun {
+            self.count().await;
+        }
+        match self.hold {
+            Hold::Having(claim) if has_begun => claim.release_behind().await?,
+            Hold::Having(claim) => claim.release_unchanged().await?,
+            Hold::Here | Hold::Looking { .. } => {}
         }
         Ok(())
+    }
+
+    /// Counts its files, if the owner's are limited. For one of the store that has to be done before it is
+    /// given back, as its record says it.
+    async fn count(&mut self) {
+        let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) else {
+            return self.service.look(&self.owner, &self.held);
+        };
+        if self.owner.limits().stored_bytes.is_none() {
+            return;
+        }
+        let bytes = bytes_of(&self.held.session().workspace()).await;
+        about.bytes = Some(bytes);
+        claim.set_about(about.text());
+        if let Some(anywhere) = self.service.anywhere() {
+            anywhere.note_bytes(self.owner.name(), self.held.id(), bytes);
+        }
+    }
+
+    /// What another is to be like that is made from it.
+    pub(in crate::service) fn another(&self, name: Option<String>) -> Making {
+        let stored = self.about.as_ref().map(|about| NewAbout {
+            lease: about.lease_left(),
+            note: about.note.clone(),
+        });
+        Making {
+            name,
+            lease_end: self.held.lease_end(),
+            stored,
+        }
     }
 
     /// Gives it back as it was, but for what is noted.
@@ -137,23 +177,32 @@ impl Service {
         id: &str,
         purpose: Use,
     ) -> Result<AtHand, ServiceError> {
+        if matches!(purpose, Use::Write | Use::Run) {
+            Box::pin(self.has_room(owner)).await?;
+        }
         let found = self.find(owner, id);
-        let (Some(anywhere), Err(ServiceError::NoSession { .. })) = (self.anywhere(), &found)
-        else {
-            return Ok(AtHand {
-                held: found?,
-                hold: Hold::Here,
-                about: None,
-            });
+        let (held, hold, about) = match (self.anywhere(), found) {
+            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
+                Box::pin(anywhere.at_hand(owner, id, purpose)).await?
+            }
+            (_, found) => (found?, Hold::Here, None),
         };
-        anywhere.at_hand(owner, id, purpose).await
+        Ok(AtHand {
+            service: self.clone(),
+            owner: owner.clone(),
+            held,
+            hold,
+            about,
+        })
     }
 
-    /// Runs a request in a session that is at hand, as [`run_in`](Self::run_in) does, and gives it back.
+    /// Runs a request in a session that is at hand, after those that were asked for before it, and gives it
+    /// back. A future that is dropped interrupts its run, and the session keeps what it did until then.
     ///
     /// # Errors
     ///
-    /// As for [`run_in`](Self::run_in), and when the session was lost to another server.
+    /// When the owner may not run anything now, as for [`belljar::Session::run`], and when the session was
+    /// lost to another server.
     pub(crate) fn run_at(
         &self,
         owner: &Owner,
@@ -176,9 +225,8 @@ impl Service {
         mut at: AtHand,
         mut request: Request,
     ) -> Attended<(AtHand, Result<Outcome, ServiceError>)> {
-        let turn = self.has_room(owner).and_then(|()| Turn::of_run(self, owner, &mut request));
+        let turn = Turn::of_run(self, owner, &mut request);
         let interrupt = request.interrupt.clone();
-        let (service, owner) = (self.clone(), owner.clone());
         Attended::new(interrupt, async move {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -192,14 +240,43 @@ impl Service {
             };
             let ran = turn.scope(running).await.map_err(ServiceError::from);
             turn.note(ran.as_ref());
-            service.look(&owner, &at.held);
             (at, ran)
         })
+    }
+
+    /// Goes on with a run of a session that waits for answers of its deferred tools. Dropped, it leaves
+    /// the run waiting as before.
+    ///
+    /// # Errors
+    ///
+    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
+    pub(crate) async fn answer_at(
+        &self,
+        owner: &Owner,
+        mut at: AtHand,
+        answers: Vec<ToolAnswer>,
+    ) -> Result<Outcome, ServiceError> {
+        let turn = Turn::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
+        let answering = async {
+            match &mut at.hold {
+                Hold::Having(claim) => claim.answer(answers).await,
+                Hold::Here | Hold::Looking { .. } => at.held.guest().answer(answers).await,
+            }
+        };
+        let answered = turn.scope(answering).await.map_err(ServiceError::from);
+        turn.note(answered.as_ref());
+        at.done_after(&answered).await?;
+        answered
     }
 }
 
 impl Anywhere {
-    async fn at_hand(&self, owner: &Owner, id: &str, purpose: Use) -> Result<AtHand, ServiceError> {
+    async fn at_hand(
+        &self,
+        owner: &Owner,
+        id: &str,
+        purpose: Use,
+    ) -> Result<(Held, Hold, Option<About>), ServiceError> {
         let asked = id;
         let id = self.id_of(owner, asked).await?;
         let gone = |error: belljar::Error| match error {
@@ -226,10 +303,6 @@ impl Anywhere {
         if session.info().labels != about.labels {
             session.set_labels(about.labels.clone())?;
         }
-        Ok(AtHand {
-            held: about.held(session),
-            hold,
-            about: Some(about),
-        })
+        Ok((about.held(session), hold, Some(about)))
     }
 }

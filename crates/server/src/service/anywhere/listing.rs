@@ -1,16 +1,18 @@
 //! The sessions of the store that there are: listed without waking them, and swept.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use belljar::{CHUNK_GRACE, SessionStatus, StoredInfo, collect_chunks};
 use futures_util::{StreamExt, stream};
 
-use super::Anywhere;
 use super::about::About;
 use super::names::owner_folder;
+use super::{Anywhere, AtHand};
 use crate::service::Service;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
+use crate::service::sessions::{Held, no_session};
 
 /// Records that are read at the same time.
 pub(super) const AT_ONCE: usize = 16;
@@ -19,37 +21,111 @@ pub(super) const STRAY: Duration = Duration::from_hours(1);
 /// What a node has not used for so long it leaves to the store alone.
 const MAX_KEPT: Duration = Duration::from_mins(10);
 
-/// A session of the store, as it is listed.
-pub(crate) struct Listed {
+/// A session, as it is listed.
+pub struct Listed {
+    /// Its id, which nobody can guess.
+    pub id: String,
+    /// Its name, if it was given one.
+    pub name: Option<String>,
+    /// What it does, as far as this server knows.
+    pub status: SessionStatus,
+    /// Its image.
+    pub image: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// When it was made, forked or first restored.
+    pub created: SystemTime,
+    /// Seconds since its last run ended.
+    pub idle_seconds: f64,
+    /// Seconds until its lease ends, if it has one.
+    pub lease_seconds: Option<f64>,
+    /// Whether it is one of this process alone.
+    pub(crate) is_here: bool,
+}
+
+/// A session of the store, as its record says.
+pub(in crate::service) struct Found {
     pub info: StoredInfo,
     pub about: About,
 }
 
-impl Service {
-    /// Somebody's session in the store, without waking it; `None` where it is one of this process, or
-    /// there is none.
-    pub(crate) async fn listed(
-        &self,
-        owner: &Owner,
-        id: &str,
-    ) -> Result<Option<Listed>, ServiceError> {
-        let Some(anywhere) = self.anywhere().filter(|_| self.find(owner, id).is_err()) else {
-            return Ok(None);
-        };
-        let id = anywhere.id_of(owner, id).await?;
-        anywhere.listed(owner, &id).await
+impl Listed {
+    fn here(held: &Held) -> Self {
+        let info = held.session().info();
+        Self {
+            id: info.id,
+            name: held.name().map(str::to_owned),
+            status: info.status,
+            image: info.image,
+            labels: info.labels,
+            created: held.created(),
+            idle_seconds: info.idle_seconds,
+            lease_seconds: info.lease_seconds,
+            is_here: true,
+        }
     }
 
-    /// All sessions of somebody in the store.
-    pub(crate) async fn list_anywhere(&self, owner: &Owner) -> Result<Vec<Listed>, ServiceError> {
-        let Some(anywhere) = self.anywhere() else {
-            return Ok(Vec::new());
-        };
-        anywhere.list(owner).await
+    fn stored(service: &Service, Found { info, about }: Found) -> Self {
+        let idle = SystemTime::now().duration_since(info.used).unwrap_or_default();
+        Self {
+            status: service.status_of(&info),
+            created: about.created(),
+            idle_seconds: idle.as_secs_f64(),
+            lease_seconds: about.lease_seconds(),
+            name: about.name,
+            labels: about.labels,
+            id: info.id,
+            image: info.image,
+            is_here: false,
+        }
+    }
+}
+
+impl AtHand {
+    /// It as it is listed, while it is used.
+    pub(crate) fn listed(&self) -> Listed {
+        Listed {
+            lease_seconds: self.lease_seconds(),
+            ..Listed::here(self)
+        }
+    }
+}
+
+impl Service {
+    /// Somebody's session of that id or name, without waking it.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's; when the store fails.
+    pub async fn listed(&self, owner: &Owner, id: &str) -> Result<Listed, ServiceError> {
+        match (self.anywhere(), self.find(owner, id)) {
+            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
+                let asked = id;
+                let id = anywhere.id_of(owner, asked).await?;
+                let found = anywhere.find(owner, &id).await?.ok_or_else(|| no_session(asked))?;
+                Ok(Listed::stored(self, found))
+            }
+            (_, found) => Ok(Listed::here(&found?)),
+        }
+    }
+
+    /// All sessions of somebody, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn list(&self, owner: &Owner) -> Result<Vec<Listed>, ServiceError> {
+        let mut all: Vec<Listed> = self.shared.of_owner(owner).iter().map(Listed::here).collect();
+        if let Some(anywhere) = self.anywhere() {
+            let found = anywhere.list(owner).await?;
+            all.extend(found.into_iter().map(|found| Listed::stored(self, found)));
+        }
+        all.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+        Ok(all)
     }
 
     /// What a session of the store does, as far as this node knows.
-    pub(crate) fn status_of(&self, info: &StoredInfo) -> SessionStatus {
+    fn status_of(&self, info: &StoredInfo) -> SessionStatus {
         match (&info.node, self.shared.runtime.sessions().get(&info.id)) {
             (Some(_), _) => SessionStatus::Running,
             (None, Ok(awake)) => awake.info().status,
@@ -79,11 +155,11 @@ impl Service {
 
 impl Anywhere {
     /// What the store says of somebody's session.
-    pub(super) async fn listed(
+    pub(super) async fn find(
         &self,
         owner: &Owner,
         id: &str,
-    ) -> Result<Option<Listed>, ServiceError> {
+    ) -> Result<Option<Found>, ServiceError> {
         let Some(info) = self.sessions.look(id).await? else {
             return Ok(None);
         };
@@ -95,25 +171,22 @@ impl Anywhere {
             return Ok(None);
         }
         self.remember(id, owner.name());
-        Ok(Some(Listed { info, about }))
+        Ok(Some(Found { info, about }))
     }
 
-    async fn list(&self, owner: &Owner) -> Result<Vec<Listed>, ServiceError> {
+    pub(in crate::service) async fn list(&self, owner: &Owner) -> Result<Vec<Found>, ServiceError> {
         let folder = owner_folder(owner.name());
         let keys = self.sessions.store().list(&folder).await.map_err(belljar::Error::from)?;
         let mut looking = Vec::new();
         for entry in &keys {
             let id = entry.key.rsplit('/').next().unwrap_or_default();
-            looking.push(self.listed(owner, id));
+            looking.push(self.find(owner, id));
         }
         let mut looked = stream::iter(looking).buffered(AT_ONCE);
         let mut theirs = Vec::new();
         while let Some(found) = looked.next().await {
             theirs.extend(found?);
         }
-        theirs.sort_by(|one, other| {
-            (one.about.created, &one.info.id).cmp(&(other.about.created, &other.info.id))
-        });
         Ok(theirs)
     }
 

@@ -7,11 +7,11 @@ use belljar::store::{Condition, Put};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{Anywhere, no_session};
+use super::Anywhere;
 use crate::hex::hex;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
-use crate::service::sessions::check_name;
+use crate::service::sessions::{check_name, no_session};
 
 /// Owners that are remembered; should there be more sessions, all are asked for again.
 const MAX_OWNERS: usize = 100_000;
@@ -62,7 +62,7 @@ impl Anywhere {
         if known.is_some_and(|known| known == owner.name()) {
             return Ok(id.to_owned());
         }
-        if self.listed(owner, id).await?.is_some() {
+        if self.find(owner, id).await?.is_some() {
             return Ok(id.to_owned());
         }
         if check_name(id).is_err() {
@@ -72,7 +72,7 @@ impl Anywhere {
     }
 
     /// Somebody's session of that name.
-    pub(super) async fn named(
+    pub(in crate::service) async fn named(
         &self,
         owner: &Owner,
         name: &str,
@@ -82,7 +82,7 @@ impl Anywhere {
         let Some(id) = found.and_then(|blob| String::from_utf8(blob.bytes.to_vec()).ok()) else {
             return Ok(None);
         };
-        Ok(self.listed(owner, &id).await?.map(|_| id))
+        Ok(self.find(owner, &id).await?.map(|_| id))
     }
 
     pub(super) fn owners(&self) -> MutexGuard<'_, HashMap<String, String>> {

@@ -161,9 +161,8 @@ impl Answer {
 
 /// Whether somebody has a session, here or in the store. A store that fails has lost nothing.
 async fn has_session(service: &Service, owner: &Owner, id: &str) -> bool {
-    service.find(owner, id).is_ok()
-        || match service.listed(owner, id).await {
-            Ok(listed) => listed.is_some(),
-            Err(error) => error.class() != Class::NotFound,
-        }
+    match service.listed(owner, id).await {
+        Ok(_) => true,
+        Err(error) => error.class() != Class::NotFound,
+    }
 }

@@ -59,7 +59,7 @@ pub use server::Server;
 pub use service::Service;
 pub use service::anywhere::Listed;
 pub use service::error::{Class, ServiceError};
+pub use service::held::{Held, NewSession};
 pub use service::owner::{KeyLimits, Owner};
-pub use service::sessions::{Held, NewSession};
 pub use service::turn::Attended;
 pub use service::view::View;

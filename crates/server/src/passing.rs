@@ -5,8 +5,8 @@ use belljar::{Outcome, Request};
 use crate::service::Service;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
+use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, NewSession};
 
 /// A session that is closed when this is dropped: with the request, whatever becomes of it.
 pub(crate) struct Passing {

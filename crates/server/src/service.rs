@@ -3,11 +3,12 @@
 pub(crate) mod anywhere;
 pub(crate) mod error;
 pub(crate) mod figures;
+pub(crate) mod held;
 pub(crate) mod kept;
 pub(crate) mod owner;
 pub(crate) mod questions;
 mod saved;
-pub(crate) mod sessions;
+mod sessions;
 pub(crate) mod shelf;
 mod stored;
 pub(crate) mod turn;
@@ -23,8 +24,8 @@ use belljar::{CheckReport, Interrupt, Policy, Request, Run, Runtime};
 use anywhere::Anywhere;
 use error::ServiceError;
 use figures::Figures;
+use held::Held;
 use owner::{Owner, Work};
-use sessions::Held;
 use shelf::Shelves;
 use turn::{Attended, Turn};
 

@@ -16,8 +16,8 @@ use super::traits::{Lease, Traits, lock, max_disk, new_id, options, with_env};
 use super::wire::State;
 use crate::service::Service;
 use crate::service::anywhere::Use;
+use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, NewSession};
 
 /// The most that one execution writes to each of its streams.
 const MAX_OUTPUT: u64 = 16 << 20;

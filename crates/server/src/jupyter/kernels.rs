@@ -17,8 +17,8 @@ use crate::http::problem::Problem;
 use crate::service::Service;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
+use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, NewSession};
 
 /// How long a kernel lives that nobody is connected to and that does nothing.
 pub(super) const IDLE: Duration = Duration::from_hours(1);

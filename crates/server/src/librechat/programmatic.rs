@@ -34,8 +34,8 @@ use crate::passing::Passing;
 use crate::process::{self, Ending};
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
+use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, NewSession};
 use crate::service::shelf;
 
 /// How long a session waits for its caller to come back.

@@ -5,6 +5,7 @@
 
 mod about;
 mod at_hand;
+mod bytes;
 mod documents;
 mod listing;
 mod names;
@@ -15,17 +16,18 @@ use std::time::SystemTime;
 
 use belljar::{LeaseEnd, Session, StoredSessions};
 
-pub(super) use self::about::NewAbout;
 use self::about::{About, millis};
+pub(super) use self::about::{Making, NewAbout};
 pub(crate) use self::at_hand::{AtHand, Use};
+use self::bytes::Counted;
+pub(super) use self::bytes::bytes_of;
 pub(crate) use self::documents::Document;
 pub use self::listing::Listed;
 use self::names::owner_folder;
 use super::Service;
 use super::error::ServiceError;
+use super::held::Held;
 use super::owner::{Owner, limit};
-use super::sessions::Held;
-use super::stored::Counted;
 
 /// The store's side of a service.
 pub(crate) struct Anywhere {
@@ -33,7 +35,7 @@ pub(crate) struct Anywhere {
     /// Whose a session is, which never changes.
     owners: Mutex<HashMap<String, String>>,
     /// Bytes of the files in the sessions of those whose are limited.
-    pub(super) bytes: Mutex<HashMap<String, Counted>>,
+    bytes: Mutex<HashMap<String, Counted>>,
 }
 
 impl Service {

@@ -8,8 +8,8 @@ use belljar::{Completeness, Completion, Inspection};
 
 use super::Service;
 use super::error::ServiceError;
+use super::held::Held;
 use super::owner::{Owner, Work};
-use super::sessions::Held;
 
 /// Values of expressions, each under its name, or `Type: message` of what it raised.
 pub(crate) type Evaluated = BTreeMap<String, Result<Value, String>>;

@@ -8,7 +8,7 @@ use belljar::{LeaseEnd, RestoreOptions};
 use serde::{Deserialize, Serialize};
 
 use super::Service;
-use super::sessions::{Held, Origin};
+use super::held::{Held, Origin};
 
 /// The list of what is in the directory.
 const INDEX: &str = "sessions.json";

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
-use crate::service::sessions::{NAME_PATTERN, NewSession};
+use crate::service::held::{NAME_PATTERN, NewSession};
 
 /// What a session is to be like.
 #[derive(Default)]

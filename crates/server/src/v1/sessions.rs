@@ -20,8 +20,8 @@ use crate::http::files::timestamp;
 use crate::http::problem::Problem;
 use crate::http::remembered::WhileThere;
 use crate::service::anywhere::{Listed, Use};
+use crate::service::held::{Held, NAME_PATTERN};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, NAME_PATTERN};
 
 pub(super) fn operations() -> Vec<Operation> {
     const ID: &str = "/v1/sessions/{id}";

@@ -7,7 +7,7 @@ use belljar::{LeaseEnd, Session, StoredInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::sessions::{Held, Origin};
+use crate::service::held::{Held, Origin};
 
 /// What is known of a session besides its state.
 #[derive(Clone, Serialize, Deserialize)]
@@ -26,10 +26,19 @@ pub(crate) struct About {
     pub(super) note: Option<Value>,
     /// Bytes of its files, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::service) bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
 }
 
-/// What is told of a session that is to be made.
+/// A session that is to be made: everything but how.
+pub(in crate::service) struct Making {
+    pub name: Option<String>,
+    /// What the store knows of it; `None` for a session of this process alone.
+    pub stored: Option<NewAbout>,
+    /// What becomes of it when its lease is over.
+    pub lease_end: Option<LeaseEnd>,
+}
+
+/// What the store is told of a session that is to be made.
 #[derive(Default)]
 pub(in crate::service) struct NewAbout {
     pub lease: Option<(Duration, LeaseEnd)>,

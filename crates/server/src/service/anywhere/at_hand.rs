@@ -7,12 +7,12 @@ use belljar::{Claim, Interrupt, Outcome, Reading, Request, SessionError, ToolAns
 use serde_json::Value;
 
 use super::Anywhere;
-use super::about::{About, NewAbout, millis};
+use super::about::{About, Making, NewAbout, millis};
+use super::bytes::bytes_of;
 use crate::service::Service;
 use crate::service::error::ServiceError;
+use crate::service::held::{Held, no_session};
 use crate::service::owner::{Owner, Work};
-use crate::service::sessions::{Held, Making, no_session};
-use crate::service::stored::bytes_of;
 use crate::service::turn::{Attended, Turn};
 
 /// What a session is wanted for.

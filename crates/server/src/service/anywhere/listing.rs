@@ -11,8 +11,8 @@ use super::names::owner_folder;
 use super::{Anywhere, AtHand};
 use crate::service::Service;
 use crate::service::error::ServiceError;
+use crate::service::held::{Held, no_session};
 use crate::service::owner::Owner;
-use crate::service::sessions::{Held, no_session};
 
 /// Records that are read at the same time.
 pub(super) const AT_ONCE: usize = 16;

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use super::Anywhere;
 use crate::hex::hex;
 use crate::service::error::ServiceError;
+use crate::service::held::{check_name, no_session};
 use crate::service::owner::Owner;
-use crate::service::sessions::{check_name, no_session};
 
 /// Owners that are remembered; should there be more sessions, all are asked for again.
 const MAX_OWNERS: usize = 100_000;

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use belljar::{Request, RestoreOptions, Runtime, Session};
 
-use super::{block_on, core, report, run, session_on};
+use super::{block_on, run, session_on};
 
 /// Polls a future until it has been pending so many times, and then drops it, which gives `None`.
 async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Option<T> {
@@ -23,39 +23,6 @@ async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Op
         }
     })
     .await
-}
-
-/// Between the end of a run and its outcome the interpreter is brought back: a run that counted by then
-/// was in no history, and nobody heard that the interpreter was lost.
-#[test]
-fn a_lost_run_whose_outcome_nobody_takes_is_recorded_and_told() {
-    block_on(async {
-        let session = core().await;
-        // So much that it is put back on another thread, for which the run waits.
-        let made = run(&session, Request::new("import os\nx = os.urandom(40 << 20)")).await;
-        assert!(made.success);
-        let (mut counted, mut seen) = (0, Vec::new());
-        for pending in 0..8 {
-            // Nothing of the run before is waited for.
-            session.history().await.unwrap();
-            let before = session.execution().await;
-            let crash = session.run(Request::new("os._exit(3)"));
-            if dropped_after(pending, crash).await.is_some() {
-                continue;
-            }
-            let (after, history) = (session.execution().await, session.history().await.unwrap());
-            assert_eq!(history.last().map(|last| last.execution), Some(after), "{history:?}");
-            counted += after - before;
-            seen.push((pending, before, after));
-            let next = run(&session, Request::new("len(x)")).await;
-            let is_told = report(&next).interpreter_restarted;
-            assert!(next.success && (is_told || after == before), "{next:#?}");
-            let then = run(&session, Request::new("len(x)")).await;
-            assert!(then.success && !report(&then).interpreter_restarted, "{then:#?}");
-        }
-        assert!(counted > 0, "{seen:?}: no run was dropped while its interpreter was brought back");
-        session.close();
-    });
 }
 
 /// The session that a rewind keeps has a handle, or is not there.

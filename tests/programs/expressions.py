@@ -1,20 +1,26 @@
 """Evaluates every expression of expressions.txt, and writes what comes of it to found.json.
 
+Modules of libraries are imported where an expression names them.
+
 It runs in a sandbox and on the host, whose numpy is the measure.
 """
 
 import collections
+import concurrent.futures
 import copy
 import decimal
 import fractions
 import functools
+import importlib
 import io
 import itertools
 import json
 import math
 import pickle
+import re
 import statistics
 import struct
+import threading
 import warnings
 
 import numpy as np
@@ -23,6 +29,7 @@ import pandas as pd
 
 MODULES = [
     collections,
+    concurrent,
     copy,
     decimal,
     fractions,
@@ -34,7 +41,10 @@ MODULES = [
     pickle,
     statistics,
     struct,
+    threading,
 ]
+
+LIBRARIES = re.compile(r"\b(?:scipy|sklearn|statsmodels|networkx|joblib)(?:\.[a-z_]+)*")
 
 
 def described(value):
@@ -79,10 +89,31 @@ def plain(value):
     return str(value)
 
 
+def told(expression, **state):
+    """What numpy warns of, and what an expression gives where errors are handled like this."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(**state):
+        warnings.simplefilter("always")
+        value = outcome(expression)
+    return [sorted(str(warning.message) for warning in caught), value]
+
+
+def imported(expression):
+    """The libraries that an expression names."""
+    for path in LIBRARIES.findall(expression):
+        parts = path.split(".")
+        for end in range(1, len(parts) + 1):
+            try:
+                importlib.import_module(".".join(parts[:end]))
+            except ModuleNotFoundError:
+                break
+        yield parts[0], importlib.import_module(parts[0])
+
+
 def outcome(expression):
     names = {module.__name__: module for module in MODULES}
-    names |= {"np": np, "pd": pd}
+    names |= {"np": np, "pd": pd, "told": told}
     try:
+        names |= imported(expression)
         return described(eval(compile(expression, "<expression>", "eval"), names))
     except Exception as error:
         return ["raises", type(error).__name__]

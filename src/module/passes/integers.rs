@@ -17,6 +17,7 @@
 
 mod addresses;
 mod asking;
+mod floats;
 mod indices;
 mod names;
 mod offsets;
@@ -31,7 +32,7 @@ use parsed::{Changes, Parsed};
 use windows::PLACES;
 
 /// Raised with every change of what the pass makes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The module is not the one that this pass knows.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,8 @@ struct Functions {
     default_int: u32,
     /// The same, by who writes `int`.
     named_int: u32,
+    /// The same, of integers of Python's that are converted, and of sums.
+    value_int: u32,
     /// `(object) -> object`: consumes a result and gives it back as wide as its asker has integers.
     widen: u32,
     /// The same for a tuple of them.
@@ -85,6 +88,7 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
 
     let default_int = changes.add(&[], true, asking::default_int(&addresses, asking::COMPUTING))?;
     let named_int = changes.add(&[], true, asking::default_int(&addresses, asking::NAMING))?;
+    let value_int = changes.add(&[], true, asking::value_int(&addresses, asking::NARROW))?;
     let widen_one = changes.add(&[()], true, results::widen_one(&parsed, &addresses)?)?;
     let widen = changes.add(&[()], true, results::widen(default_int, widen_one))?;
     let widen_tuple = {
@@ -94,6 +98,7 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     let functions = Functions {
         default_int,
         named_int,
+        value_int,
         widen,
         widen_tuple,
     };
@@ -104,6 +109,7 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     results::wrap(&parsed, &addresses, &functions, &mut changes)?;
     names::wrap(&parsed, &functions, &mut changes)?;
     indices::wrap(&parsed, &addresses, &mut changes)?;
+    floats::apply(&parsed, &mut changes)?;
     changes.finish()
 }
 

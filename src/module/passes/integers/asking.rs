@@ -35,6 +35,10 @@ pub(super) const COMPUTING: &[&str] =
 /// In the archive: where a type's name means what it means to the user.
 pub(super) const NAMING: &[&str] = &["pandas/"];
 
+/// In the archive: what makes indices as wide as an address out of Python's integers.
+pub(super) const NARROW: &[&str] =
+    &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];
+
 /// The import system, and other modules that are part of the interpreter.
 const FROZEN: &str = "<frozen ";
 
@@ -56,6 +60,21 @@ const LEFT: u32 = 3;
 /// `() -> i32`, where code in files of the archive that begin with one of `for_their_caller` asks as
 /// the user does.
 pub(super) fn default_int(addresses: &Addresses, for_their_caller: &[&str]) -> Function {
+    asked(addresses, for_their_caller, &[], LONG)
+}
+
+/// `() -> i32`: how wide a value of Python's is, where a library asks: 64 bits, but for code in files of
+/// the archive that begin with one of `narrow`.
+pub(super) fn value_int(addresses: &Addresses, narrow: &[&str]) -> Function {
+    asked(addresses, &[], narrow, LONG_LONG)
+}
+
+fn asked(
+    addresses: &Addresses,
+    for_their_caller: &[&str],
+    narrow: &[&str],
+    library: i32,
+) -> Function {
     let layout = &addresses.layout;
     let mut function = Function::new([(4, ValType::I32)]);
     let mut code = function.instructions();
@@ -97,8 +116,11 @@ pub(super) fn default_int(addresses: &Addresses, for_their_caller: &[&str]) -> F
     for file in for_their_caller {
         answer_if(&mut code, layout, file, ARCHIVE.len(), LONG_LONG);
     }
+    for file in narrow {
+        answer_if(&mut code, layout, file, ARCHIVE.len(), LONG);
+    }
     starts_with(&mut code, layout, NUMPY, ARCHIVE.len());
-    code.i32_eqz().if_(BlockType::Empty).i32_const(LONG).return_().end();
+    code.i32_eqz().if_(BlockType::Empty).i32_const(library).return_().end();
     code.local_get(CODE).i32_load(at(layout.code_name)).local_set(NAME);
     answer_if(&mut code, layout, MODULE, 0, LONG);
     code.end();

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wasm_encoder::{CodeSection, FunctionSection, RawSection};
-use wasmparser::{DataKind, FunctionBody, KnownCustom, Name, Operator, Parser, Payload, ValType};
+use wasm_encoder::{CodeSection, Encode, FunctionSection, RawSection};
+use wasmparser::{
+    DataKind, FuncType, FunctionBody, KnownCustom, Name, Operator, Parser, Payload,
+    TypeSectionReader, ValType,
+};
 
 use super::IntegersError;
 use crate::module::passes::imported_functions;
@@ -13,18 +16,15 @@ pub(super) struct Parsed<'a> {
     module: &'a [u8],
     /// For each type, how many `i32` it takes and whether it gives one; `None` for any other type.
     types: Vec<Option<(usize, bool)>>,
+    /// What each type takes and gives.
+    signatures: Vec<FuncType>,
     imports: u32,
     /// The types of the functions that are defined.
     functions: Vec<u32>,
     bodies: Vec<FunctionBody<'a>>,
-    names: HashMap<&'a str, Named>,
+    names: HashMap<&'a str, Vec<u32>>,
     /// Address and bytes of each data segment.
     data: Vec<(u32, &'a [u8])>,
-}
-
-enum Named {
-    Once(u32),
-    Often,
 }
 
 impl<'a> Parsed<'a> {
@@ -32,6 +32,7 @@ impl<'a> Parsed<'a> {
         let mut parsed = Self {
             module,
             types: Vec::new(),
+            signatures: Vec::new(),
             imports: 0,
             functions: Vec::new(),
             bodies: Vec::new(),
@@ -52,6 +53,7 @@ impl<'a> Parsed<'a> {
                     let plain = |types: &[ValType]| types.iter().all(|t| *t == ValType::I32);
                     let known = plain(ty.params()) && plain(ty.results()) && ty.results().len() < 2;
                     self.types.push(known.then(|| (ty.params().len(), !ty.results().is_empty())));
+                    self.signatures.push(ty);
                 }
             }
             Payload::ImportSection(section) => self.imports = imported_functions(section)?,
@@ -78,10 +80,7 @@ impl<'a> Parsed<'a> {
                         };
                         for naming in functions {
                             let naming = naming?;
-                            self.names
-                                .entry(naming.name)
-                                .and_modify(|named| *named = Named::Often)
-                                .or_insert(Named::Once(naming.index));
+                            self.names.entry(naming.name).or_default().push(naming.index);
                         }
                     }
                 }
@@ -93,10 +92,15 @@ impl<'a> Parsed<'a> {
 
     /// The index of the one function of that name.
     pub(super) fn function(&self, name: &'static str) -> Result<u32, IntegersError> {
-        match self.names.get(name) {
-            Some(Named::Once(index)) if *index >= self.imports => Ok(*index),
+        match self.named(name) {
+            [index] if *index >= self.imports => Ok(*index),
             _ => Err(IntegersError::Function(name)),
         }
+    }
+
+    /// The indices of all functions of that name.
+    pub(super) fn named(&self, name: &str) -> &[u32] {
+        self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The same, if it takes so many `i32` and gives one.
@@ -123,6 +127,13 @@ impl<'a> Parsed<'a> {
                 what: "it has another type",
             }),
         }
+    }
+
+    /// The body of the function `index`, and how many parameters it takes.
+    pub(super) fn code(&self, index: u32) -> Option<(&FunctionBody<'a>, usize)> {
+        let at = self.defined(index)?;
+        let ty = self.signatures.get(*self.functions.get(at)? as usize)?;
+        Some((self.bodies.get(at)?, ty.params().len()))
     }
 
     /// The body of a function by its name.
@@ -162,6 +173,8 @@ pub(super) struct Changes<'p, 'a> {
     /// Functions that have another body, by their index.
     replaced: BTreeMap<u32, Vec<u8>>,
     added: Vec<Added>,
+    /// Types that no function of the module has.
+    added_types: Vec<FuncType>,
 }
 
 struct Splice {
@@ -187,6 +200,7 @@ impl<'p, 'a> Changes<'p, 'a> {
             spliced: BTreeMap::new(),
             replaced: BTreeMap::new(),
             added: Vec::new(),
+            added_types: Vec::new(),
         }
     }
 
@@ -201,6 +215,16 @@ impl<'p, 'a> Changes<'p, 'a> {
         let ty = self.parsed.types.iter().position(|ty| *ty == wanted);
         let ty = ty.ok_or(IntegersError::Missing("function of the type that is added"))?;
         Ok(self.push(ty as u32, Body::New(body.into_raw_body())))
+    }
+
+    /// Adds a function of any type. Its index is the result.
+    pub(super) fn add_of_type(&mut self, ty: FuncType, body: wasm_encoder::Function) -> u32 {
+        let mut types = self.parsed.signatures.iter().chain(&self.added_types);
+        let at = types.position(|known| *known == ty).unwrap_or_else(|| {
+            self.added_types.push(ty);
+            self.parsed.signatures.len() + self.added_types.len() - 1
+        });
+        self.push(at as u32, Body::New(body.into_raw_body()))
     }
 
     /// Gives the function `index` the body that `body` makes around what the function did before,
@@ -237,6 +261,11 @@ impl<'p, 'a> Changes<'p, 'a> {
         for payload in Parser::new(0).parse_all(self.parsed.module) {
             let payload = payload?;
             match &payload {
+                Payload::TypeSection(types) if !self.added_types.is_empty() => {
+                    let data = self.types(types)?;
+                    module.section(&RawSection { id: 1, data: &data });
+                    continue;
+                }
                 Payload::FunctionSection(_) => {
                     let mut section = FunctionSection::new();
                     let added = self.added.iter().map(|added| &added.ty);
@@ -262,6 +291,33 @@ impl<'p, 'a> Changes<'p, 'a> {
             return Err(IntegersError::Missing("code"));
         }
         Ok(module.finish())
+    }
+
+    /// The section of types with those that were added, whose contents are otherwise copied.
+    fn types(&self, section: &TypeSectionReader<'_>) -> Result<Vec<u8>, IntegersError> {
+        let known = self.parsed.signatures.len();
+        let range = section.original_position()..section.range().end;
+        let copied = self.parsed.bytes(range).ok_or(IntegersError::Missing("types"))?;
+        if section.count() as usize != known {
+            return Err(IntegersError::Missing("types that stand for themselves"));
+        }
+        let mut data = Vec::new();
+        (known + self.added_types.len()).encode(&mut data);
+        data.extend_from_slice(copied);
+        for ty in &self.added_types {
+            const FUNCTION: u8 = 0x60;
+            data.push(FUNCTION);
+            for values in [ty.params(), ty.results()] {
+                values.len().encode(&mut data);
+                data.extend(values.iter().map(|value| match value {
+                    ValType::I64 => 0x7e,
+                    ValType::F32 => 0x7d,
+                    ValType::F64 => 0x7c,
+                    _ => 0x7f,
+                }));
+            }
+        }
+        Ok(data)
     }
 
     fn code(&self) -> Result<CodeSection, IntegersError> {

@@ -95,6 +95,8 @@ pub(super) enum With {
     DefaultInt,
     /// The same, by who writes `int`.
     NamedInt,
+    /// The same, of values.
+    ValueInt,
     Const(i32),
     /// Of a number of a small integer type less two: the default integer, unsigned for an unsigned.
     DefaultOfSignedness,
@@ -128,10 +130,11 @@ impl Place {
         match self.with {
             With::DefaultInt => sink.call(functions.default_int),
             With::NamedInt => sink.call(functions.named_int),
+            With::ValueInt => sink.call(functions.value_int),
             With::Const(value) => sink.i32_const(value),
             // The numbers of signed types are odd: 1, 3, 5, 7, 9.
             With::DefaultOfSignedness => {
-                sink.i32_const(UNSIGNED).i32_and().i32_eqz().call(functions.default_int).i32_add()
+                sink.i32_const(UNSIGNED).i32_and().i32_eqz().call(functions.value_int).i32_add()
             }
             With::WideClass => sink
                 .i32_const(0)
@@ -182,14 +185,14 @@ pub(super) const PLACES: &[Place] = &[
         what: "the type of -1",
         steps: &[Const(LONG), Call("PyArray_DescrFromType")],
         replaced: 0..1,
-        with: With::DefaultInt,
+        with: With::ValueInt,
     },
     Place {
         function: "discover_descriptor_from_pylong",
         what: "the type of an integer that fits",
         steps: &[Const(LONG), Const(LONG_LONG), Get(2), Const64(1 << 31), Add64],
         replaced: 0..1,
-        with: With::DefaultInt,
+        with: With::ValueInt,
     },
     // What numpy remembers by the types of operands must not depend on who asked first: where all are
     // Python's integers, or one is and the other is a bool, 64 bits it is for everybody.
@@ -250,7 +253,7 @@ pub(super) const PLACES: &[Place] = &[
         what: "the type of a sum",
         steps: &[Const(LONG), Set(9)],
         replaced: 0..1,
-        with: With::DefaultInt,
+        with: With::ValueInt,
     },
     Place {
         function: "reducelike_promote_and_resolve",

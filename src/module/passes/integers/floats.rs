@@ -1,0 +1,130 @@
+//! Floats: operations raise the status flags that x86-64 raises, and conversions to integers give
+//! what x86-64 gives.
+//!
+//! WebAssembly has no status flags. The C library's emulation is a word in memory that only
+//! explicit calls write, so numpy, which reads it after every loop, never warns about a division by
+//! zero, an overflow or an invalid operation. Here each operation of numpy's loops, its scalars and
+//! the C library's functions ([`FUNCTIONS`]) is followed by one comparison of its result. An
+//! infinity or NaN, which is rare, is passed to a function with the operands, which sets the flags
+//! by the rules of IEEE 754 ([`flags`]). So the flags are exact, and the loops keep their speed.
+//!
+//! Underflow, which numpy ignores by default, is looked for once the code has asked for it.
+//!
+//! Conversions of numbers that do not fit give the smallest integer and "invalid" on x86-64, and
+//! the nearest integer in WebAssembly ([`casts`]).
+
+mod casts;
+mod emit;
+mod flags;
+mod functions;
+
+use wasm_encoder::{BlockType, Function, InstructionSink};
+use wasmparser::Operator;
+
+use super::IntegersError;
+use super::parsed::{Changes, Parsed};
+use super::windows::Step::{Call, Const, Get};
+use super::windows::{Step, at, find};
+use flags::{Flag, Notes, WANTED};
+use functions::{CONTIGUOUS, CONVERSIONS, FUNCTIONS, SCALARS, STRIDED};
+
+/// The function that numpy's scalars call before an operation.
+const CLEAR: &str = "npy_clear_floatstatus_barrier";
+
+pub(super) fn apply(
+    parsed: &Parsed<'_>,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), IntegersError> {
+    let notes = Notes::add(changes);
+    let casts = casts::Casts::add(changes);
+    for (what, names) in FUNCTIONS {
+        for name in names.split_ascii_whitespace() {
+            let indices = parsed.named(name);
+            if indices.is_empty() {
+                return Err(IntegersError::Missing(what));
+            }
+            for index in indices {
+                emit::rewrite(parsed, *index, &notes, None, changes)?;
+            }
+        }
+    }
+    let clear = parsed.function(CLEAR)?;
+    for (kinds, operations) in SCALARS {
+        for (kind, operation) in pairs(kinds, operations) {
+            let name = format!("{kind}_{operation}");
+            // The interpreter has functions of the same names.
+            for index in parsed.named(&name) {
+                if calls(parsed, *index, clear)? {
+                    emit::rewrite(parsed, *index, &notes, None, changes)?;
+                }
+            }
+        }
+    }
+    for how in CONVERSIONS {
+        for (from, to) in pairs(casts::SOURCES, casts::TARGETS) {
+            let name = format!("{how}_{from}_to_{to}");
+            let vectors = *how == CONTIGUOUS && from != "half";
+            for index in parsed.named(&name) {
+                emit::rewrite(parsed, *index, &notes, casts.into(to, vectors), changes)?;
+                if vectors && matches!(to, "uint" | "ulong") {
+                    let single = parsed.named(&format!("{STRIDED}_{from}_to_{to}"));
+                    let single = single.first().ok_or(IntegersError::Missing("conversion"))?;
+                    changes.wrap(*index, |inner| casts::in_vectors(inner, *single))?;
+                }
+            }
+        }
+    }
+    division_by_zero(parsed, changes)?;
+    want_underflow(parsed, changes)
+}
+
+fn pairs<'a>(left: &'a str, right: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let right = move || right.split_ascii_whitespace();
+    left.split_ascii_whitespace().flat_map(move |l| right().map(move |r| (l, r)))
+}
+
+/// Whether a function calls another.
+fn calls(parsed: &Parsed<'_>, index: u32, callee: u32) -> Result<bool, IntegersError> {
+    let (body, _) = parsed.code(index).ok_or(IntegersError::Missing("code of a scalar"))?;
+    for operator in body.get_operators_reader()? {
+        if matches!(operator?, Operator::Call { function_index } if function_index == callee) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The C library's functions for poles, from which the compiler took the division.
+fn division_by_zero(
+    parsed: &Parsed<'_>,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), IntegersError> {
+    for name in ["__math_divzero", "__math_divzerof"] {
+        let index = parsed.function(name)?;
+        changes.wrap(index, |inner| {
+            let mut function = Function::new([]);
+            let mut code = function.instructions();
+            flags::raise(&mut code, Flag::Divide);
+            code.local_get(0).call(inner).end();
+            function
+        })?;
+    }
+    Ok(())
+}
+
+/// Notes that the code wants to be told of underflow, where `np.errstate` and its like are made.
+fn want_underflow(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), IntegersError> {
+    const MAKE: &str = "extobj_make_extobj";
+    const MASK: u32 = 8;
+    const UNDERFLOW: i32 = 7 << 6;
+    let steps: &[Step] = &[Get(MASK), Const(17_367_926), Const(8_989), Call("PyCapsule_New")];
+    let offsets = find(parsed, MAKE, steps, "the mask of errors")?;
+    let mut code = Vec::new();
+    let mut sink = InstructionSink::new(&mut code);
+    sink.local_get(MASK).i32_load(at(0)).i32_const(UNDERFLOW).i32_and();
+    sink.if_(BlockType::Empty);
+    flags::set(&mut sink, WANTED);
+    sink.end();
+    changes.splice(parsed.function(MAKE)?, offsets[0]..offsets[0], code);
+    Ok(())
+}

@@ -18,7 +18,7 @@ mod emit;
 mod flags;
 mod functions;
 
-use wasm_encoder::{BlockType, Function, InstructionSink};
+use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 use wasmparser::Operator;
 
 use super::IntegersError;
@@ -74,7 +74,7 @@ pub(super) fn apply(
             }
         }
     }
-    division_by_zero(parsed, changes)?;
+    forced(parsed, changes)?;
     want_underflow(parsed, changes)
 }
 
@@ -94,18 +94,44 @@ fn calls(parsed: &Parsed<'_>, index: u32, callee: u32) -> Result<bool, IntegersE
     Ok(false)
 }
 
-/// The C library's functions for poles, from which the compiler took the division.
-fn division_by_zero(
-    parsed: &Parsed<'_>,
-    changes: &mut Changes<'_, '_>,
-) -> Result<(), IntegersError> {
+/// What the C library computes only for its flags, and the compiler took out.
+fn forced(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), IntegersError> {
     for name in ["__math_divzero", "__math_divzerof"] {
-        let index = parsed.function(name)?;
-        changes.wrap(index, |inner| {
+        changes.wrap(parsed.function(name)?, |inner| {
             let mut function = Function::new([]);
             let mut code = function.instructions();
             flags::raise(&mut code, Flag::Divide);
             code.local_get(0).call(inner).end();
+            function
+        })?;
+    }
+    for (name, pole) in [("log10", 0.0), ("log10f", 0.0), ("log1p", -1.0), ("log1pf", -1.0)] {
+        changes.wrap(parsed.function(name)?, |inner| {
+            let mut function = Function::new([]);
+            let mut code = function.instructions();
+            code.local_get(0);
+            if name.ends_with('f') {
+                code.f64_promote_f32();
+            }
+            code.f64_const(pole.into()).f64_eq().if_(BlockType::Empty);
+            flags::raise(&mut code, Flag::Divide);
+            code.end().local_get(0).call(inner).end();
+            function
+        })?;
+    }
+    // Of `exp` and its like, where the result may not be a normal number.
+    for index in parsed.named("specialcase") {
+        let parameters = parsed.code(*index).map_or(0, |(_, parameters)| parameters as u32);
+        changes.wrap(*index, |inner| {
+            let mut function = Function::new([(1, ValType::F64)]);
+            let mut code = function.instructions();
+            for parameter in 0..parameters {
+                code.local_get(parameter);
+            }
+            code.call(inner).local_tee(parameters);
+            code.f64_abs().f64_const(f64::MIN_POSITIVE.into()).f64_lt().if_(BlockType::Empty);
+            flags::raise(&mut code, Flag::Underflow);
+            code.end().local_get(parameters).end();
             function
         })?;
     }

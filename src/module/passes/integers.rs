@@ -2,9 +2,9 @@
 //!
 //! numpy takes the width of an address for its default integer, 32 bits here, and wraps around
 //! silently. Making it 64 everywhere breaks the libraries, whose compiled parts want index arrays as
-//! wide as an address from their own Python code. So the width follows who asks: a function added to
-//! the module walks the interpreter's frames, and every place in numpy that takes the default calls
-//! it ([`asking`]).
+//! wide as an address from their own Python code. So values are 64 bits wide for everybody, and the
+//! width of indices follows who asks: a function added to the module walks the interpreter's frames,
+//! and every place in numpy that takes the default calls it ([`asking`]).
 //!
 //! * Constants in numpy's functions become calls ([`PLACES`]).
 //! * Functions that answer with indices widen what they give to the user ([`results`]).
@@ -32,7 +32,7 @@ use parsed::{Changes, Parsed};
 use windows::PLACES;
 
 /// Raised with every change of what the pass makes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 4;
 
 /// The module is not the one that this pass knows.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ struct Functions {
     default_int: u32,
     /// The same, by who writes `int`.
     named_int: u32,
-    /// The same, of integers of Python's that are converted, and of sums.
+    /// The same for values: Python's integers that become arrays, and sums.
     value_int: u32,
     /// `(object) -> object`: consumes a result and gives it back as wide as its asker has integers.
     widen: u32,
@@ -87,8 +87,8 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     let mut changes = Changes::new(&parsed);
 
     let default_int = changes.add(&[], true, asking::default_int(&addresses, asking::COMPUTING))?;
-    let named_int = changes.add(&[], true, asking::default_int(&addresses, asking::NAMING))?;
-    let value_int = changes.add(&[], true, asking::value_int(&addresses, asking::NARROW))?;
+    let named_int = changes.add(&[], true, asking::named_int(&addresses))?;
+    let value_int = changes.add(&[], true, asking::value_int(&addresses))?;
     let widen_one = changes.add(&[()], true, results::widen_one(&parsed, &addresses)?)?;
     let widen = changes.add(&[()], true, results::widen(default_int, widen_one))?;
     let widen_tuple = {

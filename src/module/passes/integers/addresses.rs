@@ -16,6 +16,7 @@ pub(super) struct Addresses {
     pub thread_state: u64,
     pub code_type: i32,
     pub array_type: i32,
+    pub int_type: i32,
     /// Of the pointers to the exceptions.
     pub type_error: u64,
     pub overflow_error: u64,
@@ -30,9 +31,13 @@ pub(super) struct Layout {
     pub current_frame: u64,
     pub frame_previous: u64,
     pub frame_executable: u64,
+    /// The first of the local variables.
+    pub frame_locals: u64,
     pub frame_owner: u64,
     pub code_filename: u64,
     pub code_name: u64,
+    /// A tuple of the names of local variables.
+    pub code_locals: u64,
     pub type_flags: u64,
     pub tuple_item: u64,
     pub tuple_size: u64,
@@ -48,13 +53,14 @@ impl Addresses {
             thread_state: 27_561_516,
             code_type: 26_074_456,
             array_type: 26_443_132,
+            int_type: 26_106_228,
             type_error: 26_079_160,
             overflow_error: 26_079_564,
             index_error: 26_079_528,
             too_large: 17_063_655,
             layout: Layout::read(parsed)?,
         };
-        let windows: [(&'static str, &[Step], &'static str); 8] = [
+        let windows: [(&'static str, &[Step], &'static str); 9] = [
             (
                 "PyThreadState_GetUnchecked",
                 &[Const(0), Load(known.thread_state)],
@@ -66,6 +72,7 @@ impl Addresses {
                 "the type of code",
             ),
             ("_convert_from_any", &[Get(4), Const(known.array_type), Eq], "the type of arrays"),
+            ("_convert_from_any", &[Get(0), Const(known.int_type), Ne], "the type of integers"),
             ("PyErr_BadArgument", &[Const(0), Load(known.type_error)], "TypeError"),
             (
                 "PyArray_PutTo",
@@ -133,9 +140,11 @@ impl Layout {
             current_frame: offset(208)?,
             frame_previous: offset(320)?,
             frame_executable: offset(328)?,
+            frame_locals: offset(344)?,
             frame_owner: offset(352)?,
             code_filename: offset(384)?,
             code_name: offset(392)?,
+            code_locals: offset(432)?,
             type_flags: offset(504)?,
             tuple_item: offset(552)?,
             tuple_size: offset(560)?,

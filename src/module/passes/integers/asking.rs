@@ -9,8 +9,13 @@
 //! * the import system is a library;
 //! * everything else is the user's: 64 bits.
 //!
-//! There are two such functions, since `int` as the name of a type means 64 bits in all of pandas: it
-//! never is the type of an index there, for which pandas writes `intp`.
+//! There are three such functions:
+//!
+//! * the one above is for indices;
+//! * values, which are Python's integers in arrays and sums of integers, are 64 bits wide in libraries
+//!   too ([`value_int`]), except in [`NARROW`];
+//! * `int` as the name of a type means 64 bits in all of pandas, which writes `intp` for indices, and
+//!   in a function that was passed `int` ([`named_int`]): so the user's `dtype=int` reaches numpy.
 //!
 //! All that it reads are objects that the interpreter itself relies on. A file name is whatever text
 //! the user gave it, so its kind and length are looked at before its letters.
@@ -29,15 +34,18 @@ const ARCHIVE: &str = "/usr/local/lib/python315.zip/";
 const NUMPY: &str = "numpy/";
 
 /// In the archive: what computes or converts for its caller.
-pub(super) const COMPUTING: &[&str] =
-    &["pandas/core/nanops.py", "pandas/core/common.py", "pandas/core/dtypes/common.py"];
+pub(super) const COMPUTING: &[&str] = &[
+    "pandas/core/nanops.py",
+    "pandas/core/common.py",
+    "pandas/core/dtypes/common.py",
+    "sklearn/utils/_encode.py",
+];
 
 /// In the archive: where a type's name means what it means to the user.
-pub(super) const NAMING: &[&str] = &["pandas/"];
+const NAMING: &[&str] = &["pandas/", "sklearn/datasets/"];
 
 /// In the archive: what makes indices as wide as an address out of Python's integers.
-pub(super) const NARROW: &[&str] =
-    &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];
+const NARROW: &[&str] = &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];
 
 /// The import system, and other modules that are part of the interpreter.
 const FROZEN: &str = "<frozen ";
@@ -56,27 +64,42 @@ const FRAME: u32 = 0;
 const CODE: u32 = 1;
 const NAME: u32 = 2;
 const LEFT: u32 = 3;
+const NEXT: u32 = 4;
+const END: u32 = 5;
 
 /// `() -> i32`, where code in files of the archive that begin with one of `for_their_caller` asks as
 /// the user does.
 pub(super) fn default_int(addresses: &Addresses, for_their_caller: &[&str]) -> Function {
-    asked(addresses, for_their_caller, &[], LONG)
+    asked(addresses, for_their_caller, &[], Library::Narrow)
 }
 
-/// `() -> i32`: how wide a value of Python's is, where a library asks: 64 bits, but for code in files of
-/// the archive that begin with one of `narrow`.
-pub(super) fn value_int(addresses: &Addresses, narrow: &[&str]) -> Function {
-    asked(addresses, &[], narrow, LONG_LONG)
+/// `() -> i32`: the same for who writes `int`.
+pub(super) fn named_int(addresses: &Addresses) -> Function {
+    asked(addresses, NAMING, &[], Library::WideIfPassed)
+}
+
+/// `() -> i32`: the same for values. Code in [`NARROW`] keeps 32 bits.
+pub(super) fn value_int(addresses: &Addresses) -> Function {
+    asked(addresses, &[], NARROW, Library::Wide)
+}
+
+/// How wide an integer is where a library asks.
+#[derive(Clone, Copy)]
+enum Library {
+    Narrow,
+    Wide,
+    /// Wide if the function has `int` among its local variables.
+    WideIfPassed,
 }
 
 fn asked(
     addresses: &Addresses,
     for_their_caller: &[&str],
     narrow: &[&str],
-    library: i32,
+    library: Library,
 ) -> Function {
     let layout = &addresses.layout;
-    let mut function = Function::new([(4, ValType::I32)]);
+    let mut function = Function::new([(6, ValType::I32)]);
     let mut code = function.instructions();
     code.i32_const(0)
         .i32_load(at(addresses.thread_state))
@@ -120,7 +143,16 @@ fn asked(
         answer_if(&mut code, layout, file, ARCHIVE.len(), LONG);
     }
     starts_with(&mut code, layout, NUMPY, ARCHIVE.len());
-    code.i32_eqz().if_(BlockType::Empty).i32_const(library).return_().end();
+    code.i32_eqz().if_(BlockType::Empty);
+    match library {
+        Library::Narrow => code.i32_const(LONG).return_(),
+        Library::Wide => code.i32_const(LONG_LONG).return_(),
+        Library::WideIfPassed => {
+            wide_if_passed(&mut code, addresses);
+            code.i32_const(LONG).return_()
+        }
+    };
+    code.end();
     code.local_get(CODE).i32_load(at(layout.code_name)).local_set(NAME);
     answer_if(&mut code, layout, MODULE, 0, LONG);
     code.end();
@@ -128,6 +160,22 @@ fn asked(
     code.br(0).end().end();
     code.i32_const(LONG).end();
     function
+}
+
+/// Returns [`LONG_LONG`] if a local variable of the frame is `int`. All slots of local variables hold
+/// a reference or null while a frame runs.
+fn wide_if_passed(code: &mut InstructionSink<'_>, addresses: &Addresses) {
+    let layout = &addresses.layout;
+    code.local_get(FRAME).i32_const(layout.frame_locals as i32).i32_add().local_tee(NEXT);
+    code.local_get(CODE).i32_load(at(layout.code_locals)).i32_load(at(layout.tuple_size));
+    code.i32_const(2).i32_shl().i32_add().local_set(END);
+    code.block(BlockType::Empty).loop_(BlockType::Empty);
+    code.local_get(NEXT).local_get(END).i32_ge_u().br_if(1);
+    code.local_get(NEXT).i32_load(at(0)).i32_const(-4).i32_and();
+    code.i32_const(addresses.int_type).i32_eq();
+    code.if_(BlockType::Empty).i32_const(LONG_LONG).return_().end();
+    code.local_get(NEXT).i32_const(4).i32_add().local_set(NEXT);
+    code.br(0).end().end();
 }
 
 /// Returns `answer` where the text in `NAME` has `part` at `skipped`.
@@ -199,6 +247,7 @@ mod tests {
     use super::*;
 
     const CODE_TYPE: i32 = 0x100;
+    const INT_TYPE: i32 = 0x200;
     const THREAD_STATE: u64 = 16;
 
     fn addresses() -> Addresses {
@@ -206,6 +255,7 @@ mod tests {
             thread_state: THREAD_STATE,
             code_type: CODE_TYPE,
             array_type: 0,
+            int_type: INT_TYPE,
             type_error: 0,
             overflow_error: 0,
             index_error: 0,
@@ -214,6 +264,8 @@ mod tests {
                 current_frame: 56,
                 frame_previous: 4,
                 frame_executable: 0,
+                frame_locals: 40,
+                code_locals: 88,
                 frame_owner: 38,
                 code_filename: 80,
                 code_name: 84,
@@ -276,7 +328,11 @@ mod tests {
             self.word(code + 4, CODE_TYPE.cast_unsigned());
             self.word(code + 80, file as u32);
             self.word(code + 84, name as u32);
-            let frame = self.take(40);
+            // Of two local variables.
+            let names = self.take(24);
+            self.word(names + 8, 2);
+            self.word(code + 88, names as u32);
+            let frame = self.take(48);
             self.word(frame, code as u32 | 1);
             let outer = u32::from_le_bytes(self.bytes[568..572].try_into().unwrap());
             self.word(frame + 4, outer);
@@ -284,7 +340,17 @@ mod tests {
             self.word(568, frame as u32);
         }
 
+        /// The second local variable of the innermost frame.
+        fn local(&mut self, value: u32) {
+            let frame = u32::from_le_bytes(self.bytes[568..572].try_into().unwrap());
+            self.word(frame as usize + 44, value);
+        }
+
         fn asked(&self) -> i32 {
+            self.asked_of(&default_int(&addresses(), COMPUTING))
+        }
+
+        fn asked_of(&self, function: &Function) -> i32 {
             let mut types = TypeSection::new();
             types.ty().function([], [ValType::I32]);
             let mut functions = FunctionSection::new();
@@ -300,7 +366,7 @@ mod tests {
             let mut exports = ExportSection::new();
             exports.export("ask", ExportKind::Func, 0).export("memory", ExportKind::Memory, 0);
             let mut code = CodeSection::new();
-            code.function(&default_int(&addresses(), COMPUTING));
+            code.function(function);
             let mut module = Module::new();
             module.section(&types).section(&functions).section(&memories);
             module.section(&exports).section(&code);
@@ -352,6 +418,38 @@ mod tests {
         assert_eq!(asked(&[USER, PANDAS, (&format!("{path}nanops.py"), "nansum")]), LONG_LONG);
         assert_eq!(asked(&[USER, (&format!("{path}dtypes/common.py"), "x")]), LONG_LONG);
         assert_eq!(asked(&[USER, (&format!("{path}nanops_py"), "nansum")]), LONG);
+    }
+
+    #[test]
+    fn a_librarys_values_have_64_bits_except_in_a_few_modules() {
+        let path = "/usr/local/lib/python315.zip/";
+        let asked = |file: &str, name: &str| {
+            let mut memory = Memory::new();
+            memory.frame(USER.0, USER.1);
+            memory.frame(file, name);
+            memory.asked_of(&value_int(&addresses()))
+        };
+        assert_eq!(asked(PANDAS.0, PANDAS.1), LONG_LONG);
+        assert_eq!(asked(&format!("{path}{}", NARROW[0]), "f"), LONG);
+        // numpy itself, while it is imported.
+        assert_eq!(asked(NUMPY.0, MODULE), LONG);
+    }
+
+    #[test]
+    fn int_that_is_passed_to_a_library_means_64_bits() {
+        let scipy = "/usr/local/lib/python315.zip/scipy/sparse/_construct.py";
+        let mut memory = Memory::new();
+        memory.frame(USER.0, USER.1);
+        memory.frame(scipy, "eye");
+        let asked = |memory: &Memory| memory.asked_of(&named_int(&addresses()));
+        assert_eq!(asked(&memory), LONG);
+        memory.local(INT_TYPE.cast_unsigned() | 1);
+        assert_eq!(asked(&memory), LONG_LONG);
+        memory.frame(NUMPY.0, NUMPY.1);
+        assert_eq!(asked(&memory), LONG_LONG);
+        // Not that of a function which called the library.
+        memory.frame(scipy, "index");
+        assert_eq!(asked(&memory), LONG);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! zero, an overflow or an invalid operation. Here each operation of numpy's loops, its scalars and
 //! the C library's functions ([`FUNCTIONS`]) is followed by one comparison of its result. An
 //! infinity or NaN, which is rare, is passed to a function with the operands, which sets the flags
-//! by the rules of IEEE 754 ([`flags`]). So the flags are exact, and the loops keep their speed.
+//! by the rules of IEEE 754 ([`flags`]). So the flags are exact. The fastest loops run as they were,
+//! and once more with flags where a result is an infinity or NaN ([`loops`]).
 //!
 //! Underflow, which numpy ignores by default, is looked for once the code has asked for it.
 //!
@@ -17,6 +18,7 @@ mod casts;
 mod emit;
 mod flags;
 mod functions;
+mod loops;
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 use wasmparser::Operator;
@@ -25,6 +27,7 @@ use super::IntegersError;
 use super::parsed::{Changes, Parsed};
 use super::windows::Step::{Call, Const, Get};
 use super::windows::{Step, at, find};
+use emit::Other;
 use flags::{Flag, Notes, WANTED};
 use functions::{CONTIGUOUS, CONVERSIONS, FUNCTIONS, SCALARS, STRIDED};
 
@@ -44,7 +47,7 @@ pub(super) fn apply(
                 return Err(IntegersError::Missing(what));
             }
             for index in indices {
-                emit::rewrite(parsed, *index, &notes, None, changes)?;
+                emit::rewrite(parsed, *index, &notes, Other::default(), changes)?;
             }
         }
     }
@@ -55,7 +58,7 @@ pub(super) fn apply(
             // The interpreter has functions of the same names.
             for index in parsed.named(&name) {
                 if calls(parsed, *index, clear)? {
-                    emit::rewrite(parsed, *index, &notes, None, changes)?;
+                    emit::rewrite(parsed, *index, &notes, Other::default(), changes)?;
                 }
             }
         }
@@ -65,7 +68,11 @@ pub(super) fn apply(
             let name = format!("{how}_{from}_to_{to}");
             let vectors = *how == CONTIGUOUS && from != "half";
             for index in parsed.named(&name) {
-                emit::rewrite(parsed, *index, &notes, casts.into(to, vectors), changes)?;
+                let other = Other {
+                    cast: casts.into(to, vectors),
+                    call: None,
+                };
+                emit::rewrite(parsed, *index, &notes, other, changes)?;
                 if vectors && matches!(to, "uint" | "ulong") {
                     let single = parsed.named(&format!("{STRIDED}_{from}_to_{to}"));
                     let single = single.first().ok_or(IntegersError::Missing("conversion"))?;
@@ -74,6 +81,7 @@ pub(super) fn apply(
             }
         }
     }
+    loops::apply(parsed, &notes, changes)?;
     forced(parsed, changes)?;
     want_underflow(parsed, changes)
 }

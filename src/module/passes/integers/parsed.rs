@@ -241,6 +241,36 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(())
     }
 
+    /// Adds a copy of the function `index`, changed like it. Its own code stays what it was, until it
+    /// is given another.
+    pub(super) fn copy_changed(&mut self, index: u32) -> Result<u32, IntegersError> {
+        let (ty, body) = self.as_it_was(index)?;
+        self.replaced.insert(index, body);
+        Ok(self.push(ty, Body::Moved(index)))
+    }
+
+    /// Gives the function `index` the body that `body` makes around two copies: what the function was,
+    /// and what it is changed to.
+    pub(super) fn wrap_both(
+        &mut self,
+        index: u32,
+        body: impl FnOnce(u32, u32) -> wasm_encoder::Function,
+    ) -> Result<(), IntegersError> {
+        let (ty, was) = self.as_it_was(index)?;
+        let was = self.push(ty, Body::New(was));
+        let changed = self.push(ty, Body::Moved(index));
+        self.replaced.insert(index, body(was, changed).into_raw_body());
+        Ok(())
+    }
+
+    fn as_it_was(&self, index: u32) -> Result<(u32, Vec<u8>), IntegersError> {
+        let missing = || IntegersError::Missing("function that is copied");
+        let at = self.parsed.defined(index).ok_or_else(missing)?;
+        let ty = *self.parsed.functions.get(at).ok_or_else(missing)?;
+        let body = self.parsed.bodies.get(at).ok_or_else(missing)?;
+        Ok((ty, self.parsed.bytes(body.range()).ok_or_else(missing)?.to_vec()))
+    }
+
     /// Replaces code within a function.
     pub(super) fn splice(&mut self, index: u32, range: std::ops::Range<u64>, with: Vec<u8>) {
         self.spliced.entry(index).or_default().push(Splice { range, with });

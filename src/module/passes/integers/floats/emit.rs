@@ -24,12 +24,21 @@ const INFINITE_SINGLE: i32 = 0xff00_0000_u32.cast_signed();
 const TO_NORMAL: i64 = 53 - WANTED.trailing_zeros() as i64;
 const TO_NORMAL_SINGLE: i32 = 24 - WANTED.trailing_zeros() as i32;
 
-/// Has the operations in the function `index` raise flags, and its conversions made by `cast`.
+/// What is changed besides operations.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Other {
+    /// How conversions to integers are made.
+    pub cast: Option<Cast>,
+    /// A function whose calls go to another one.
+    pub call: Option<(u32, u32)>,
+}
+
+/// Has the operations in the function `index` raise flags, and what `other` says changed.
 pub(super) fn rewrite(
     parsed: &Parsed<'_>,
     index: u32,
     notes: &Notes,
-    cast: Option<Cast>,
+    other: Other,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), IntegersError> {
     let (body, parameters) =
@@ -38,7 +47,7 @@ pub(super) fn rewrite(
     let emit = Emit {
         first: parameters as u32 + locals,
         notes,
-        cast,
+        other,
     };
     let operators: Vec<(Operator<'_>, u64)> =
         body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
@@ -109,7 +118,7 @@ struct Emit<'a> {
     /// The first of the added locals.
     first: u32,
     notes: &'a Notes,
-    cast: Option<Cast>,
+    other: Other,
 }
 
 impl Emit<'_> {
@@ -193,9 +202,15 @@ impl Emit<'_> {
         true
     }
 
-    /// Conversions to integers, where the function is one that converts.
+    /// Calls that go to another function, and conversions to integers.
     fn convert(&self, operator: &Operator<'_>, code: &mut InstructionSink<'_>) -> bool {
-        let Some(cast) = self.cast else {
+        if let (Operator::Call { function_index }, Some((from, to))) = (operator, self.other.call)
+            && *function_index == from
+        {
+            code.call(to);
+            return true;
+        }
+        let Some(cast) = self.other.cast else {
             return false;
         };
         match operator {

@@ -5,13 +5,11 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     (
         "loop of numpy for floats",
         "
-        FLOAT_add FLOAT_add_indexed FLOAT_pairwise_sum FLOAT_subtract FLOAT_subtract_indexed
-        FLOAT_multiply FLOAT_multiply_indexed FLOAT_divide FLOAT_divide_indexed
-        FLOAT_sqrt FLOAT_square FLOAT_reciprocal FLOAT_power
+        FLOAT_add_indexed FLOAT_subtract_indexed FLOAT_multiply_indexed FLOAT_divide_indexed
+        FLOAT_sqrt FLOAT_reciprocal FLOAT_power
         FLOAT_floor_divide FLOAT_floor_divide_indexed FLOAT_remainder FLOAT_divmod FLOAT_setitem
-        DOUBLE_add DOUBLE_add_indexed DOUBLE_pairwise_sum DOUBLE_subtract DOUBLE_subtract_indexed
-        DOUBLE_multiply DOUBLE_multiply_indexed DOUBLE_divide DOUBLE_divide_indexed
-        DOUBLE_sqrt DOUBLE_square DOUBLE_reciprocal DOUBLE_power
+        DOUBLE_add_indexed DOUBLE_subtract_indexed DOUBLE_multiply_indexed DOUBLE_divide_indexed
+        DOUBLE_sqrt DOUBLE_reciprocal DOUBLE_power
         DOUBLE_floor_divide DOUBLE_floor_divide_indexed DOUBLE_remainder DOUBLE_divmod
         ",
     ),

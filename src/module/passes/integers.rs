@@ -32,7 +32,7 @@ use parsed::{Changes, Parsed};
 use windows::PLACES;
 
 /// Raised with every change of what the pass makes.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// The module is not the one that this pass knows.
 #[derive(Debug, thiserror::Error)]

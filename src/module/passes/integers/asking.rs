@@ -34,15 +34,11 @@ const ARCHIVE: &str = "/usr/local/lib/python315.zip/";
 const NUMPY: &str = "numpy/";
 
 /// In the archive: what computes or converts for its caller.
-pub(super) const COMPUTING: &[&str] = &[
-    "pandas/core/nanops.py",
-    "pandas/core/common.py",
-    "pandas/core/dtypes/common.py",
-    "sklearn/utils/_encode.py",
-];
+pub(super) const COMPUTING: &[&str] =
+    &["pandas/core/nanops.py", "pandas/core/common.py", "pandas/core/dtypes/common.py"];
 
 /// In the archive: where a type's name means what it means to the user.
-const NAMING: &[&str] = &["pandas/", "sklearn/datasets/"];
+const NAMING: &[&str] = &["pandas/", "sklearn/datasets/_base.py"];
 
 /// In the archive: what makes indices as wide as an address out of Python's integers.
 const NARROW: &[&str] = &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];

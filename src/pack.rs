@@ -15,8 +15,8 @@ use crate::cache::seal::hash_bytes;
 use crate::doctor::tree_size;
 use crate::error::Error;
 use crate::memory::Strategy;
-use crate::module::{Artifact, Codes, PINS, Tier, code_file, compile_for, left_out};
-use crate::parallel::on_all_cores;
+use crate::module::{Artifact, Codes, Need, PINS, Tier, code_file, compile_for, left_out};
+use crate::parallel::apart;
 use crate::progress::Progress;
 use crate::shared::Engine;
 
@@ -130,7 +130,7 @@ pub(crate) fn pack(
         .tempdir_in(parent)
         .map_err(BundleError::io("create a directory in", parent))?;
     let artifact = Artifact::at(cache);
-    let (_, bytes) = on_all_cores(|| -> Result<_, Error> {
+    let (_, bytes) = apart(|| -> Result<_, Error> {
         let mut files = Writer::new(building.path());
         write_images(engine, &options.images, &mut files)?;
         let tier = tier(engine, &options.images)?;
@@ -251,7 +251,7 @@ fn write_code(
 ) -> Result<(), Error> {
     if made_for.is_here && made_for.processor == Processor::ThisMachine {
         let codes = Codes::new(cache.clone(), artifact.clone(), Strategy::default(), true)?;
-        codes.ensure(tier, progress)?;
+        codes.ensure(tier, Need::Now, progress)?;
         return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
     }
     let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();

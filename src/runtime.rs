@@ -327,7 +327,7 @@ fn compile_later(engine: &Arc<Engine>) {
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            if let Err(error) = engine.factory.ensure(tier) {
+            if let Err(error) = engine.factory.ensure_beforehand(tier) {
                 // A run that needs it says so to its caller.
                 tracing::warn!(%error, %tier, "code was not compiled beforehand");
                 return;

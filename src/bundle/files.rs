@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::BundleError;
 use super::manifest::{FILE, Manifest, Stored};
 use crate::hex;
-use crate::parallel::on_all_cores;
+use crate::parallel::{apart, on_all_cores};
 
 /// What is copied at once.
 const CHUNK: usize = 1 << 20;
@@ -108,7 +108,7 @@ fn write_sparse(mut content: impl Read, mut file: File) -> io::Result<(u64, blak
             break;
         }
         let chunk = &buffer[..length];
-        hasher.update_rayon(chunk);
+        on_all_cores(|| _ = hasher.update_rayon(chunk));
         let mut zeros = 0;
         for block in chunk.chunks(BLOCK) {
             if block.len() == BLOCK && block.iter().all(|&b| b == 0) {
@@ -168,7 +168,7 @@ pub(super) fn check_contents(root: &Path, manifest: &Manifest) -> Result<(), Bun
         }
         Err(damaged(root, file, "is not the one that was written"))
     };
-    on_all_cores(|| manifest.files.par_iter().try_for_each(check))
+    apart(|| manifest.files.par_iter().try_for_each(check))
 }
 
 fn hash(path: &Path) -> io::Result<blake3::Hash> {
@@ -178,7 +178,7 @@ fn hash(path: &Path) -> io::Result<blake3::Hash> {
     loop {
         match fill(&mut file, &mut buffer)? {
             0 => return Ok(hasher.finalize()),
-            length => _ = hasher.update_rayon(&buffer[..length]),
+            length => on_all_cores(|| _ = hasher.update_rayon(&buffer[..length])),
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::api::request::{Deterministic, Mount};
 use crate::cause::Cause;
 use crate::image::Image;
 use crate::memory::{Creator, Pool, Slot, Source, Tracker};
-use crate::module::{Artifact, Code, Codes, PINS, Tier};
+use crate::module::{Artifact, Code, Codes, Need, PINS, Tier};
 use crate::progress::{Progress, Silent};
 use crate::tools::Calls;
 use crate::workspace::{Tree, Workspace};
@@ -174,6 +174,15 @@ impl Factory {
     /// otherwise that tier, compiled if need be. That takes up to two minutes; it blocks. Where there is
     /// no other code it does nothing.
     pub(crate) fn ensure(&self, tier: Tier) -> Result<(), InstanceError> {
+        self.obtain(tier, Need::Now)
+    }
+
+    /// The same before a run needs it, on fewer processors.
+    pub(crate) fn ensure_beforehand(&self, tier: Tier) -> Result<(), InstanceError> {
+        self.obtain(tier, Need::Later)
+    }
+
+    fn obtain(&self, tier: Tier, need: Need) -> Result<(), InstanceError> {
         let Some(codes) = self.codes.as_ref().filter(|_| !self.suffices(tier)) else {
             return Ok(());
         };
@@ -181,7 +190,7 @@ impl Factory {
         let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
         let code = match found {
             Some(code) => code,
-            None => codes.ensure(tier, &*self.progress)?,
+            None => codes.ensure(tier, need, &*self.progress)?,
         };
         let new = Arc::new(Linked::new(code)?);
         let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);

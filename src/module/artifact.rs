@@ -11,7 +11,7 @@ use crate::blame::{Code, Coded};
 use crate::cache::pip::{self, PipError};
 use crate::cache::{Cache, CacheError, create_atomically, create_private_dir, create_sealed, seal};
 use crate::hint::Hint;
-use crate::parallel::on_all_cores;
+use crate::parallel::apart;
 use crate::progress::{Progress, Stage, Step};
 
 /// A failure to get the upstream files.
@@ -283,7 +283,7 @@ impl Artifact {
         let name = wheel.display().to_string();
         let zip = || open_zip(open()?, &name);
         // Every member has a pin of its own, so they need not wait for that of the whole.
-        let (checked, unpacked) = on_all_cores(|| {
+        let (checked, unpacked) = apart(|| {
             rayon::join(
                 || expect_pin(&name, &seal::hash_file(wheel)?, &PINS.wheel.sha256),
                 || {

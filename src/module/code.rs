@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::{Engine, Module};
@@ -19,7 +20,7 @@ use crate::cache::{Cache, CacheError, create_sealed, seal};
 use crate::cause::Cause;
 use crate::hint::Hint;
 use crate::memory::{Strategy, without_holes};
-use crate::parallel::on_all_cores;
+use crate::parallel::{Beforehand, apart};
 use crate::progress::{Progress, Stage, Step};
 
 /// A failure to make or load the compiled module.
@@ -105,6 +106,15 @@ impl Code {
     }
 }
 
+/// Who wants code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// A run waits for it, or whoever sets the machine up.
+    Now,
+    /// Nobody yet: other work on the machine goes first.
+    Later,
+}
+
 /// Where native code is kept, and how it is made.
 #[derive(Clone)]
 pub(crate) struct Codes {
@@ -113,6 +123,8 @@ pub(crate) struct Codes {
     engine: Engine,
     /// Code that is not metered cannot be stopped.
     metered: bool,
+    /// What is compiled before a run needs it, by tier.
+    beforehand: Arc<[Beforehand; Tier::EVERY.len()]>,
 }
 
 impl Codes {
@@ -127,6 +139,7 @@ impl Codes {
             artifact,
             engine: config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?,
             metered,
+            beforehand: Arc::default(),
         })
     }
 
@@ -136,18 +149,28 @@ impl Codes {
     }
 
     /// Loads the native code of `tier` from the cache, compiling it first if need be.
-    pub(crate) fn ensure(&self, tier: Tier, progress: &dyn Progress) -> Result<Code, CodeError> {
+    pub(crate) fn ensure(
+        &self,
+        tier: Tier,
+        need: Need,
+        progress: &dyn Progress,
+    ) -> Result<Code, CodeError> {
         let path = self.path(tier);
         if let Some(code) = self.load(tier, &path)? {
             return Ok(code);
         }
-        let waiting = || progress.begin(Stage::Waiting, "");
+        let waiting = || {
+            progress.begin(Stage::Waiting, "");
+            if need == Need::Now {
+                self.beforehand[tier as usize].hurry();
+            }
+        };
         let _lock = self.cache.lock(&format!("code{}", suffix(tier)), waiting)?;
         if let Some(code) = self.load(tier, &path)? {
             return Ok(code);
         }
         let _step = Step::begin(progress, Stage::Compile, tier.name());
-        let native = self.compile(tier)?;
+        let native = self.compile(tier, need)?;
         self.cache.dir(DIRECTORY)?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
         drop(native);
@@ -163,12 +186,12 @@ impl Codes {
         path_for(&self.cache, &self.engine, self.metered, tier)
     }
 
-    fn compile(&self, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    fn compile(&self, tier: Tier, need: Need) -> Result<Vec<u8>, CodeError> {
         if !compiler::IS_HERE {
             return compiler::compile(&self.engine, &[])
                 .map_err(|e| CodeError::Compile(Cause::new(e)));
         }
-        on_all_cores(|| {
+        let work = || {
             let code = wasm_of(&self.artifact, tier)?;
             let code = if self.metered {
                 passes::on_code(code)?
@@ -179,7 +202,11 @@ impl Codes {
             let native = compiler::compile(&self.engine, &code);
             tracing::debug!(%tier, elapsed = ?started.elapsed(), "compiled the module");
             native.map_err(|e| CodeError::Compile(Cause::new(e)))
-        })
+        };
+        match need {
+            Need::Now => apart(work),
+            Need::Later => self.beforehand[tier as usize].run(work),
+        }
     }
 
     /// Loads `path`, or removes it and returns `None` when it is not the file that was made.

@@ -9,7 +9,7 @@ use wasmtime::{Config, Engine};
 use super::code::{CodeError, wasm_of};
 use super::{Artifact, Tier, config, passes};
 use crate::cause::Cause;
-use crate::parallel::on_all_cores;
+use crate::parallel::apart;
 use crate::progress::{Progress, Stage, Step};
 
 /// Compiles `tier` of the module for a system and architecture, given by its name and as Cranelift has it,
@@ -27,7 +27,7 @@ pub(crate) fn compile_for(
     enable(&mut config, features);
     let engine = Engine::new(&config).map_err(failed)?;
     let _step = Step::begin(progress, Stage::CompileBundle, &format!("{} {target}", tier.name()));
-    on_all_cores(|| {
+    apart(|| {
         let code = passes::on_code(wasm_of(artifact, tier)?)?;
         engine.precompile_module(&code).map_err(failed)
     })

@@ -56,7 +56,6 @@ use crate::cache::seal::Identity;
 use crate::error::Error;
 use crate::image::Image;
 use crate::memory::Process;
-use crate::parallel::on_all_cores;
 use crate::shared::on_blocking_thread;
 use crate::store::Store;
 
@@ -111,7 +110,7 @@ pub(super) fn suspend(
     let failed = io(FileAction::Write, &suspended.path);
     let written = File::create_new(&suspended.path).and_then(|file| {
         let mut file = BufWriter::new(file);
-        on_all_cores(|| frozen.write(&mut file, reused))?;
+        frozen.write(&mut file, reused)?;
         file.flush()
     });
     written.map_err(failed)?;
@@ -261,7 +260,7 @@ impl Checkpoint {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    on_blocking_thread(move || on_all_cores(work)).await?
+    on_blocking_thread(work).await?
 }
 
 fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {

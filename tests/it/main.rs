@@ -3,6 +3,8 @@
 //! Guest programs are in `tests/programs`, as Python that the host's own interpreter runs as well.
 //! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
 
+#[cfg(feature = "compile")]
+mod beforehand;
 mod blocking;
 #[cfg(feature = "compile")]
 mod bundles;

@@ -30,7 +30,7 @@ static CORE: LazyLock<(PathBuf, Runtime)> = LazyLock::new(|| {
 });
 
 /// Makes a cache like the shared one, but for its native code.
-fn without_code(to: &Path) {
+pub fn without_code(to: &Path) {
     for name in fs::read_dir(shared()).unwrap().map(|entry| entry.unwrap().file_name()) {
         if name != "code" && name != "locks" {
             link(&shared().join(&name), &to.join(&name));

@@ -15,6 +15,7 @@ use super::rules::{Room, no_file, too_much, tree};
 use super::wanted::{Fetched, Wanted};
 use crate::instance::Kept;
 use crate::memory::Pages;
+use crate::parallel::on_all_cores;
 use crate::session::state::State;
 use crate::session::storage::Storage;
 use crate::workspace::{Contents, StoredFile};
@@ -118,7 +119,7 @@ impl<'a> Documents<'a> {
         if let [number] = *numbers {
             return Ok(vec![open(&mut Opener::new(), &number)?]);
         }
-        numbers.par_iter().with_min_len(4).map_init(Opener::new, open).collect()
+        on_all_cores(|| numbers.par_iter().with_min_len(4).map_init(Opener::new, open).collect())
     }
 
     fn plan(&mut self, name: Name, mut document: StateDocument) -> Result<(), Problem> {

@@ -13,7 +13,6 @@ use super::rules::Room;
 use super::wanted::{Faded, Fetched};
 use crate::error::Error;
 use crate::memory::Pages;
-use crate::parallel::on_all_cores;
 use crate::session::earlier::{Earlier, Source, Unread};
 use crate::session::state::State;
 use crate::session::storage::Storage;
@@ -226,7 +225,7 @@ impl Later {
     ) -> Result<Made, Error> {
         let name = |place: &Arc<Unread>| rest.listing.states[place.number()];
         let names: BTreeSet<Name> = places.iter().map(name).collect();
-        let made = on_all_cores(|| rest.read(&names, with_pages));
+        let made = rest.read(&names, with_pages);
         let made = made.map_err(|problem| problem.at(&self.path))?;
         for place in places {
             if let Some(state) = made.states.get(&name(place)) {
@@ -248,7 +247,7 @@ impl Source for Later {
             }
             Stage::Outlined(both) => {
                 let (rest, made) = &**both;
-                let filled = on_all_cores(|| made.fetched.fill(rest.listing.source()));
+                let filled = made.fetched.fill(rest.listing.source());
                 let filled = filled.map(|()| {
                     for place in &wanted {
                         place.fill_outline();

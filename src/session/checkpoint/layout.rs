@@ -18,6 +18,7 @@ use super::known::{Document, find};
 use super::pieces::{Content, InChunk, Piece, Pieces, Placed};
 use super::waiting::{self, WaitingDocument};
 use crate::memory::HOST_PAGE;
+use crate::parallel::on_all_cores;
 use crate::session::history::HistoryEntry;
 use crate::session::past::Past;
 use crate::session::pending::{Pending, PendingEntry};
@@ -481,13 +482,13 @@ impl<'a> Draft<'a> {
 
 /// The names of chunks that are no documents.
 fn name(chunks: &[(Content<'_>, u32)]) -> io::Result<Vec<Name>> {
-    chunks
-        .par_iter()
-        .map_init(Vec::new, |buffer, (content, _)| match content {
+    on_all_cores(|| {
+        let names = chunks.par_iter().map_init(Vec::new, |buffer, (content, _)| match content {
             Content::Known(name) => Ok(*name),
             _ => content.read(buffer).map(|()| Name::of(buffer)),
-        })
-        .collect()
+        });
+        names.collect()
+    })
 }
 
 /// Adds a document and its name.

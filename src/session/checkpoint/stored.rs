@@ -27,6 +27,7 @@ use super::write::{compress, head};
 use super::{Checkpoint, OVERHEAD, blocking, io as failed};
 use crate::error::Error;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
+use crate::parallel::on_all_cores;
 use crate::session::SessionError;
 use crate::session::error::{ChunkProblem, FileAction};
 use crate::store::{Condition, Put, Store, StoreError, Version};
@@ -218,12 +219,15 @@ fn compressed(layout: &Layout<'_>, from: usize) -> io::Result<(Vec<(Name, Bytes)
             batch.push((*name, content));
         }
     }
-    let batch = batch.par_iter().map_init(Vec::new, |plain, (name, content)| {
-        let mut compressed = Vec::new();
-        compress(content, plain, &mut compressed)?;
-        Ok((*name, compressed.into()))
+    let batch = on_all_cores(|| {
+        let batch = batch.par_iter().map_init(Vec::new, |plain, (name, content)| {
+            let mut compressed = Vec::new();
+            compress(content, plain, &mut compressed)?;
+            Ok((*name, compressed.into()))
+        });
+        batch.collect::<io::Result<_>>()
     });
-    Ok((batch.collect::<io::Result<_>>()?, end))
+    Ok((batch?, end))
 }
 
 /// Chunks on their way to a store.

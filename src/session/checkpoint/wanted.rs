@@ -14,6 +14,7 @@ use super::format::{MAX_CHUNK, Name};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
 use crate::memory::{HOST_PAGE, Imported, Pages};
+use crate::parallel::on_all_cores;
 use crate::session::storage::Storage;
 use crate::workspace::{FadingFile, Prepared, StoredFile};
 
@@ -275,12 +276,16 @@ fn open_all(
     chunks.prepare(&numbers, listed)?;
     let next = AtomicUsize::new(0);
     // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
-    (0..rayon::current_num_threads().min(numbers.len())).into_par_iter().try_for_each(|_| {
+    let open = |_| {
         let mut opener = Opener::new();
         while let Some(&chunk) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
             each(chunk, &opener.open(chunks, chunk, listed[chunk])?)?;
         }
         Ok(())
+    };
+    on_all_cores(|| {
+        let threads = rayon::current_num_threads().min(numbers.len());
+        (0..threads).into_par_iter().try_for_each(open)
     })
 }
 

@@ -13,6 +13,7 @@ use super::layout::{Known, Layout, too_large};
 use super::pieces::Content;
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
+use crate::parallel::on_all_cores;
 
 /// Fast, and good enough for what memory is full of: pointers and zeros.
 const LEVEL: i32 = -3;
@@ -44,13 +45,17 @@ impl Frozen {
         let mut compressed: Vec<Vec<u8>> = Vec::new();
         for batch in layout.chunks.chunks(BATCH) {
             compressed.resize_with(batch.len(), Vec::new);
-            batch.par_iter().zip(&mut compressed).try_for_each_init(
-                || (Vec::new(), Opener::new()),
-                |(plain, opener), (content, compressed)| match (content, reused) {
-                    (Content::Known(name), Some(reused)) => reused.fetch(*name, opener, compressed),
-                    _ => compress(content, plain, compressed),
-                },
-            )?;
+            on_all_cores(|| {
+                batch.par_iter().zip(&mut compressed).try_for_each_init(
+                    || (Vec::new(), Opener::new()),
+                    |(plain, opener), (content, compressed)| match (content, reused) {
+                        (Content::Known(name), Some(reused)) => {
+                            reused.fetch(*name, opener, compressed)
+                        }
+                        _ => compress(content, plain, compressed),
+                    },
+                )
+            })?;
             for chunk in &compressed {
                 to.write_all(&length(chunk)?.to_le_bytes())?;
                 to.write_all(chunk)?;

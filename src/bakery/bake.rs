@@ -3,6 +3,7 @@
 mod immortal;
 mod interrupt;
 mod packages;
+mod stack;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,6 +89,8 @@ async fn follow(
 
 /// Puts the runner's patches into modules that were imported since.
 const INSTALL: &str = "__import__('_belljar').install()";
+/// Has the host tell CPython how much stack there is.
+const DEEPEN: &str = "__import__('_host').call(b'k')";
 /// Clears what would not survive; the host looks for open descriptors itself.
 const SEAL: &str = "__import__('_belljar').seal() and None";
 
@@ -144,7 +147,8 @@ impl<'a> Oven<'a> {
     /// Loads the runner into an interpreter that has just been born.
     async fn boot(&mut self) -> Result<(), BakeError> {
         self.turn("booting", ENVIRONMENT).await?;
-        self.turn("loading the runner", BOOTSTRAP).await
+        self.turn("loading the runner", BOOTSTRAP).await?;
+        self.turn("setting the limits of the stack", DEEPEN).await
     }
 
     /// Runs a turn that must leave nothing on standard error.
@@ -368,6 +372,7 @@ impl Host for Front {
                 observation.unwrap_or_else(PoisonError::into_inner).note(*letter, memory);
                 Answer::Bytes(Vec::new())
             }
+            b"k" => stack::words(memory).map_or(Answer::Refused, Answer::Words),
             [b'y', addresses @ ..] => {
                 immortal::words(addresses, memory).map_or(Answer::Refused, Answer::Words)
             }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request};
+use belljar::{ErrorKind, Outcome, Request, SessionOptions};
 
 #[cfg(unix)]
 use crate::host;
-use crate::support::{program, run, succeeded};
+use crate::support::{program, run, runtime, succeeded};
 
 #[test]
 fn recursion_that_ends_is_no_error() {
@@ -17,6 +17,52 @@ fn recursion_that_ends_is_no_error() {
     let outcome = run(Request::new(program("recursion/limited"))).outcome;
     succeeded(&outcome);
     assert_eq!(outcome.stdout, "caught: maximum recursion depth exceeded\n");
+}
+
+/// Has all kinds of recursion through C code in `tests/programs/dives/kinds.py` go deep.
+fn dives(how: &[&str]) -> Request {
+    let mut request = Request::new(program("dives/drive")).image("core").timeout(Duration::from_mins(2));
+    request.limits.memory = Some(1 << 30);
+    request.args = how.iter().map(|&one| one.to_owned()).collect();
+    request.file("kinds.py", program("dives/kinds"))
+}
+
+/// How each kind ended, all of which must have come to an end.
+fn ends(outcome: &Outcome) -> Vec<(&str, &str)> {
+    succeeded(outcome);
+    let ends: Vec<_> =
+        outcome.stdout.lines().map(|line| line.split_once(": ").expect("a name and an end")).collect();
+    assert_eq!(ends.len(), program("dives/kinds").matches("# kind: ").count());
+    ends
+}
+
+/// CPython takes the stack for 128 KiB where nobody tells it more, and ends all of them before.
+#[test]
+fn recursion_through_c_reaches_pythons_own_limit() {
+    let outcome = run(dives(&[])).outcome;
+    for (kind, end) in ends(&outcome) {
+        let reached = ["deep enough", "maximum recursion depth exceeded"];
+        assert!(reached.contains(&end), "{kind}: {end}");
+    }
+}
+
+/// A limit that is too low for what the stacks hold would be a trap here.
+#[test]
+fn recursion_through_c_without_a_limit_is_an_error_and_no_crash() {
+    let overflows = |outcome: &Outcome| {
+        let ends = ends(outcome);
+        ends.iter().filter(|(_, end)| end.contains("overflow")).count() * 2 > ends.len()
+    };
+    assert!(overflows(&run(dives(&["lifted"])).outcome));
+    let session = runtime().blocking().session(SessionOptions::new().image("core")).unwrap();
+    for how in [&["lifted"][..], &["lifted", "inside"]] {
+        // A session's memory is set when it begins.
+        let mut request = dives(how);
+        request.limits.memory = None;
+        request.code = request.code.replace("300_000", "40_000");
+        assert!(overflows(&session.run(request).unwrap()), "{how:?}");
+    }
+    assert_eq!(session.run(Request::new("print(1)")).unwrap().stdout, "1\n");
 }
 
 #[test]

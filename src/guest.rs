@@ -81,6 +81,8 @@ pub(crate) struct RunOrder {
     displays: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<Dialect>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    uncounted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolOrder>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -205,6 +207,7 @@ impl RunOrder {
             // One that is to be repeated begins in the same way each time.
             stdin_used: request.deterministic.is_some(),
             dialect: Some(request.dialect).filter(|dialect| *dialect != Dialect::Python),
+            uncounted: request.uncounted,
         }
     }
 
@@ -262,9 +265,13 @@ pub(crate) struct Status {
     pub violations: Vec<Violation>,
 }
 
-#[derive(Deserialize)]
-struct PlotFrame {
-    path: String,
+/// A file that the guest calls a figure.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct NamedPlot {
+    pub path: String,
+    /// Another one of the run that shows the same.
+    #[serde(default)]
+    pub repeats: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -298,7 +305,7 @@ struct WarningFrame {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcript {
     pub status: Option<Status>,
-    pub plots: Vec<String>,
+    pub plots: Vec<NamedPlot>,
     pub dataframes: Vec<DataFrameEntry>,
     pub dataframes_cut: bool,
     pub value: Option<serde_json::Value>,
@@ -490,9 +497,10 @@ impl Transcript {
                 self.status = Some(status);
             }
             b'p' => {
-                let PlotFrame { path } = serde_json::from_slice(payload).ok()?;
-                if self.plots.len() < MAX_PLOTS && !self.plots.contains(&path) {
-                    self.plots.push(path);
+                let plot: NamedPlot = serde_json::from_slice(payload).ok()?;
+                let is_known = self.plots.iter().any(|known| known.path == plot.path);
+                if self.plots.len() < MAX_PLOTS && !is_known {
+                    self.plots.push(plot);
                 }
             }
             b'd' => {

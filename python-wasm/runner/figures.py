@@ -34,6 +34,7 @@ class _State:
         "options",
         "refused",
         "roots",
+        "run",
         "saves",
         "shown",
     )
@@ -42,6 +43,7 @@ class _State:
         self.options = None  # unless somebody has figures saved or displayed
         self.saves = False
         self.displayed = {}  # by identity: the figure, what was drawn of it, whether that is saved
+        self.run = object()  # told from others by its identity
         self.roots = [""]  # the workspace, by each of its paths
         self.next = 1
         self.left = 0
@@ -53,10 +55,44 @@ class _State:
 STATE = _State()
 
 
+class _Picture:
+    """Stands in for a figure's `stale_callback` until that is called: until the figure changes."""
+
+    __slots__ = ("path", "run", "shown", "usual")
+
+    def __init__(self, path, shown, usual):
+        self.path = path  # of the file, if it is one
+        self.run = STATE.run
+        self.shown = shown  # it was captured, and not only saved by the code
+        self.usual = usual
+
+    def __call__(self, figure, stale):
+        figure.stale_callback = self.usual
+        if self.usual is not None:
+            self.usual(figure, stale)
+
+
+def picture_of(figure):
+    """What this run has of the figure as it is: a picture that was shown, or saved, or neither."""
+    found = getattr(figure, "stale_callback", None)
+    return found if type(found) is _Picture and found.run is STATE.run else None
+
+
+def _pictured(figure, before, path, shown):
+    """Notes that there is a picture of the figure as it is, besides one that there was `before`."""
+    usual = getattr(figure, "stale_callback", None)
+    if type(usual) is _Picture:
+        usual = usual.usual
+    if before is not None:
+        path, shown = before.path or path, shown or before.shown
+    figure.stale_callback = _Picture(path, shown, usual)
+
+
 def begin(options, roots, session):
     STATE.saves = options["capture"]
     STATE.options = options if STATE.saves or displays.STATE.on else None
     STATE.displayed.clear()
+    STATE.run = object()
     STATE.roots = roots
     STATE.left = options["max"]
     if not session:
@@ -82,7 +118,7 @@ def harvest(close):
         originals.needed()
         for number, manager in in_order(figures):
             what = f"Figure {number} cannot be drawn"
-            guard.attempt(what, _capture_left_open, manager.canvas.figure)
+            guard.attempt(what, capture_changed, manager.canvas.figure)
         if close:
             guard.attempt("The figures cannot be closed", helpers.Gcf.destroy_all)
     pyplot = _modules.get("matplotlib.pyplot")
@@ -162,21 +198,33 @@ def capture(figure, kind="display", name=None):
     """Draw a matplotlib figure, write it as the next plot, and display it."""
     if STATE.options is None or not _may_add():
         return
+    before = picture_of(figure)
     form, drawn = _drawn(figure)
     saves = STATE.saves and kind != "result"
     STATE.displayed[id(figure)] = (figure, drawn, saves)
-    _publish({form: drawn}, _figure_forms(figure, form, drawn), kind, name, saves)
+    forms = _figure_forms(figure, form, drawn)
+    written = _publish({form: drawn}, forms, kind, name, saves, before)
+    _pictured(figure, before, next(iter(written), None), True)
 
 
-def _capture_left_open(figure):
-    """The same at the end of the run, of what was not captured as it is now."""
+def is_known(figure):
+    """Whether a figure was captured in this run, as it is now or as it was."""
+    return id(figure) in STATE.displayed
+
+
+def capture_changed(figure):
+    """The same of a figure that was not captured as it is now."""
     if STATE.options is None:
         return
     displayed, before, saved = STATE.displayed.get(id(figure), (None, None, False))
     if displayed is None:
         capture(figure)
         return
-    form, drawn = _drawn(figure)
+    picture = picture_of(figure)
+    if picture is not None and picture.shown:
+        form, drawn = STATE.options["format"], before
+    else:
+        form, drawn = _drawn(figure)
     if drawn != before:
         capture(figure)
     elif STATE.saves and not saved and _may_add():
@@ -261,12 +309,13 @@ def capture_plotly(figure, kind="display", name=None):
     _publish({"json": data, "html": page}, forms, kind, name, STATE.saves)
 
 
-def _publish(parts, forms, kind, name, saves):
-    """Save what was drawn, and display it where somebody takes displays."""
-    paths_written = write(parts) if saves else []
+def _publish(parts, forms, kind, name, saves, before=None):
+    """Save what was drawn, and display it where somebody takes displays. Returns the paths."""
+    paths_written = write(parts, before) if saves else []
     if displays.STATE.on:
         metadata = {"belljar": {"paths": paths_written}} if paths_written else {}
         displays.send(kind, dict(forms()), metadata, name)
+    return paths_written
 
 
 def _may_add():
@@ -277,17 +326,23 @@ def _may_add():
     return True
 
 
-def write(parts):
+def write(parts, before=None):
     """Write one plot, in one or more formats, under the next number free for all of them.
 
-    Returns the paths in the workspace.
+    Returns the paths in the workspace. `before`: what the run has of the same
+    already.
     """
     written = []
     for (path, name), data in zip(_next_names(parts), parts.values(), strict=True):
         _write_file(path, data)
         written.append(name)
-        send(b"p", {"path": name, "shown": True})
+        _send_plot(name, True, before)
     return written
+
+
+def _send_plot(name, shown, before):
+    repeats = {"repeats": before.path} if before is not None and before.path else {}
+    send(b"p", {"path": name, "shown": shown, **repeats})
 
 
 def _next_names(kinds):
@@ -313,8 +368,11 @@ def _write_file(path, data):
         raise
 
 
-def saved(target, kind):
-    """Tell the host of a figure that the code saved itself, in a format that its name may lack."""
+def saved(figure, before, target, kind):
+    """Tell the host of a figure that the code saved itself, in a format that its name may lack.
+
+    `before`: what the run had of it before.
+    """
     if not STATE.saves or STATE.capturing:
         return
     if isinstance(target, _Stream):
@@ -330,5 +388,6 @@ def saved(target, kind):
     for root in STATE.roots:
         inside = path.removeprefix(f"{root.rstrip('/')}/")
         if inside != path:
-            send(b"p", {"path": inside, "shown": False})
+            _send_plot(inside, False, before)
+            _pictured(figure, before, inside, False)
             return

@@ -41,9 +41,10 @@ def _patch_canvas(module):
 
     @functools.wraps(original)
     def print_figure(self, filename, *args, **kwargs):
+        before = figures.picture_of(self.figure)
         result = original(self, filename, *args, **kwargs)
         kind = kwargs.get("format") or self.get_default_filetype()
-        figures.saved(filename, kind)
+        figures.saved(self.figure, before, filename, kind)
         return result
 
     module.FigureCanvasBase.print_figure = _as_part_of(module, print_figure)
@@ -94,9 +95,8 @@ def _as_part_of(module, function):
 def _patch_figure(module):
     @functools.wraps(module.Figure.show)
     def show(self, warn=True):
-        registry = sys.modules["matplotlib._pylab_helpers"].Gcf
-        _show_figure(self, registry)
-        if not registry.figs:
+        _captured(figures.capture, self)
+        if not sys.modules["matplotlib._pylab_helpers"].Gcf.figs:
             figures.STATE.shown = self
 
     module.Figure.show = show
@@ -104,6 +104,7 @@ def _patch_figure(module):
 
 def _patch_pyplot(module):
     registry = module._pylab_helpers.Gcf
+    pause = module.pause.__code__
 
     @functools.wraps(module.show)
     def show(*args, **kwargs):
@@ -111,10 +112,19 @@ def _patch_pyplot(module):
         if active is None:
             print("No active figure to save.", file=sys.stdout)
             return
+        # A window of its own stays open where nobody waits for its end.
+        stays = kwargs.get("block") is False
+        # To pause is to show what was not shown yet, and not each picture of an animation.
+        pauses = sys._getframe(1).f_code is pause
         with originals.restored():
             for _, manager in figures.in_order(registry.figs):
-                _show_figure(manager.canvas.figure, registry)
-        figures.STATE.shown = active.canvas.figure
+                figure = manager.canvas.figure
+                if not (pauses and figures.is_known(figure)):
+                    _captured(figures.capture_changed, figure)
+                if not stays:
+                    registry.destroy_fig(figure)
+        if not stays:
+            figures.STATE.shown = active.canvas.figure
 
     @functools.wraps(module.savefig)
     def savefig(*args, **kwargs):
@@ -152,13 +162,6 @@ def _redraw(figure, options):
 def _resolution(options):
     given = options.get("dpi")
     return sys.modules["matplotlib"].rcParams["savefig.dpi"] if given is None else given
-
-
-def _show_figure(figure, registry):
-    """Capture, then close: what was shown is not captured again at the end."""
-    with originals.restored():
-        _captured(figures.capture, figure)
-        registry.destroy_fig(figure)
 
 
 def _captured(capture, shown):

@@ -116,6 +116,45 @@ def test_a_saved_figure_that_is_open_is_captured_too(runs):
     assert plots(done) == [("b.png", False), ("plots/plot_1.png", True)]
 
 
+def test_a_figure_that_shows_itself_stays_open_and_is_captured_once(runs):
+    done = runs(
+        PLOT + "fig, ax = plt.subplots(); ax.plot([1]); fig.show(); plt.pause(0.001)\n"
+        "other = plt.figure(); other.show(); other.add_subplot()\n"
+        "third = plt.figure(facecolor='red'); plt.show(block=False)\n"
+        "result = [plt.get_fignums(), fig is plt.figure(1), len(plt.gcf().axes)]"
+    )
+    assert done.value() == [[1, 2, 3], True, 1]
+    # The second one changed after it was shown, and so it is shown again with the third.
+    assert [path for path, _ in plots(done)] == [f"plots/plot_{n}.png" for n in (1, 2, 3, 4)]
+
+
+def test_what_changed_after_it_was_shown_is_captured_at_the_end(runs):
+    done = runs(PLOT + "fig, ax = plt.subplots(); fig.show(); ax.plot([1, 2])")
+    assert len(plots(done)) == 2
+    done = runs.session(PLOT + "fig, ax = plt.subplots(); fig.show()", "fig.show()")
+    assert [len(plots(done, run)) for run in (0, 1)] == [1, 1]
+
+
+def test_a_plot_says_which_other_one_shows_the_same(runs):
+    done = runs(
+        PLOT + "plt.plot([1]); plt.savefig('a.png'); plt.savefig('b.png', dpi=300)\n"
+        "plt.show(); plt.savefig('c.png')\n"
+        "fig, ax = plt.subplots(); fig.savefig('d.png'); ax.plot([1])\n"
+        "plt.figure(); plt.savefig('e.svg')"
+    )
+    repeats = {one["path"]: one.get("repeats") for one in done.of("p")}
+    assert repeats == {
+        "a.png": None,
+        "b.png": "a.png",
+        "plots/plot_1.png": "a.png",
+        "c.png": "a.png",
+        "d.png": None,
+        "e.svg": None,
+        "plots/plot_2.png": None,
+        "plots/plot_3.png": "e.svg",
+    }
+
+
 @pytest.mark.parametrize(
     ("target", "reported"),
     [

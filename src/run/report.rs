@@ -12,6 +12,7 @@ use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{FileEntry, Outcome, PlotEntry, SessionReport, Truncated, Usage};
 use crate::api::policy::Plan;
 use crate::api::request::Capture;
+use crate::guest::NamedPlot;
 use crate::hex;
 use crate::instance::{List, Recorder, WORKSPACE_PATH};
 use crate::interpreter::{Observed, Task};
@@ -170,7 +171,7 @@ impl Artifacts {
     /// blocks: a guest can leave many files, and large ones.
     pub(crate) fn of(
         workspace: &Workspace,
-        named: &[String],
+        named: &[NamedPlot],
         capture: &Capture,
     ) -> Result<Self, WorkspaceError> {
         let changes = workspace.changes()?;
@@ -205,13 +206,13 @@ fn files(workspace: &Workspace, changes: &Snapshot, capture: &Capture) -> Vec<Fi
 fn plots(
     workspace: &Workspace,
     changes: &Snapshot,
-    named: &[String],
+    named: &[NamedPlot],
     capture: &Capture,
 ) -> Vec<PlotEntry> {
     let mut plots = Vec::new();
     let mut observed = HashSet::new();
     let mut room = MAX_INLINE_TOGETHER;
-    for path in named {
+    for NamedPlot { path, repeats } in named {
         let path = relative(path);
         let Some(entry) = changes.get(path).filter(|e| e.link.is_none()) else {
             continue;
@@ -224,6 +225,7 @@ fn plots(
                 path: path.to_owned(),
                 size: entry.size,
                 base64_uri,
+                repeats: repeats.clone(),
             });
         }
     }

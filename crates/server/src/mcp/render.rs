@@ -28,14 +28,17 @@ pub(super) struct Shown<'a> {
     pub outcome: &'a Outcome,
     /// Where its files lie, if they can be had later.
     pub place: Option<Place>,
+    /// Whether the client knows links; others are told in text where the files are.
+    pub has_links: bool,
 }
 
-/// The figures that come as images: those of them that clients show, as far as there is room.
+/// The figures that come as images, each once: those of them that clients show, as far as there is room.
 pub(super) fn images(outcome: &Outcome) -> Vec<&str> {
     let mut left = MAX_IMAGES_TOGETHER;
     let mut chosen = Vec::new();
     for plot in &outcome.plots {
-        let fits = plot.size <= MAX_IMAGE.min(left);
+        let is_there = plot.repeats.as_deref().is_some_and(|other| chosen.contains(&other));
+        let fits = plot.size <= MAX_IMAGE.min(left) && !is_there;
         if chosen.len() < MAX_IMAGES && fits && image_type(&plot.path).is_some() {
             left -= plot.size;
             chosen.push(plot.path.as_str());
@@ -54,7 +57,15 @@ impl Shown<'_> {
                 content.push(ContentBlock::image(BASE64.encode(bytes), kind));
             }
         }
-        content.extend(self.links());
+        if self.has_links {
+            content.extend(self.links().map(ContentBlock::resource_link));
+        } else {
+            let lines: Vec<String> =
+                self.links().map(|link| format!("{}: {}", link.name, link.uri)).collect();
+            if !lines.is_empty() {
+                content.push(ContentBlock::text(lines.join("\n")));
+            }
+        }
         let mut result = if outcome.success {
             CallToolResult::success(content)
         } else {
@@ -134,20 +145,18 @@ impl Shown<'_> {
         notes.join("\n")
     }
 
-    fn links(&self) -> Vec<ContentBlock> {
-        let Some(place) = &self.place else {
-            return Vec::new();
+    fn links(&self) -> impl Iterator<Item = Resource> {
+        let link = |place: &Place, file: &belljar::FileEntry| {
+            let resource =
+                Resource::new(place.uri_of(&file.path), &*file.path).with_size(file.size);
+            match mime_guess::from_path(&file.path).first_raw() {
+                Some(kind) => resource.with_mime_type(kind),
+                None => resource,
+            }
         };
         let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
-        let link = |file: &belljar::FileEntry| {
-            let mut resource =
-                Resource::new(place.uri_of(&file.path), &*file.path).with_size(file.size);
-            if let Some(kind) = mime_guess::from_path(&file.path).first_raw() {
-                resource = resource.with_mime_type(kind);
-            }
-            ContentBlock::resource_link(resource)
-        };
-        regular.take(MAX_LINKS).map(link).collect()
+        let regular = regular.take(MAX_LINKS);
+        self.place.iter().flat_map(move |place| regular.clone().map(move |file| link(place, file)))
     }
 }
 

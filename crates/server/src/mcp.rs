@@ -16,6 +16,7 @@ mod options;
 mod progress;
 mod render;
 mod resources;
+mod revision;
 mod sessions;
 mod stdio;
 mod text;

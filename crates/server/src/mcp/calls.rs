@@ -14,6 +14,7 @@ use super::arguments::{
 use super::handler::Handler;
 use super::progress::Teller;
 use super::render::{Shown, images};
+use super::revision;
 use super::uri::Place;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
@@ -74,6 +75,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, Failed> {
         let shared = &self.shared;
+        let has_links = revision::has_links(context);
         let interrupt = Interrupt::new();
         let mut request = self.request(owner, &asked).await?.interrupt(&interrupt);
         let token = context.meta.get_progress_token();
@@ -100,6 +102,7 @@ impl Handler {
             let shown = Shown {
                 outcome: &outcome,
                 place: kept.map(Place::Run),
+                has_links,
             };
             return Ok(shown.result(&images));
         };
@@ -122,7 +125,12 @@ impl Handler {
         let outcome = &ran?;
         ended?;
         let place = Some(Place::Session(id));
-        Ok(Shown { outcome, place }.result(&read))
+        let shown = Shown {
+            outcome,
+            place,
+            has_links,
+        };
+        Ok(shown.result(&read))
     }
 
     /// The request of a run.

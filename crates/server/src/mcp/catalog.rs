@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The tools, in an order that stays. `about` is what `run_python` says of packages, limits and functions.
 /// With `calls_others` code reaches other servers, and so whatever these do.
@@ -41,6 +41,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             }),
             &["code"],
             hints(false, calls_others, false).open_world(calls_others),
+            run_output(),
         ),
         tool(
             "create_session",
@@ -52,6 +53,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             }),
             &[],
             hints(false, false, false),
+            outputs(&["session_id", "image"], &json!({})),
         ),
         tool(
             "fork_session",
@@ -61,6 +63,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             json!({"session_id": session}),
             &["session_id"],
             hints(false, false, false),
+            outputs(&["session_id", "forked_from"], &json!({})),
         ),
         tool(
             "rewind_session",
@@ -72,6 +75,10 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             }),
             &["session_id", "to"],
             hints(false, true, true),
+            outputs(
+                &["session_id"],
+                &json!({"execution": {"type": "integer", "description": "The number of the run."}}),
+            ),
         ),
         tool(
             "list_sessions",
@@ -80,6 +87,11 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             json!({}),
             &[],
             hints(true, false, true),
+            outputs(
+                &[],
+                &json!({"sessions": {"type": "array", "description": "The sessions.", "items":
+                    Value::Object(outputs(&["session_id", "image", "status"], &json!({})))}}),
+            ),
         ),
         tool(
             "delete_session",
@@ -88,6 +100,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             json!({"session_id": session}),
             &["session_id"],
             hints(false, true, true),
+            outputs(&["session_id"], &json!({})),
         ),
         tool(
             "write_file",
@@ -101,6 +114,10 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             }),
             &["session_id", "path"],
             hints(false, true, true),
+            outputs(
+                &["path", "uri"],
+                &json!({"size": {"type": "integer", "description": "Bytes that were written."}}),
+            ),
         ),
     ]
 }
@@ -112,17 +129,66 @@ fn tool(
     properties: Value,
     required: &[&str],
     annotations: ToolAnnotations,
+    output: Map<String, Value>,
 ) -> Tool {
-    let mut schema = serde_json::Map::new();
-    schema.insert("type".into(), "object".into());
-    schema.insert("properties".into(), properties);
-    schema.insert("required".into(), json!(required));
+    let mut schema = object(properties, required);
     schema.insert("additionalProperties".into(), false.into());
     let mut annotations = annotations;
     annotations.title = Some(title.into());
     Tool::new(name, description.trim_end().to_owned(), Arc::new(schema))
         .with_title(title)
         .with_annotations(annotations)
+        .with_raw_output_schema(Arc::new(output))
+}
+
+fn object(properties: Value, required: &[&str]) -> Map<String, Value> {
+    let entries = [
+        ("type".to_owned(), Value::from("object")),
+        ("properties".to_owned(), properties),
+        ("required".to_owned(), json!(required)),
+    ];
+    Map::from_iter(entries)
+}
+
+/// What is always in the structured content of a tool: `texts`, and values of other types.
+fn outputs(texts: &[&str], others: &Value) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for &name in texts {
+        let about = match name {
+            "session_id" => "The id of the session.",
+            "forked_from" => "The id of the session that was copied.",
+            "image" => "What was imported in it from the start.",
+            "status" => "What it is doing.",
+            "path" => "The file, relative to the working directory.",
+            _ => "Where the file can be read.",
+        };
+        properties.insert(name.to_owned(), json!({"type": "string", "description": about}));
+    }
+    properties.extend(others.as_object().cloned().unwrap_or_default());
+    let required: Vec<String> = properties.keys().cloned().collect();
+    let required: Vec<&str> = required.iter().map(String::as_str).collect();
+    object(Value::Object(properties), &required)
+}
+
+/// What a run answers, as far as clients may count on it: the outcome has more.
+fn run_output() -> Map<String, Value> {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let file = object(json!({"path": text("Its path."), "size": {"type": "integer"}}), &["path", "size"]);
+    let files = |about: &str| json!({"type": "array", "description": about, "items": file});
+    let frame = object(json!({"name": text("The variable."), "repr": text("Its text.")}), &["name"]);
+    object(
+        json!({
+            "success": {"type": "boolean", "description": "Whether the code ran to its end."},
+            "result": {"description": "The value of the variable that was asked for, as JSON."},
+            "stdout": text("What was written to standard output."),
+            "stderr": text("What was written to standard error."),
+            "files": files("The files that were written."),
+            "plots": files("The figures among them."),
+            "dataframes": {"type": "array", "description": "The tables.", "items": frame},
+            "error": {"type": ["string", "null"], "description": "What went wrong, in a line."},
+        }),
+        &["success", "result", "stdout", "stderr", "files", "plots", "dataframes", "error"],
+    )
 }
 
 fn hints(reads_only: bool, is_destructive: bool, is_idempotent: bool) -> ToolAnnotations {

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::conversations::Conversations;
 use super::handler::Handler;
 use super::options::Options;
+use super::revision;
 use super::sessions::{Sessions, asked_by};
 use crate::hex::hex;
 use crate::http::app::App;
@@ -95,10 +96,13 @@ impl Face {
             request.headers_mut().insert(SESSION, id);
         }
         request.extensions_mut().insert(owner.clone());
+        let method = request.method().clone();
+        let has_empty_events = revision::has_empty_events(request.headers());
         let answered = asked_by(owner.clone(), self.protocol.handle(request)).await;
-        let Some(mut response) = answered.map(IntoResponse::into_response) else {
+        let Some(response) = answered.map(IntoResponse::into_response) else {
             return busy();
         };
+        let mut response = revision::fit(response, &method, has_empty_events);
         if let Some(id) = response.headers_mut().remove(SESSION)
             && let Some(shown) = self.signer.signed(&owner, &id)
         {

@@ -140,7 +140,8 @@ def _compile(request):
             _STATE.phase = interrupt.USER
             code, tree = _text(request), None
             # What a policy looks at is Python.
-            shell.begin(request.get("dialect") == "ipython" and rules is None, code)
+            is_cell = request.get("dialect") == "ipython" and rules is None
+            shell.begin(is_cell, code, not request.get("uncounted", False))
             text = code
             if shell.count() is not None:
                 text, around = _rewritten(code)
@@ -154,6 +155,7 @@ def _compile(request):
         finally:
             _STATE.phase = interrupt.IDLE
     except BaseException as error:
+        shell.end(error, began=False)
         return None, None, ending.of_syntax_error(error, request["cwd"])
     sources.remember(program, code, shell.count())
     try:
@@ -230,9 +232,11 @@ def _execute(program, around, request):
     except BaseException as error:
         ending.regain_control(is_monitored)
         status = ending.of_exception(error, request["cwd"])
+        shell.end(error)
     else:
         ending.regain_control(is_monitored)
         status = ending.OK
+        shell.end()
     if echo != "none":
         sys.displayhook = _displayhook
     return status

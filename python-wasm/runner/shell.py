@@ -40,29 +40,70 @@ _ENOUGH = 0.02  # seconds that one measurement takes at least
 class _State:
     """What the cells of a session leave to the next ones."""
 
-    __slots__ = ("count", "inputs", "last", "on", "outputs")
+    __slots__ = ("count", "counts", "ended", "inputs", "last", "on", "outputs", "running")
 
     def __init__(self):
         self.on = False
         self.count = 0
+        self.counts = True
         self.inputs = [""]
         self.outputs = {}
         self.last = ()
+        self.running = self.ended = None  # what becomes of this cell, and became of the one before
 
 
 _STATE = _State()
 
 
-def begin(on, code):
-    """Begin a run, in the dialect or not."""
+class ExecutionInfo:
+    """How a cell was asked for, under IPython's names."""
+
+    def __init__(self, raw_cell, store_history):
+        self.raw_cell = raw_cell
+        self.store_history = store_history
+        self.silent = False
+        self.shell_futures = True
+        self.cell_id = None
+
+
+class ExecutionResult:
+    """What became of a cell, under IPython's names."""
+
+    def __init__(self, info, execution_count):
+        self.info = info
+        self.execution_count = execution_count
+        self.error_before_exec = None
+        self.error_in_exec = None
+        self.result = None
+
+    @property
+    def success(self):
+        return self.error_before_exec is None and self.error_in_exec is None
+
+    def raise_error(self):
+        """Raise the error that ended the cell, if one did."""
+        if not self.success:
+            raise self.error_before_exec or self.error_in_exec
+
+    def __repr__(self):
+        names = ("execution_count", "error_before_exec", "error_in_exec", "result")
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"<ExecutionResult {shown}>"
+
+
+def begin(on, code, counts=True):
+    """Begin a run, in the dialect or not. One that does not count leaves nothing in the history."""
     _STATE.on = on
     if not on:
         if standins.STATE.shell is not None:
             standins.STATE.shell = None
             _BUILTINS.pop("get_ipython", None)
         return
-    _STATE.count += 1
-    _STATE.inputs.append(code)
+    _STATE.counts = counts
+    if counts:
+        _STATE.count += 1
+        _STATE.inputs.append(code)
+    _STATE.running = ExecutionResult(ExecutionInfo(code, counts), count() if counts else None)
     standins.STATE.shell = _SHELL
     _BUILTINS["get_ipython"] = standins.get_ipython
     namespaces.GLOBALS.update(In=_STATE.inputs, Out=_STATE.outputs, _oh=_STATE.outputs)
@@ -70,7 +111,19 @@ def begin(on, code):
 
 def count():
     """The number of this run among those in the dialect, or None where it is not one."""
-    return _STATE.count if _STATE.on else None
+    return _STATE.count + (not _STATE.counts) if _STATE.on else None
+
+
+def end(error=None, began=True):
+    """Note how the cell ended: without an error, or by one before it `began` or after that."""
+    running, _STATE.running = _STATE.running, None
+    if running is None:
+        return
+    if began:
+        running.error_in_exec = error
+    else:
+        running.error_before_exec = error
+    _STATE.ended = running
 
 
 def owns(name):
@@ -85,7 +138,10 @@ def remembering(hook):
         if value is None:
             return
         hook(value)
-        _remember(value)
+        if _STATE.running is not None:
+            _STATE.running.result = value
+        if _STATE.counts:
+            _remember(value)
 
     return show
 
@@ -141,7 +197,15 @@ class Shell:
 
     @property
     def execution_count(self):
-        return _STATE.count
+        return count()
+
+    @property
+    def last_execution_result(self):
+        return _STATE.ended
+
+    @property
+    def last_execution_succeeded(self):
+        return _STATE.ended is None or _STATE.ended.success
 
     def run_line_magic(self, name, line, _stack_depth=1):
         found = _LINE_MAGICS.get(name)

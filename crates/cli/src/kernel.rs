@@ -67,11 +67,20 @@ fn environment() -> Result<std::path::PathBuf, Usage> {
 }
 
 fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
+    let foreign = args.foreign.iter().map(|one| one.to_string_lossy()).collect::<Vec<_>>();
     let Some(file) = args.file.clone() else {
+        if let Some(first) = foreign.first() {
+            return Err(Usage::new(format!("unexpected argument '{first}'"))
+                .hint("belljar kernel --help lists the options")
+                .into());
+        }
         return Err(Usage::new("no connection file")
             .hint("Jupyter starts kernels itself: belljar kernel install makes it know this one")
             .into());
     };
+    if !foreign.is_empty() {
+        printer.note(&format!("ignored: {}", foreign.join(" ")));
+    }
     let request = args.options.request()?;
     let starting = Starting::new(global, printer, request.clone());
     let engine = starting.engine();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use belljar::Request;
 use bytes::Bytes;
 use serde_json::{Map, json};
+use tokio::time::Instant;
 
 use crate::backend::{Backend, Doing, Outlet};
 use crate::connection::{ConnectionError, ConnectionFile};
@@ -17,6 +18,12 @@ use crate::zmtp::{Listener, Publisher, Router, Sender};
 
 /// How long what was sent last may take to leave.
 const LINGER: Duration = Duration::from_millis(100);
+
+/// How long the sockets of clients that were there before a restart take to connect again: libzmq tries each
+/// by itself every 100 to 200 ms.
+const RECONNECTING: Duration = Duration::from_millis(300);
+/// How long after that the kernel waits for somebody who hears what the code does.
+const UNHEARD: Duration = Duration::from_millis(700);
 
 /// A kernel that its clients can reach.
 pub struct Serving {
@@ -73,8 +80,9 @@ pub async fn serve(
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(echo(Router::new(heartbeat)));
     let channels = [Channel::Shell, Channel::Control, Channel::Stdin];
+    let opened = Instant::now();
     for (channel, router) in channels.into_iter().zip(routers) {
-        tasks.spawn(hear(channel, router, Arc::clone(&sockets), kernel.clone()));
+        tasks.spawn(hear(channel, router, Arc::clone(&sockets), kernel.clone(), opened));
     }
     Ok(Serving {
         kernel,
@@ -128,13 +136,34 @@ fn publisher(listener: Listener, signer: Signer) -> Publisher {
 }
 
 /// Hands what arrives on a socket to the kernel.
-async fn hear(channel: Channel, mut router: Router, sockets: Arc<Sockets>, kernel: Kernel) {
+async fn hear(
+    channel: Channel,
+    mut router: Router,
+    sockets: Arc<Sockets>,
+    kernel: Kernel,
+    opened: Instant,
+) {
+    let mut waits = channel == Channel::Shell;
     while let Some((peer, parts)) = router.next().await {
+        if std::mem::take(&mut waits) {
+            sockets.heard(opened).await;
+        }
         match sockets.signer.read(&parts) {
             Ok(message) => kernel.deliver(channel, peer, message).await,
             Err(error) => {
                 tracing::warn!(channel = channel.as_str(), %error, "a message is dropped");
             }
+        }
+    }
+}
+
+impl Sockets {
+    /// Waits, soon after the sockets were opened, for subscribers. A client's request may come in before its
+    /// subscription, on another connection; what the code does meanwhile would be lost.
+    async fn heard(&self, opened: Instant) {
+        tokio::time::sleep_until(opened + RECONNECTING).await;
+        while !self.iopub.has_subscribers() && opened.elapsed() < RECONNECTING + UNHEARD {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }

@@ -58,6 +58,7 @@ impl Life {
         let header = &asked.message.header;
         let is_stored = !order.silent && order.store_history.unwrap_or(true);
         let is_code = !order.code.trim().is_empty();
+        // What is not stored is told by the number that the next cell takes, and does not take it.
         let number = self.number() + u64::from(is_code);
         if !order.silent {
             let content = json!({"code": order.code, "execution_count": number});
@@ -68,7 +69,7 @@ impl Life {
             Err(failure) => return (self.failed(inner, asked, &failure).await, true),
         };
         let done = if is_code {
-            match self.run(inner, asked, session, &order, number).await {
+            match self.run(inner, asked, session, (&order, is_stored), number).await {
                 Ok(done) => done,
                 Err(failure) => return (self.failed(inner, asked, &failure).await, true),
             }
@@ -88,6 +89,11 @@ impl Life {
             let asked = order.user_expressions.unwrap_or_default();
             let values = expressions(session, asked, !is_code).await;
             json!({"status": "ok", "user_expressions": values, "payload": []})
+        };
+        let number = if is_stored {
+            number
+        } else {
+            self.number()
         };
         content["execution_count"] = Value::from(number);
         (content, stops)
@@ -116,7 +122,7 @@ impl Life {
         inner: &Arc<Inner>,
         asked: &Asked,
         session: &dyn Guest,
-        order: &Order,
+        (order, is_stored): (&Order, bool),
         number: u64,
     ) -> Result<Done, Failure> {
         let interrupt = Interrupt::new();
@@ -125,6 +131,7 @@ impl Life {
         let mut request = inner.request.clone().watch(watcher).interrupt(&interrupt);
         request.code.clone_from(&order.code);
         request.dialect = Dialect::Ipython;
+        request.uncounted = !is_stored;
         request.echo = Some(if order.silent {
             Echo::None
         } else {
@@ -142,19 +149,17 @@ impl Life {
         lock(&inner.interrupt).take();
         lock(&inner.inputs).remove(&asked.peer);
         let outcome = ran?;
-        self.settle(inner, asked, &outcome, number, &mut done).await;
+        self.settle(inner, asked, &outcome, &mut done).await;
+        // A session that went back has forgotten the cell, its number included.
+        let report = outcome.session.as_ref();
+        if is_stored && !report.is_some_and(|report| report.interpreter_restarted) {
+            self.count.store(number, Ordering::Relaxed);
+        }
         Ok(done)
     }
 
-    /// Counts the run, and tells what the events of it do not.
-    async fn settle(
-        &self,
-        inner: &Inner,
-        asked: &Asked,
-        outcome: &Outcome,
-        number: u64,
-        done: &mut Done,
-    ) {
+    /// Tells what the events of a run do not.
+    async fn settle(&self, inner: &Inner, asked: &Asked, outcome: &Outcome, done: &mut Done) {
         let header = &asked.message.header;
         let report = outcome.session.as_ref();
         if let Some(reason) = report.and_then(|report| report.restart_reason.as_deref()) {
@@ -168,10 +173,6 @@ impl Life {
             let content = described(line, detail);
             inner.publish("error", header, told(&content)).await;
             done.error = Some(content);
-        }
-        // A session that went back has forgotten the cell, its number included.
-        if !report.is_some_and(|report| report.interpreter_restarted) {
-            self.count.store(number, Ordering::Relaxed);
         }
     }
 

@@ -50,6 +50,11 @@ impl Publisher {
         }
     }
 
+    /// Whether anybody has subscribed to anything.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.subscribers.lock().values().any(|subscriber| !subscriber.topics.is_empty())
+    }
+
     /// Sends a message, the first part of which is its topic, to those that subscribed to it.
     pub(crate) async fn publish(&self, parts: &[Bytes]) {
         let to = self.subscribers.of(parts.first().map_or(&[], |topic| &topic[..]));

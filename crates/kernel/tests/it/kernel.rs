@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::peer::{Sessions, WAIT};
+use crate::peer::{Peer as Connection, Sessions, Started, WAIT, json_of};
 
 struct Outgoings(mpsc::UnboundedSender<Outgoing>);
 
@@ -110,6 +110,51 @@ async fn an_error_has_the_shape_that_ipython_gives_it() {
     ZeroDivisionError: division by zero
     ");
     client.kernel.close().await;
+}
+
+/// As ipykernel does it: the cell is told by the next number, its answer by the latest one.
+#[tokio::test]
+async fn what_is_not_stored_takes_no_number() {
+    let mut client = Client::new();
+    client.execute("'one'").await;
+    for (key, value) in [("store_history", false), ("silent", true)] {
+        let content = json!({"code": "x = 20; 'aside'", key: value});
+        client.ask(Channel::Shell, "execute_request", content).await;
+        let told = client.told().await;
+        let (_, reply) = told.iter().find(|(kind, _)| kind == "execute_reply").unwrap();
+        assert_eq!(reply["execution_count"], 1, "{key}");
+        let input = told.iter().find(|(kind, _)| kind == "execute_input");
+        let number = input.map(|(_, content)| content["execution_count"].clone());
+        assert_eq!(number, (key != "silent").then(|| json!(2)), "{key}");
+    }
+    let told = client.execute("print(x, In, Out, _)\n1 / 0").await;
+    assert_eq!(told[1].1["execution_count"], 2);
+    let seen = "20 ['', \"'one'\", 'print(x, In, Out, _)\\n1 / 0'] {1: 'one'} one\n";
+    assert_eq!(told[2].1["text"], seen);
+    let last = "r = get_ipython().last_execution_result\nprint(r.success, repr(r.error_in_exec))";
+    let told = client.execute(last).await;
+    assert_eq!(told[1].1["execution_count"], 3);
+    assert_eq!(told[2].1["text"], "False ZeroDivisionError('division by zero')\n");
+    client.kernel.close().await;
+}
+
+/// A client that was there before a restart connects each of its sockets again by itself.
+#[tokio::test]
+async fn a_cell_waits_for_a_subscriber_that_is_late() {
+    let started = Started::new("").await;
+    let mut shell = Connection::new(started.connect(started.file.shell_port).await, "DEALER", b"").await;
+    shell.ask("execute_request", &json!({"code": "print('heard')"})).await;
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    let mut iopub = Connection::new(started.connect(started.file.iopub_port).await, "SUB", b"").await;
+    iopub.send(&[b"\x01"]).await;
+    let mut heard = Vec::new();
+    while !heard.contains(&json!("stream")) {
+        let message = timeout(WAIT, iopub.message()).await.expect("the output, and not only the end");
+        heard.push(json_of(&message, 3)["msg_type"].clone());
+        let is_over = json_of(&message, 6)["execution_state"] == "idle";
+        assert!(!is_over, "the output went before: {heard:?}");
+    }
+    started.close().await;
 }
 
 #[tokio::test]

@@ -71,6 +71,10 @@ _NO_SOURCES = (
 _NO_IMAGE_FORMAT = (
     "Pillow reads and writes PNG, GIF, BMP, PPM and TIFF here, not JPEG or WebP: use PNG."
 )
+_NO_FONTS = (
+    "Pillow has no FreeType here, only the small `ImageFont.load_default()`, for Latin-1: draw "
+    "other text and sizes with matplotlib, `figure.text(x, y, text, size=20)` say."
+)
 _NO_DATA_SET = (
     "This data set is not in this build; pass it to the run as an input file, or use one that is, "
     "such as co2, engel, longley, macrodata, nile or sunspots."
@@ -145,6 +149,8 @@ def _refused_import(error, _cwd):
         return "The policy of this run allows only the imports on its list."
     if error.name == "hashlib" and getattr(error, "name_from", None) == "scrypt":
         return _NO_SCRYPT
+    if getattr(error, "name_from", None) == "_imagingft" or "_imagingft" in _message(error):
+        return _NO_FONTS
     return None
 
 
@@ -248,6 +254,8 @@ def _value(error, _cwd):
     message = _message(error)
     if message.startswith("unknown file extension: ") and _raised_in(error, "Image.py"):
         return _NO_IMAGE_FORMAT
+    if isinstance(error, UnicodeEncodeError) and _raised_in(error, "ImageFont.py"):
+        return _NO_FONTS
     return None
 
 
@@ -256,7 +264,9 @@ def _database(error, _cwd):
     return _LOCKED if is_sqlite and "database is locked" in _message(error) else None
 
 
-def _memory(_error, _cwd):
+def _memory(error, _cwd):
+    if _message(error).startswith("Parser stack overflowed"):
+        return _recursion(error, _cwd)
     return (
         "The memory limit of this run was reached: work on less at a time, use smaller types, "
         "or ask for a larger limit."

@@ -80,6 +80,11 @@ THREAD = "Threads and worker processes"
         (EOFError("EOF when reading a line"), "Nobody types here"),
         (EOFError("Ran out of input"), None),
         (MemoryError(), "The memory limit"),
+        (
+            MemoryError("Parser stack overflowed - Python source too complex to parse"),
+            "The recursion",
+        ),
+        (ImportError("cannot import name '_imagingft' from 'PIL'"), "Pillow has no FreeType"),
         (RecursionError(), "The recursion"),
         (ValueError("x"), None),
         (KeyError("x"), None),

@@ -316,3 +316,24 @@ def wait_until(holds):
             return
         time.sleep(0.05)
     raise AssertionError("it never holds")
+
+
+def test_arguments_for_other_kernels_are_ignored():
+    """`jupyter run` adds the file, and others options of IPython's kernel."""
+    manager, client = start_new_kernel(
+        kernel_name="belljar", extra_arguments=["--HistoryManager.enabled=False", "note.py"]
+    )
+    told, _ = outputs(client, "print(1)")
+    assert [message["msg_type"] for message in told] == ["execute_input", "stream"]
+    client.stop_channels()
+    manager.shutdown_kernel()
+
+
+def test_the_first_cell_after_a_restart_is_heard_on_sockets_that_were_kept(started):
+    manager, client = started
+    for _ in range(4):
+        manager.restart_kernel()
+        client.execute("print('heard')")
+        kinds = []
+        while "stream" not in kinds:
+            kinds.append(client.get_iopub_msg(timeout=60)["msg_type"])

@@ -55,7 +55,7 @@ fn recursion_through_c_without_a_limit_is_an_error_and_no_crash() {
     };
     assert!(overflows(&run(dives(&["lifted"])).outcome));
     let session = runtime().blocking().session(SessionOptions::new().image("core")).unwrap();
-    for how in [&["lifted"][..], &["lifted", "inside"]] {
+    for how in [&["lifted"][..], &["lifted", "inside"][..]] {
         // A session's memory is set when it begins.
         let mut request = dives(how);
         request.limits.memory = None;

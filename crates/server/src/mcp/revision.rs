@@ -72,7 +72,7 @@ mod tests {
     #[tokio::test]
     async fn events_without_data_are_for_those_that_know_them() {
         assert_eq!(sent(false).await, b":\n\nid: 1\ndata: {}\n\n");
-        assert_eq!(sent(true).await.len(), 23 + 3 + 16);
+        assert_eq!(sent(true).await.len(), 25 + 3 + 16);
         for (version, knows) in [("2025-11-25", true), ("2026-07-28", true), ("2025-06-18", false)] {
             let headers = HeaderMap::from_iter([(VERSION.parse().unwrap(), version.parse().unwrap())]);
             assert_eq!(has_empty_events(&headers), knows, "{version}");

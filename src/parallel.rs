@@ -1,6 +1,6 @@
-//! Work on several processors: short work of requests on threads that all of them share, and long work, such
-//! as compiling, on threads of its own. None of it uses rayon's global pool, which other code of the process
-//! may keep busy for minutes.
+//! Work on several processors: short work of requests on threads that all of them share, and long
+//! work, such as compiling, on threads of its own. None of it uses rayon's global pool, which other
+//! code of the process may keep busy for minutes.
 
 use std::num::NonZero;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -9,8 +9,8 @@ use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 
 use crate::memory::Process;
 
-/// Does `work`, which may divide itself by means of rayon. The work must be short and must wait for nothing:
-/// every request in the process shares these threads.
+/// Does `work`, which may divide itself by means of rayon. The work must be short and must wait for
+/// nothing: every request in the process shares these threads.
 pub(crate) fn on_all_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match shared() {
         Some(pool) => pool.install(work),
@@ -56,8 +56,8 @@ fn shared() -> Option<&'static ThreadPool> {
     }
 }
 
-/// Work that nobody waits for yet. It takes half of the processors, at a lower priority, until somebody
-/// [waits](Self::hurry) for it.
+/// Work that nobody waits for yet. It takes half of the processors, at a lower priority, until
+/// somebody [waits](Self::hurry) for it.
 #[derive(Default)]
 pub(crate) struct Beforehand {
     held: Mutex<Held>,

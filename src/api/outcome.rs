@@ -136,8 +136,8 @@ pub struct PlotEntry {
     /// The figure as a `data:` URI, when the request asked for inline images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64_uri: Option<String>,
-    /// The path of an earlier plot of the run that shows the same figure, unchanged: where the code saved it
-    /// itself, and it was captured as well. Not in the document.
+    /// The path of an earlier plot of the run that shows the same figure, unchanged: where the code
+    /// saved it itself, and it was captured as well. Not in the document.
     #[serde(skip)]
     pub repeats: Option<String>,
 }

@@ -60,8 +60,8 @@ pub struct Request {
     pub echo: Option<Echo>,
     /// The language that the code is in.
     pub dialect: Dialect,
-    /// In IPython's dialect: has the code take no number, and leave nothing in `In`, `Out` and `_`. Not in
-    /// the JSON form.
+    /// In IPython's dialect: has the code take no number, and leave nothing in `In`, `Out` and `_`.
+    /// Not in the JSON form.
     pub uncounted: bool,
     /// The variable whose value is the result, instead of `result`.
     pub result_var: Option<String>,

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use belljar::{Progress, Request, Runtime, SessionOptions, Stage};
+use belljar::progress::{Progress, Stage};
+use belljar::{Request, Runtime, SessionOptions};
 
 use crate::caches;
 use crate::support::succeeded;
@@ -33,8 +34,8 @@ impl Progress for Compiling {
     }
 }
 
-/// Writing a session to the disk divides itself among threads. If these were the compiler's, it would end with
-/// the compilation.
+/// Writing a session to the disk divides itself among threads. If these were the compiler's, it
+/// would end with the compilation.
 #[test]
 fn a_session_is_suspended_while_code_is_compiled() {
     let session =

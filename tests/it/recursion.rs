@@ -21,7 +21,8 @@ fn recursion_that_ends_is_no_error() {
 
 /// Has all kinds of recursion through C code in `tests/programs/dives/kinds.py` go deep.
 fn dives(how: &[&str]) -> Request {
-    let mut request = Request::new(program("dives/drive")).image("core").timeout(Duration::from_mins(2));
+    let mut request =
+        Request::new(program("dives/drive")).image("core").timeout(Duration::from_mins(2));
     request.limits.memory = Some(1 << 30);
     request.args = how.iter().map(|&one| one.to_owned()).collect();
     request.file("kinds.py", program("dives/kinds"))
@@ -30,8 +31,11 @@ fn dives(how: &[&str]) -> Request {
 /// How each kind ended, all of which must have come to an end.
 fn ends(outcome: &Outcome) -> Vec<(&str, &str)> {
     succeeded(outcome);
-    let ends: Vec<_> =
-        outcome.stdout.lines().map(|line| line.split_once(": ").expect("a name and an end")).collect();
+    let ends: Vec<_> = outcome
+        .stdout
+        .lines()
+        .map(|line| line.split_once(": ").expect("a name and an end"))
+        .collect();
     assert_eq!(ends.len(), program("dives/kinds").matches("# kind: ").count());
     ends
 }

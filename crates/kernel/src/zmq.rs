@@ -19,8 +19,8 @@ use crate::zmtp::{Listener, Publisher, Router, Sender};
 /// How long what was sent last may take to leave.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long the sockets of clients that were there before a restart take to connect again: libzmq tries each
-/// by itself every 100 to 200 ms.
+/// How long the sockets of clients that were there before a restart take to connect again: libzmq
+/// tries each by itself every 100 to 200 ms.
 const RECONNECTING: Duration = Duration::from_millis(300);
 /// How long after that the kernel waits for somebody who hears what the code does.
 const UNHEARD: Duration = Duration::from_millis(700);
@@ -158,8 +158,8 @@ async fn hear(
 }
 
 impl Sockets {
-    /// Waits, soon after the sockets were opened, for subscribers. A client's request may come in before its
-    /// subscription, on another connection; what the code does meanwhile would be lost.
+    /// Waits, soon after the sockets were opened, for subscribers. A client's request may come in
+    /// before its subscription, on another connection; what the code does meanwhile would be lost.
     async fn heard(&self, opened: Instant) {
         tokio::time::sleep_until(opened + RECONNECTING).await;
         while !self.iopub.has_subscribers() && opened.elapsed() < RECONNECTING + UNHEARD {

@@ -1,26 +1,28 @@
 //! Tells CPython how much stack there is.
 //!
-//! CPython ends a recursion through C code with a `RecursionError` before the stack overflows, by comparing
-//! the stack pointer with limits that each thread state holds. On WASI it cannot ask how large the stack is,
-//! and takes it for 128 KiB. The guest has two: the one in its linear memory, of 16 MiB, which CPython
-//! compares, and the host's, which code cannot see. Every recursion takes of both. Those that take most of the
-//! host's for each byte of the other are the comparison of nested lists and tuples (26 bytes; 24 are taken where
-//! nested objects are freed, 7 by most others). So the host's is [`RATIO`] times as large as what may be used.
+//! CPython ends a recursion through C code with a `RecursionError` before the stack overflows, by
+//! comparing the stack pointer with limits that each thread state holds. On WASI it cannot ask how
+//! large the stack is, and takes it for 128 KiB. The guest has two: the one in its linear memory,
+//! of 16 MiB, which CPython compares, and the host's, which code cannot see. Every recursion takes
+//! of both. Those that take most of the host's for each byte of the other are the comparison of
+//! nested lists and tuples (26 bytes; 24 are taken where nested objects are freed, 7 by most
+//! others). So the host's is [`RATIO`] times as large as what may be used.
 
-/// `Py_C_STACK_SIZE`, without the margin that `c_stack_soft_limit` is above the end: what CPython uses.
+/// `Py_C_STACK_SIZE`, without the margin that `c_stack_soft_limit` is above the end: what CPython
+/// uses.
 const BELIEVED: u32 = (128 << 10) - 2 * MARGIN;
 /// `_PyOS_STACK_MARGIN_BYTES`: from the hard limit to the soft one.
 const MARGIN: u32 = 8 << 10;
-/// Bytes of the stack in linear memory that recursion may use: the 1,000 levels of Python's own limit, each through
-/// `sorted`, which takes 2.2 KiB for one.
+/// Bytes of the stack in linear memory that recursion may use: the 1,000 levels of Python's own
+/// limit, each through `sorted`, which takes 2.2 KiB for one.
 const ROOM: u32 = 2_304 << 10;
 /// Bytes below these, in which the error is handled.
 const RESERVE: u32 = 64 << 10;
 /// How much larger the host's stack has to be than what is used of the other.
 const RATIO: u32 = 34;
 
-/// The words to be written, by their addresses: the limits in the thread state, which follow the top of the
-/// stack. `None` where they cannot be told apart.
+/// The words to be written, by their addresses: the limits in the thread state, which follow the
+/// top of the stack. `None` where they cannot be told apart.
 pub(super) fn words(memory: &[u8]) -> Option<Vec<(u32, u32)>> {
     let (words, _) = memory.as_chunks::<4>();
     let mut found = words.array_windows::<3>().enumerate().filter_map(|(index, state)| {

@@ -1,4 +1,4 @@
-"""A figure that is shown by itself stays open, as with Agg, and is captured once unless it changes."""
+"""A figure that is shown by itself stays open, as with Agg, and is captured again if it changes."""
 
 import matplotlib.pyplot as plt
 

@@ -18,7 +18,8 @@ pub(crate) struct KernelArgs {
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) options: KernelOptions,
-    /// What is meant for another kernel: Jupyter's programs pass on arguments that only IPython's has
+    /// What is meant for another kernel: Jupyter's programs pass on arguments that only IPython's
+    /// has
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) foreign: Vec<std::ffi::OsString>,
     #[command(subcommand)]

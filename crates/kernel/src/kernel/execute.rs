@@ -90,11 +90,7 @@ impl Life {
             let values = expressions(session, asked, !is_code).await;
             json!({"status": "ok", "user_expressions": values, "payload": []})
         };
-        let number = if is_stored {
-            number
-        } else {
-            self.number()
-        };
+        let number = if is_stored { number } else { self.number() };
         content["execution_count"] = Value::from(number);
         (content, stops)
     }

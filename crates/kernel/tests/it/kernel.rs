@@ -142,14 +142,17 @@ async fn what_is_not_stored_takes_no_number() {
 #[tokio::test]
 async fn a_cell_waits_for_a_subscriber_that_is_late() {
     let started = Started::new("").await;
-    let mut shell = Connection::new(started.connect(started.file.shell_port).await, "DEALER", b"").await;
+    let mut shell =
+        Connection::new(started.connect(started.file.shell_port).await, "DEALER", b"").await;
     shell.ask("execute_request", &json!({"code": "print('heard')"})).await;
     tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-    let mut iopub = Connection::new(started.connect(started.file.iopub_port).await, "SUB", b"").await;
+    let mut iopub =
+        Connection::new(started.connect(started.file.iopub_port).await, "SUB", b"").await;
     iopub.send(&[b"\x01"]).await;
     let mut heard = Vec::new();
     while !heard.contains(&json!("stream")) {
-        let message = timeout(WAIT, iopub.message()).await.expect("the output, and not only the end");
+        let message =
+            timeout(WAIT, iopub.message()).await.expect("the output, and not only the end");
         heard.push(json_of(&message, 3)["msg_type"].clone());
         let is_over = json_of(&message, 6)["execution_state"] == "idle";
         assert!(!is_over, "the output went before: {heard:?}");

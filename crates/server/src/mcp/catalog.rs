@@ -173,9 +173,11 @@ fn outputs(texts: &[&str], others: &Value) -> Map<String, Value> {
 /// What a run answers, as far as clients may count on it: the outcome has more.
 fn run_output() -> Map<String, Value> {
     let text = |about: &str| json!({"type": "string", "description": about});
-    let file = object(json!({"path": text("Its path."), "size": {"type": "integer"}}), &["path", "size"]);
+    let file =
+        object(json!({"path": text("Its path."), "size": {"type": "integer"}}), &["path", "size"]);
     let files = |about: &str| json!({"type": "array", "description": about, "items": file});
-    let frame = object(json!({"name": text("The variable."), "repr": text("Its text.")}), &["name"]);
+    let frame =
+        object(json!({"name": text("The variable."), "repr": text("Its text.")}), &["name"]);
     object(
         json!({
             "success": {"type": "boolean", "description": "Whether the code ran to its end."},

@@ -32,7 +32,8 @@ pub(super) struct Shown<'a> {
     pub has_links: bool,
 }
 
-/// The figures that come as images, each once: those of them that clients show, as far as there is room.
+/// The figures that come as images, each once: those of them that clients show, as far as there is
+/// room.
 pub(super) fn images(outcome: &Outcome) -> Vec<&str> {
     let mut left = MAX_IMAGES_TOGETHER;
     let mut chosen = Vec::new();

@@ -24,8 +24,8 @@ pub(super) fn has_empty_events(headers: &HeaderMap) -> bool {
     version.is_some_and(|version| version >= ProtocolVersion::V_2025_11_25.as_str())
 }
 
-/// Makes an answer such as clients of all revisions take: the end of a session is no promise, and an event
-/// without data comes only to those that know it.
+/// Makes an answer such as clients of all revisions take: the end of a session is no promise, and
+/// an event without data comes only to those that know it.
 pub(super) fn fit(response: Response, method: &Method, has_empty_events: bool) -> Response {
     let (mut head, body) = response.into_parts();
     if *method == Method::DELETE && head.status == StatusCode::ACCEPTED {
@@ -73,8 +73,10 @@ mod tests {
     async fn events_without_data_are_for_those_that_know_them() {
         assert_eq!(sent(false).await, b":\n\nid: 1\ndata: {}\n\n");
         assert_eq!(sent(true).await.len(), 25 + 3 + 16);
-        for (version, knows) in [("2025-11-25", true), ("2026-07-28", true), ("2025-06-18", false)] {
-            let headers = HeaderMap::from_iter([(VERSION.parse().unwrap(), version.parse().unwrap())]);
+        for (version, knows) in [("2025-11-25", true), ("2026-07-28", true), ("2025-06-18", false)]
+        {
+            let headers =
+                HeaderMap::from_iter([(VERSION.parse().unwrap(), version.parse().unwrap())]);
             assert_eq!(has_empty_events(&headers), knows, "{version}");
         }
         assert!(!has_empty_events(&HeaderMap::new()));

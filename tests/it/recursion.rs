@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Outcome, Request, SessionOptions};
+use belljar::{Echo, ErrorKind, Outcome, Request, SessionOptions};
 
 #[cfg(unix)]
 use crate::host;
@@ -21,8 +21,8 @@ fn recursion_that_ends_is_no_error() {
 
 /// Has all kinds of recursion through C code in `tests/programs/dives/kinds.py` go deep.
 fn dives(how: &[&str]) -> Request {
-    let mut request =
-        Request::new(program("dives/drive")).image("core").timeout(Duration::from_mins(2));
+    let mut request = Request::new(program("dives/drive")).image("core").echo(Echo::None);
+    request.limits.timeout = Some(Duration::from_mins(2));
     request.limits.memory = Some(1 << 30);
     request.args = how.iter().map(|&one| one.to_owned()).collect();
     request.file("kinds.py", program("dives/kinds"))
@@ -71,7 +71,7 @@ fn recursion_through_c_without_a_limit_is_an_error_and_no_crash() {
 
 #[test]
 fn a_crash_keeps_the_output() {
-    let code = format!("print('before')\n{}", program("recursion/chained"));
+    let code = format!("print('before')\n{}", program("recursion/hashed"));
     let outcome = run(Request::new(code).timeout(Duration::from_mins(1))).outcome;
     assert_eq!(outcome.error_detail.unwrap().kind, ErrorKind::Crash);
     assert_eq!(outcome.stdout, "before\n");

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use options::RuntimeOptions;
 use tokio::sync::Semaphore;
@@ -408,6 +408,22 @@ impl Runtime {
         let span = tracing::info_span!("run", id, image = tracing::field::Empty);
         // On the heap: the future of a run is 16 KiB, and its callers move theirs.
         Box::pin(self.run_in_turn(request)).instrument(span).await
+    }
+
+    /// Runs a line of code beside the queue, and says whether the result is right: whether this runtime works,
+    /// however many runs wait for their turn. It counts against no bound, so callers limit how often they ask.
+    ///
+    /// # Errors
+    ///
+    /// When the engine fails.
+    pub async fn probe(&self, timeout: Duration) -> Result<bool, Error> {
+        self.check_process()?;
+        let engine = &self.engine;
+        let request = Request::new("print(6 * 7)").image("core").timeout(timeout);
+        let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
+        let image = engine.image(&plan.request.image, "").await?;
+        let run = Box::pin(run::run(engine, &image, plan)).await?;
+        Ok(run.outcome.stdout == "42\n")
     }
 
     /// Looks at code without running it: what `policy` forbids in it, and what it imports in vain.

@@ -143,25 +143,71 @@ impl SessionFiles {
         path: &str,
         from: impl Read + Send + 'static,
     ) -> Result<PathEntry, Error> {
+        let stored = self.receive(path, from).await?;
+        let written = entry(path, &Node::File(stored.clone()));
+        self.change("write", path, |contents| contents.put(path, stored).map(|()| None)).await?;
+        Ok(written)
+    }
+
+    /// Writes a file as [`write`](Self::write) does, unless `refuse` has an objection to what has the path
+    /// at that moment: then nothing changes, and the objection is returned. Nothing changes the files
+    /// between the two.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write).
+    pub async fn write_unless<E>(
+        &self,
+        path: &str,
+        from: impl Read + Send + 'static,
+        refuse: impl FnOnce(Option<&PathEntry>) -> Result<(), E>,
+    ) -> Result<Result<PathEntry, E>, Error> {
+        let stored = self.receive(path, from).await?;
+        let written = entry(path, &Node::File(stored.clone()));
+        let mut objection = None;
+        let changed = self.change("write", path, |contents| {
+            let there = contents.look(path).ok().map(|node| entry(path, node));
+            if let Err(why) = refuse(there.as_ref()) {
+                objection = Some(why);
+                return Err(PathProblem::Exists);
+            }
+            contents.put(path, stored).map(|()| None)
+        });
+        let changed = changed.await;
+        match objection {
+            Some(why) => Ok(Err(why)),
+            None => changed.map(|()| Ok(written)),
+        }
+    }
+
+    /// The most bytes that the files of the session may have together.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Waiting`] while a run waits for answers: no file can be written then.
+    pub async fn max_bytes(&self) -> Result<u64, Error> {
+        let mut core = self.session.lock().await?;
+        core.check_not_waiting(self.context())?;
+        let state = &core.past(self.context()).await?.state;
+        Ok(room(self.context(), state).0)
+    }
+
+    /// Reads all that `from` gives into a file that no session has yet.
+    async fn receive(
+        &self,
+        path: &str,
+        mut from: impl Read + Send + 'static,
+    ) -> Result<StoredFile, Error> {
         self.check("write", path)?;
-        let max = {
-            let mut core = self.session.lock_to_change().await?;
-            core.check_not_waiting(self.context())?;
-            let state = &core.past(self.context()).await?.state;
-            room(self.context(), state).0
-        };
+        let max = self.max_bytes().await?;
         let storage = Arc::clone(&self.context().storage);
-        let mut from = from;
         let received = on_blocking_thread(move || storage.spool.receive(&mut from, max)).await?;
         let stored = received.map_err(|source| SessionError::Source {
             path: path.to_owned(),
             source,
         })?;
         let stored = stored.map_err(Error::system("keep a file of a session"))?;
-        let stored = stored.ok_or_else(|| self.failed("write", path, PathProblem::TooManyBytes))?;
-        let written = entry(path, &Node::File(stored.clone()));
-        self.change("write", path, |contents| contents.put(path, stored).map(|()| None)).await?;
-        Ok(written)
+        stored.ok_or_else(|| self.failed("write", path, PathProblem::TooManyBytes))
     }
 
     /// Makes a directory, and those that it lies in, if they are not there.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use belljar::{Bounds, NodeOptions, Runtime, StoredSessions};
+use belljar::{Bounds, NodeOptions, Runtime, SessionBounds, StoredSessions};
 use belljar_server::{
     Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError,
     TrustedProxy, is_path, keyfile, open_store,
@@ -74,7 +74,8 @@ pub(super) struct ServeArgs {
     /// several times
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Let pages of this origin use the server, such as <https://example.org>; may be given several times
+    /// Let web pages of this origin use the server and read its answers, such as <https://example.org>; may
+    /// be given several times
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// A domain whose names {port}-{sandbox}.DOMAIN lead to this server, told to E2B's clients
@@ -115,6 +116,9 @@ struct Most {
     /// Runs that may wait for one of these to end
     #[arg(long, value_name = "N", default_value = "1024")]
     max_waiting: u16,
+    /// Sessions, of all clients together
+    #[arg(long, value_name = "N", default_value = "10000")]
+    max_sessions: NonZero<u32>,
 }
 
 /// What a client needs.
@@ -201,10 +205,12 @@ impl Most {
             .memory(defaults.memory.min(ceilings.memory))
             .output(defaults.output.min(ceilings.output))
             .workspace(defaults.workspace.min(ceilings.workspace));
+        let sessions = SessionBounds::default().max(self.max_sessions.get() as usize);
         let mut engine = engine::configure(global, bars)
             .ceilings(ceilings)
             .defaults(defaults)
             .queue(self.max_waiting.into())
+            .sessions(sessions)
             .background(true);
         if let Some(runs) = self.max_runs {
             engine = engine.concurrency(runs.get().into());
@@ -353,6 +359,9 @@ pub(super) struct KeyArgs {
     /// Bytes of files of runs that are kept
     #[arg(long, value_name = "BYTES")]
     stored_bytes: Option<u64>,
+    /// Let its holder read the figures of all accounts at /metrics
+    #[arg(long)]
+    operator: bool,
 }
 
 /// Makes a key, and prints it: nothing else has it.
@@ -363,7 +372,8 @@ pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     limits.sessions = args.sessions;
     limits.fuel_per_day = args.fuel_per_day;
     limits.stored_bytes = args.stored_bytes;
-    let (key, text) = Key::generate(args.name, limits).context("cannot make a key")?;
+    let (mut key, text) = Key::generate(args.name, limits).context("cannot make a key")?;
+    key.is_operator = args.operator;
     add(&args.keys, &key)?;
     printer.line(&text)?;
     printer.note("It is shown this once: the file has its hash alone.");

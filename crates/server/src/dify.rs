@@ -2,20 +2,19 @@
 //!
 //! Everything but a wrong key and a full queue is status 200; `code` says how it went.
 
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use belljar::{Capture, Request};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
 use crate::faces::Face;
 use crate::http::app::App;
+use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process;
@@ -29,6 +28,18 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/sandbox/dependencies/refresh", get(dependencies))
         .route("/v1/sandbox/dependencies/update", post(update))
         .layer(Extension(Environment::default()))
+}
+
+struct Dify;
+
+impl Admission for Dify {
+    fn no_key() -> Response {
+        no_key()
+    }
+
+    fn bad_body(why: BadBody) -> Response {
+        refused(-400, why.message)
+    }
 }
 
 #[derive(Deserialize)]
@@ -56,11 +67,10 @@ const PYTHON: &str = "python3";
 
 async fn run(
     State(app): State<App>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<Dify, Asked>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let asked: Asked = process::json(body).map_err(|why| refused(-400, why.message))?;
     if asked.language != PYTHON {
         return Err(unsupported());
     }

@@ -36,7 +36,7 @@ mod wire;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Extension, Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -47,9 +47,9 @@ use tower::util::MapRequestLayer;
 use self::address::{Address, ENVD, INTERPRETER};
 use self::fault::Fault;
 use self::registry::Sandboxes;
-use crate::http::access;
 use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
+use crate::http::{access, sealed};
 
 /// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
 /// the name of its host, whatever its path, before anything else is looked at.
@@ -59,7 +59,6 @@ pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
     let own = control_plane()
         .layer(middleware::from_fn_with_state(app.clone(), remember))
         .merge(by_path())
-        .layer(DefaultBodyLimit::disable())
         .layer(Extension(sandboxes));
     router.merge(own).layer(middleware::from_fn_with_state(data, to_sandbox))
 }
@@ -101,7 +100,6 @@ fn data_plane() -> Router<App> {
         .route("/health", get(files::health))
         .fallback(|| async { Fault::not_found("there is nothing here") })
         .layer(MapRequestLayer::new(access::route))
-        .layer(DefaultBodyLimit::disable())
 }
 
 /// What is made once, however often it is asked for with one key.
@@ -118,7 +116,7 @@ async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next
     match address.port {
         None | Some(ENVD | INTERPRETER) => {
             // Among them are parts of the path, if it is one of another face's as well.
-            request.extensions_mut().clear();
+            sealed::clear_others(request.extensions_mut());
             data.oneshot(request).await.unwrap_or_else(|never| match never {})
         }
         Some(port) => closed(&address.sandbox, port),

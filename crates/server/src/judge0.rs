@@ -5,20 +5,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use belljar::{Bounds, Capture, Outcome, Request};
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
 use crate::faces::Face;
 use crate::http::app::App;
+use crate::http::auth::Keys;
+use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process::{self, Ending};
@@ -177,11 +178,8 @@ async fn language(
 async fn submit(
     State(app): State<App>,
     Query(how): Query<How>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed { owner, body, .. }: Authed<Judge0, Value>,
 ) -> Result<Response, Response> {
-    let owner = owner(&app, &headers).ok_or_else(no_key)?;
-    let body = process::json(body).map_err(|why| told(bad_body(why.status), why.message))?;
     let result = run(&app, &owner, body, how.is_encoded()).await.map_err(|unfit| match unfit {
         Unfit::Field(field, why) => {
             (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({field: [why]}))).into_response()
@@ -199,12 +197,12 @@ async fn submit(
 async fn submit_batch(
     State(app): State<App>,
     Query(how): Query<How>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner,
+        body: Batch { submissions },
+        ..
+    }: Authed<Judge0, Batch>,
 ) -> Result<Response, Response> {
-    let owner = owner(&app, &headers).ok_or_else(no_key)?;
-    let Batch { submissions } =
-        process::json(body).map_err(|why| told(bad_body(why.status), why.message))?;
     if submissions.is_empty() || submissions.len() > MAX_BATCH {
         let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
         return Err(told(StatusCode::BAD_REQUEST, message));
@@ -237,7 +235,7 @@ async fn find(
     Path(token): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Response> {
-    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
     let missing =
         || told(StatusCode::NOT_FOUND, "there is no such submission, or it is not kept any more");
     let result = judged(&app, &owner, &token).ok_or_else(missing)?;
@@ -249,7 +247,7 @@ async fn find_batch(
     Query(how): Query<How>,
     headers: HeaderMap,
 ) -> Result<Response, Response> {
-    let owner = owner(&app, &headers).ok_or_else(no_key)?;
+    let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
     let tokens = how.tokens.as_deref().unwrap_or_default().split(',').take(MAX_BATCH);
     let found: Vec<Value> = tokens
         .map(|token| judged(&app, &owner, token).map_or(Value::Null, |result| how.show(&result)))
@@ -434,16 +432,28 @@ impl How {
 }
 
 /// Whoever asks: Judge0 has a header of its own for that.
-fn owner(app: &App, headers: &HeaderMap) -> Option<Owner> {
+fn owner(keys: &Keys, headers: &HeaderMap) -> Option<Owner> {
     let token = headers.get("x-auth-token").and_then(|value| value.to_str().ok());
-    app.keys().owner_of_plain(headers).or_else(|| app.keys().owner(token))
+    keys.owner_of_plain(headers).or_else(|| keys.owner(token))
 }
 
-fn bad_body(status: StatusCode) -> StatusCode {
-    if status == StatusCode::UNPROCESSABLE_ENTITY {
-        StatusCode::BAD_REQUEST
-    } else {
-        status
+struct Judge0;
+
+impl Admission for Judge0 {
+    fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
+        owner(keys, &parts.headers)
+    }
+
+    fn no_key() -> Response {
+        no_key()
+    }
+
+    fn bad_body(why: BadBody) -> Response {
+        let status = match why.status {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        told(status, why.message)
     }
 }
 

@@ -21,9 +21,9 @@ use self::cancelling::Requests;
 use self::store::{Disk, Store};
 use crate::faces::Face;
 use crate::http::app::App;
+use crate::http::authed::{Admission, BadBody};
 use crate::http::problem::Problem;
 use crate::http::status::status;
-use crate::process::BadBody;
 use crate::service::error::{Class, ServiceError};
 
 /// Below its own path, since its names are everybody's: `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
@@ -66,8 +66,16 @@ fn told(status: StatusCode, message: impl Into<Value>) -> Response {
     (status, Json(json!({"error": message.into()}))).into_response()
 }
 
-fn bad_body(BadBody { status, message }: BadBody) -> Response {
-    told(status, message)
+struct LibreChat;
+
+impl Admission for LibreChat {
+    fn no_key() -> Response {
+        no_key()
+    }
+
+    fn bad_body(BadBody { status, message }: BadBody) -> Response {
+        told(status, message)
+    }
 }
 
 fn failed(error: ServiceError) -> Response {

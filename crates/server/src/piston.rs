@@ -3,23 +3,25 @@
 use std::cmp::Ordering;
 
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use belljar::{Bounds, Capture, Outcome, Request, Truncated};
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
 use crate::faces::Face;
 use crate::http::app::App;
+use crate::http::auth::Keys;
+use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
 use crate::http::status::status;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
+use crate::service::owner::Owner;
 
 /// The paths under which an installation has it, and under which its public one had it; some clients end
 /// them with a slash.
@@ -61,23 +63,31 @@ async fn packages(
     Ok(Json(json!([package])).into_response())
 }
 
-async fn execute(
-    State(app): State<App>,
-    Extension(environment): Extension<Environment>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Response> {
-    let owner = app
-        .keys()
-        .owner_of_plain(&headers)
-        .ok_or_else(|| told(StatusCode::UNAUTHORIZED, "a key is needed, as Authorization: KEY"))?;
-    let body: Value = process::json(body).map_err(|why| {
+struct Piston;
+
+impl Admission for Piston {
+    fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
+        keys.owner_of_plain(&parts.headers)
+    }
+
+    fn no_key() -> Response {
+        told(StatusCode::UNAUTHORIZED, "a key is needed, as Authorization: KEY")
+    }
+
+    fn bad_body(why: BadBody) -> Response {
         let status = match why.status {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
         };
         told(status, why.message)
-    })?;
+    }
+}
+
+async fn execute(
+    State(app): State<App>,
+    Extension(environment): Extension<Environment>,
+    Authed { owner, body, .. }: Authed<Piston, Value>,
+) -> Result<Response, Response> {
     let version = &environment.contents(app.service()).await.map_err(failed)?.version;
     let ceilings = app.service().runtime().ceilings();
     let request = read(&body, version, &ceilings)

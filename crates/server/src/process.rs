@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use axum::extract::rejection::BytesRejection;
-use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use belljar::{Bounds, ErrorKind, Outcome, Truncated};
-use bytes::Bytes;
-use serde::de::DeserializeOwned;
 
 /// How a run ended, for protocols that know processes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,30 +144,6 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
 /// The same bytes in base64.
 pub(crate) fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
-}
-
-/// A body that cannot be taken.
-pub(crate) struct BadBody {
-    /// The status with which it is refused.
-    pub status: StatusCode,
-    /// Why.
-    pub message: String,
-}
-
-/// Reads a body as JSON, whatever its content type says: not all clients say it.
-pub(crate) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> Result<T, BadBody> {
-    let bytes = body.map_err(|rejection| BadBody {
-        status: rejection.status(),
-        message: rejection.body_text(),
-    })?;
-    crate::http::json::check(&bytes).map_err(|message| BadBody {
-        status: StatusCode::PAYLOAD_TOO_LARGE,
-        message,
-    })?;
-    serde_json::from_slice(&bytes).map_err(|error| BadBody {
-        status: StatusCode::UNPROCESSABLE_ENTITY,
-        message: error.to_string(),
-    })
 }
 
 #[cfg(test)]

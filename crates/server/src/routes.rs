@@ -1,16 +1,20 @@
 //! The one router, in which the faces come together.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, RETRY_AFTER};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
 use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::problem::Problem;
-use crate::http::{access, guard, health, small};
+use crate::http::{access, guard, health, sealed};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// The interfaces that are known by their paths. E2B's is told apart by headers as well.
@@ -47,15 +51,39 @@ pub fn router(app: App) -> Router {
     };
     let faces = faces
         .layer(MapRequestLayer::new(access::route))
-        .layer(DefaultBodyLimit::max(settings.body_bytes))
+        // Bodies are bounded where they are opened.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), guard::check))
-        .layer(from_fn(small::read))
+        .layer(from_fn_with_state(app.clone(), sealed::seal))
         .layer(CatchPanicLayer::new());
+    let faces = match origins(&settings.origins) {
+        Some(cors) => faces.layer(cors),
+        None => faces,
+    };
     let all = match settings.base_path.as_str() {
         "" => faces,
         base => Router::new().nest(base, faces).fallback(no_route),
     };
     all.layer(from_fn_with_state(app.clone(), access::log)).with_state(app)
+}
+
+/// Lets pages of these origins read the answers, if there are any.
+fn origins(origins: &[String]) -> Option<CorsLayer> {
+    // How long a browser may remember it.
+    const MAX_AGE: Duration = Duration::from_mins(10);
+    let origins: Vec<HeaderValue> =
+        origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    let told = ["location", "mcp-session-id", "ratelimit", "ratelimit-policy", "x-request-id"]
+        .map(HeaderName::from_static);
+    let told = told.into_iter().chain([CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, RETRY_AFTER]);
+    (!origins.is_empty()).then(|| {
+        CorsLayer::new()
+            .allow_origin(origins)
+            .allow_methods(AllowMethods::mirror_request())
+            .allow_headers(AllowHeaders::mirror_request())
+            .expose_headers(told.collect::<Vec<_>>())
+            .max_age(MAX_AGE)
+    })
 }
 
 async fn no_route(method: Method, uri: Uri) -> Problem {

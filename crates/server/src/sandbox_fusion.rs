@@ -9,22 +9,24 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use belljar::{Capture, Outcome, Request, Run};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::faces::Face;
 use crate::http::app::App;
+use crate::http::auth::Keys;
+use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
 use crate::http::status::status;
-use crate::process::{self, BadBody, Ending};
+use crate::process::{self, Ending};
 use crate::service::error::{Class, ServiceError};
+use crate::service::owner::Owner;
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
@@ -141,11 +143,10 @@ const MAX_FETCHED: usize = 1_000;
 
 async fn run_code(
     State(app): State<App>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<SandboxFusion, CodeRequest>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of_plain(&headers).ok_or_else(no_key)?;
-    let asked: CodeRequest = process::json(body).map_err(bad_body)?;
     let is_pytest = match asked.language {
         Language::Python => false,
         Language::Pytest => true,
@@ -315,8 +316,20 @@ fn no_key() -> Response {
     told(StatusCode::UNAUTHORIZED, "a key is needed: http://key:KEY@host in the URL will do")
 }
 
-fn bad_body(BadBody { status, message }: BadBody) -> Response {
-    told(status, json!([{"type": "value_error", "loc": ["body"], "msg": message}]))
+struct SandboxFusion;
+
+impl Admission for SandboxFusion {
+    fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
+        keys.owner_of_plain(&parts.headers)
+    }
+
+    fn no_key() -> Response {
+        no_key()
+    }
+
+    fn bad_body(BadBody { status, message }: BadBody) -> Response {
+        told(status, json!([{"type": "value_error", "loc": ["body"], "msg": message}]))
+    }
 }
 
 fn failed(error: ServiceError) -> Response {

@@ -22,6 +22,10 @@ use crate::routes::router;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
 const LAST_RUNS: Duration = Duration::from_secs(2);
+/// Time that writing sessions may take beyond the grace, interrupted runs included.
+const LAST_STATES: Duration = Duration::from_secs(5);
+/// How often it is looked whether the last run has ended.
+const LOOK: Duration = Duration::from_millis(20);
 /// Time that the states of sessions have to get to a store at the end.
 const LAST_WRITES: Duration = Duration::from_secs(20);
 /// How often the store is looked through for sessions that nobody uses.
@@ -57,8 +61,9 @@ impl Server {
         let inherited = inherited::socket()?;
         let is_inherited = inherited.is_some();
         let (listener, address) = match (inherited, address.into()) {
-            (Some(listener), _) => {
+            (Some(listener), asked) => {
                 let address = listener.address()?;
+                check_inherited(&app, &asked, &address)?;
                 (listener, address)
             }
             (None, Address::Tcp(address)) => {
@@ -146,7 +151,8 @@ impl Server {
     ///
     /// When the directory of the state cannot be read at the beginning, or written at the end.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let service = self.app.service().clone();
+        let app = self.app.clone();
+        let service = app.service().clone();
         if let Some(dir) = &self.state {
             let count = service.load(dir).await?;
             tracing::info!(count, "sessions were restored");
@@ -169,16 +175,27 @@ impl Server {
             _ = &mut serving => {}
         }
         notify::say("STOPPING=1");
+        let end = Instant::now() + self.grace + LAST_STATES;
         stopping.cancel();
+        app.stopping().cancel();
         service.stop();
-        if tokio::time::timeout(self.grace, &mut serving).await.is_err() {
+        let mut quiet = Box::pin(async {
+            let _ = (&mut serving).await;
+            // Some runs have no connection, such as those of a notebook that was closed.
+            while service.under_way() > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        if tokio::time::timeout(self.grace, &mut quiet).await.is_err() {
             service.interrupt_all();
-            let _ = tokio::time::timeout(LAST_RUNS, &mut serving).await;
-            serving.abort();
+            let _ = tokio::time::timeout(LAST_RUNS, &mut quiet).await;
         }
+        drop(quiet);
+        app.ended().cancel();
+        serving.abort();
         drop(tick);
         let saved = match &self.state {
-            Some(dir) => service.save(dir).await.map(drop),
+            Some(dir) => service.save(dir, end).await.map(drop),
             None => Ok(()),
         };
         // Sessions of a store are given back by whoever used them last.
@@ -191,6 +208,32 @@ impl Server {
             let _ = std::fs::remove_file(path);
         }
         saved
+    }
+}
+
+/// Refuses a socket that was handed over where it is of another kind than what was asked for, or others can
+/// connect to it and nobody needs a key.
+fn check_inherited(app: &App, asked: &Address, inherited: &Address) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let refuse = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    match (asked, inherited) {
+        (Address::Unix(_), Address::Tcp(address)) => {
+            refuse(format!("a Unix socket was asked for, and {address} was handed over"))
+        }
+        (_, Address::Unix(path)) if !app.keys().are_needed() => {
+            let mode = std::fs::metadata(path)?.permissions().mode();
+            // To connect takes the right to write.
+            if mode & 0o022 == 0 {
+                return Ok(());
+            }
+            let mode = mode & 0o777;
+            refuse(format!(
+                "others may connect to {}, of mode {mode:o}, and nobody needs a key: set \
+                 SocketMode=0600, or use keys",
+                path.display()
+            ))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     is_stopping: AtomicBool,
     /// Where sessions live that every server finds.
     anywhere: Option<Anywhere>,
+    /// Saved sessions that could not be restored.
+    unrestored: Mutex<Vec<saved::Saved>>,
 }
 
 impl Service {
@@ -61,6 +63,7 @@ impl Service {
             figures: Figures::new(),
             is_stopping: AtomicBool::new(false),
             anywhere: None,
+            unrestored: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),

@@ -41,7 +41,7 @@ pub(super) async fn create(
     Extension(all): All,
     request: Request,
 ) -> Result<Response, Fault> {
-    let asked: NewSandbox = json_body(request).await?;
+    let asked: NewSandbox = json_body(&owner, request).await?;
     let sandbox = all.create(&owner, asked).await?;
     let mut response =
         (StatusCode::CREATED, Json(created(&app, &all, &sandbox).await?)).into_response();
@@ -111,7 +111,7 @@ pub(super) async fn connect(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Created>, Fault> {
-    let asked: Connect = json_body(request).await?;
+    let asked: Connect = json_body(&owner, request).await?;
     let duration = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
     let sandbox = all.find(&owner, &id).await?;
     sandbox.resume(duration, asked.memory.unwrap_or(true)).await?;
@@ -125,7 +125,7 @@ pub(super) async fn set_timeout(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<StatusCode, Fault> {
-    let asked: Timeout = json_body(request).await?;
+    let asked: Timeout = json_body(&owner, request).await?;
     all.find(&owner, &id).await?.set_timeout(seconds(asked.timeout)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -137,7 +137,7 @@ pub(super) async fn refresh(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<StatusCode, Fault> {
-    let asked: Refresh = json_body(request).await?;
+    let asked: Refresh = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
     if sandbox.lease().state == State::Running {
         sandbox.resume(seconds(asked.duration.unwrap_or(DEFAULT_TIMEOUT))?, true).await?;
@@ -152,7 +152,7 @@ pub(super) async fn pause(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<StatusCode, Fault> {
-    let asked: Pause = json_body(request).await?;
+    let asked: Pause = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
     if sandbox.pause(asked.memory.unwrap_or(true), PATIENCE).await? {
         Ok(StatusCode::NO_CONTENT)
@@ -169,7 +169,7 @@ pub(super) async fn fork(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Fault> {
-    let asked: Fork = json_body(request).await?;
+    let asked: Fork = json_body(&owner, request).await?;
     let count = asked.count.unwrap_or(1);
     if !(1..=MAX_FORKS).contains(&count) {
         return Err(Fault::invalid(format!(
@@ -198,7 +198,7 @@ pub(super) async fn snapshot(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Fault> {
-    let asked: NewSnapshot = json_body(request).await?;
+    let asked: NewSnapshot = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
     let info = all.keep_snapshot(&sandbox, asked.name, asked.memory.unwrap_or(true)).await?;
     Ok((StatusCode::CREATED, Json(info)).into_response())
@@ -241,7 +241,7 @@ pub(super) async fn network(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<StatusCode, Fault> {
-    let asked: Network = json_body(request).await?;
+    let asked: Network = json_body(&owner, request).await?;
     all.find(&owner, &id).await?;
     let allows = asked.allow_internet_access == Some(true)
         || asked.allow_out.is_some_and(|allowed| !allowed.is_empty());

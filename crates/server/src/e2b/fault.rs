@@ -9,7 +9,10 @@ use belljar::{Error, SessionError};
 use serde_json::json;
 
 use crate::faces::Face;
+use crate::http::problem::Problem;
+use crate::http::sealed::BodyError;
 use crate::http::status::status;
+use crate::http::upload::UploadError;
 use crate::service::error::{Class, ServiceError};
 
 /// What could not be done, and for how long not.
@@ -104,6 +107,19 @@ impl From<ServiceError> for Fault {
             retry_after: error.retry_after(),
             is_elsewhere,
         }
+    }
+}
+
+impl From<BodyError> for Fault {
+    fn from(error: BodyError) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+}
+
+impl From<UploadError> for Fault {
+    fn from(error: UploadError) -> Self {
+        let problem = Problem::from(error);
+        Self::new(problem.status, problem.detail)
     }
 }
 

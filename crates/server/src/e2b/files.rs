@@ -1,8 +1,7 @@
 //! Files as bytes: downloads, and uploads as forms or as they are.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
@@ -13,25 +12,26 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
-use tempfile::SpooledTempFile;
 
 use super::address::Address;
 use super::fault::Fault;
 use super::paths::{self, Inside};
 use super::sandbox::Sandbox;
 use super::signature::{Operation, Signed};
-use super::target::{Reached, reach_by_token, sandboxes, token};
+use super::target::{Reached, admitted, reach_by_token, sandboxes, token};
 use super::wire::Written;
 use crate::http::app::App;
+use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 
-/// Bytes of an upload that are kept in memory; more of them are kept on the disk until it is whole.
-const MAX_IN_MEMORY: usize = 1 << 20;
-/// How long a client may take for the next piece of an upload.
-const PIECE_TIME: Duration = Duration::from_mins(1);
+/// The most bytes of one form.
+const MAX_FORM: u64 = 4 << 30;
+/// The longest path of a signature, in bytes.
+const MAX_SIGNED: usize = 4 << 10;
 /// The most files of one form.
 const MAX_PARTS: usize = 1000;
 /// Bytes that are read at once for an answer.
@@ -118,12 +118,15 @@ pub(super) async fn upload(
     let is_form = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
     let encoding = parts.headers.get(header::CONTENT_ENCODING).cloned();
     let max = sandbox.max_disk();
+    let receiver = Receiver::of(&app, &sandbox.owner).await?;
     let mut received = Vec::new();
     if is_form {
         if encoding.is_some() {
             return Err(Fault::invalid("a form cannot be compressed"));
         }
-        let mut form = Multipart::from_request(Request::from_parts(parts, body), &app)
+        let request = Request::from_parts(parts, body);
+        let request = sealed::open(request, &sandbox.owner, Reading::File(MAX_FORM));
+        let mut form = Multipart::from_request(request, &app)
             .await
             .map_err(|error| Fault::invalid(error.body_text()))?;
         while let Some(field) = next_field(&mut form).await? {
@@ -131,14 +134,14 @@ pub(super) async fn upload(
                 return Err(Fault::invalid(format!("a form has at most {MAX_PARTS} files")));
             }
             let path = path_of(&asked, &field)?;
-            received.push((path, receive(field, max).await?));
+            received.push((path, receiver.pieces(field, max).await?));
         }
         if received.is_empty() {
             return Err(Fault::invalid("the form has no part named \"file\""));
         }
     } else {
         let path = paths::writable(asked.path.as_deref().unwrap_or(""))?;
-        let spooled = receive(body.into_data_stream(), max).await?;
+        let spooled = receiver.body(Request::from_parts(parts, body), max).await?;
         received.push((path, spooled));
     }
     let is_gzip = match encoding.as_ref().map(HeaderValue::as_bytes) {
@@ -176,12 +179,19 @@ async fn allowed(
     let sandboxes = sandboxes(parts, app).await?;
     let named = Address::of(&parts.headers, &parts.uri);
     if let Some(shown) = token(&parts.headers) {
-        return match named {
-            Some(named) => sandboxes.reach_with_token(&named.sandbox, shown).await,
-            None => reach_by_token(&sandboxes, shown).await,
+        let found = match named {
+            Some(named) => sandboxes.reach_with_token(&named.sandbox, shown).await?,
+            None => reach_by_token(&sandboxes, shown).await?,
         };
+        return admitted(app, found);
     }
     let signature = asked.signature.as_deref().ok_or_else(Fault::no_token)?;
+    // Whoever asks has shown nothing yet, so little is done for them.
+    if asked.path.as_ref().is_some_and(|path| path.len() > MAX_SIGNED)
+        || asked.username.as_ref().is_some_and(|name| name.len() > MAX_SIGNED)
+    {
+        return Err(Fault::invalid("the path is too long"));
+    }
     let signed = Signed {
         path: asked.path.as_deref().unwrap_or(""),
         operation,
@@ -195,12 +205,14 @@ async fn allowed(
     if signed.is_over() {
         return Err(Fault::new(StatusCode::UNAUTHORIZED, "the signature is expired"));
     }
-    Ok(found)
+    admitted(app, found)
 }
 
 async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, Fault> {
-    let next = tokio::time::timeout(PIECE_TIME, form.next_field()).await.map_err(|_| too_slow())?;
-    let field = next.map_err(|error| Fault::invalid(error.body_text()))?;
+    let field = form.next_field().await.map_err(|error| match BodyError::of(&error) {
+        BodyError::Broken => Fault::invalid(error.body_text()),
+        why => why.into(),
+    })?;
     match field {
         Some(field) if field.name() != Some("file") => {
             Err(Fault::invalid("every part of the form has to be named \"file\""))
@@ -228,35 +240,6 @@ fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
         ));
     }
     Ok(path)
-}
-
-/// All of an upload, from its beginning.
-async fn receive<E>(
-    pieces: impl Stream<Item = Result<Bytes, E>>,
-    max: u64,
-) -> Result<SpooledTempFile, Fault> {
-    let mut pieces = std::pin::pin!(pieces);
-    let mut spooled = SpooledTempFile::new(MAX_IN_MEMORY);
-    let mut size = 0;
-    let full =
-        |_| Fault::new(StatusCode::INSUFFICIENT_STORAGE, "the server has no room for the file");
-    while let Some(piece) =
-        tokio::time::timeout(PIECE_TIME, pieces.next()).await.map_err(|_| too_slow())?
-    {
-        let piece = piece.map_err(|_| Fault::invalid("the upload ended before its end"))?;
-        size += piece.len() as u64;
-        if size > max {
-            let message = format!("the file has more than the {max} bytes that a sandbox may have");
-            return Err(Fault::new(StatusCode::INSUFFICIENT_STORAGE, message));
-        }
-        spooled.write_all(&piece).map_err(full)?;
-    }
-    spooled.seek(SeekFrom::Start(0)).map_err(full)?;
-    Ok(spooled)
-}
-
-fn too_slow() -> Fault {
-    Fault::new(StatusCode::REQUEST_TIMEOUT, "the upload stood still for too long")
 }
 
 fn missing(error: belljar::Error, path: &Inside) -> Fault {

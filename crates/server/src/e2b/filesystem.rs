@@ -83,7 +83,7 @@ pub(super) async fn call(
 ) -> Response {
     let answered = async {
         let Open(sandbox) = sandbox?;
-        let asked = json_body(request).await?;
+        let asked = json_body(&sandbox.owner, request).await?;
         answer(&sandbox, &method, asked).await
     };
     match answered.await {

@@ -49,7 +49,7 @@ pub(super) async fn execute(
     Extension(all): Extension<Arc<Sandboxes>>,
     request: HttpRequest,
 ) -> Result<Response, Fault> {
-    let asked: Execute = json_body(request).await?;
+    let asked: Execute = json_body(&sandbox.owner, request).await?;
     let env = asked.env_vars.iter().flatten().map(|(name, value)| name.len() + value.len());
     let place = all.waiting.enter(&sandbox.owner, asked.code.len() + env.sum::<usize>())?;
     if asked.context_id.is_some() && asked.language.is_some() {
@@ -365,7 +365,7 @@ pub(super) async fn new_context(
     Served(sandbox): Served,
     request: HttpRequest,
 ) -> Result<Json<ContextInfo>, Fault> {
-    let asked: NewContext = json_body(request).await?;
+    let asked: NewContext = json_body(&sandbox.owner, request).await?;
     check_language(asked.language.as_deref())?;
     let cwd = match paths::place(asked.cwd.as_deref().unwrap_or(paths::HOME))? {
         Place::Inside(inside) => inside.absolute(),

@@ -11,7 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar::{ErrorKind, Event, EventKind, Interrupt, Outcome, event_channel};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -24,8 +23,9 @@ use super::envelope::{self, MAX_MESSAGE};
 use super::fault::Fault;
 use super::paths::{self, HOME};
 use super::sandbox::Sandbox;
-use super::target::Open;
+use super::target::{Open, body};
 use crate::service::anywhere::Use;
+use crate::service::owner::Owner;
 
 const NONE: &str = "there are no processes in this sandbox; use run_code";
 /// Messages that wait for the client.
@@ -65,7 +65,7 @@ pub(super) async fn call(sandbox: Result<Open, Fault>, Path(method): Path<String
 pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Response {
     let begun = async {
         let Open(sandbox) = sandbox?;
-        let start = read(request).await?;
+        let start = read(&sandbox.owner, request).await?;
         let command = Command::of(&start.process.cmd, &start.process.args)
             .ok_or_else(|| Fault::new(StatusCode::NOT_IMPLEMENTED, NONE))?;
         let mut request = command.into_request(sandbox.request(String::new()));
@@ -93,11 +93,9 @@ pub(super) fn is_start(message: &[u8]) -> bool {
     serde_json::from_slice::<Start>(message).is_ok()
 }
 
-async fn read(request: Request) -> Result<Start, Fault> {
-    let body = Limited::new(request.into_body(), MAX_MESSAGE + 64).collect().await;
-    let body =
-        body.map_err(|_| Fault::invalid("the message is too long, or ended before its end"))?;
-    let message = envelope::first_message(&body.to_bytes()).map(<[u8]>::to_vec)?;
+async fn read(owner: &Owner, request: Request) -> Result<Start, Fault> {
+    let body = body(owner, request, MAX_MESSAGE + 64).await?;
+    let message = envelope::first_message(&body).map(<[u8]>::to_vec)?;
     serde_json::from_slice(&message)
         .map_err(|error| Fault::invalid(format!("the message is not as it has to be: {error}")))
 }

@@ -25,31 +25,48 @@ pub(super) struct Signed<'a> {
 }
 
 impl Signed<'_> {
-    /// The signature that the holder of the token makes.
-    pub(super) fn signature(&self, token: &str) -> String {
+    /// What is to be compared with tokens, which come last: the rest is hashed once.
+    pub(super) fn prepared(&self) -> Prepared {
         let operation = match self.operation {
             Operation::Read => "read",
             Operation::Write => "write",
         };
         let mut hash = Sha256::new();
-        for part in [self.path, ":", operation, ":", self.user, ":", token] {
+        for part in [self.path, ":", operation, ":", self.user, ":"] {
             hash.update(part);
         }
-        if let Some(expiration) = self.expiration {
-            hash.update(format!(":{expiration}"));
-        }
-        format!("v1_{}", STANDARD_NO_PAD.encode(hash.finalize()))
+        let end = self.expiration.map(|expiration| format!(":{expiration}")).unwrap_or_default();
+        Prepared { hash, end }
     }
 
     /// Whether a signature was made by the holder of the token.
     pub(super) fn is_made_by(&self, token: &str, signature: &str) -> bool {
-        self.signature(token).as_bytes().ct_eq(signature.as_bytes()).into()
+        self.prepared().is_made_by(token, signature)
     }
 
     /// Whether it is too late.
     pub(super) fn is_over(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.expiration.is_some_and(|end| end < now)
+    }
+}
+
+/// All that is signed, but the token.
+pub(super) struct Prepared {
+    hash: Sha256,
+    end: String,
+}
+
+impl Prepared {
+    /// The signature that the holder of the token makes.
+    fn signature(&self, token: &str) -> String {
+        let hash = self.hash.clone().chain_update(token).chain_update(&self.end);
+        format!("v1_{}", STANDARD_NO_PAD.encode(hash.finalize()))
+    }
+
+    /// Whether a signature was made by the holder of the token.
+    pub(super) fn is_made_by(&self, token: &str, signature: &str) -> bool {
+        self.signature(token).as_bytes().ct_eq(signature.as_bytes()).into()
     }
 }
 
@@ -71,9 +88,9 @@ mod tests {
     #[test]
     fn it_is_the_one_that_clients_make() {
         // Made by the Python client: get_signature("/home/user/a.txt", "read", None, "tok").
-        let made = signed("/home/user/a.txt", Operation::Read, None).signature("tok");
+        let made = signed("/home/user/a.txt", Operation::Read, None).prepared().signature("tok");
         assert_eq!(made, "v1_Zkbb3914oLJLvMBzCAHQhm2ydBLxbSx2eQUR/kLdvIY");
-        let made = signed("a", Operation::Write, Some(1_700_000_000)).signature("tok");
+        let made = signed("a", Operation::Write, Some(1_700_000_000)).prepared().signature("tok");
         assert_eq!(made, "v1_xYxvCHXei2Y0tKRJBNTIm7Fo56nCBeXErF84FpcvkIQ");
     }
 
@@ -88,7 +105,7 @@ mod tests {
         #[test]
         fn nothing_else_is_taken_for_one(path in ".{0,20}", token in ".{0,20}", forged in ".{0,60}", end in any::<u64>()) {
             let read = signed(&path, Operation::Read, Some(end));
-            let made = read.signature(&token);
+            let made = read.prepared().signature(&token);
             prop_assert!(read.is_made_by(&token, &made));
             let other = format!("{token}x");
             prop_assert!(!read.is_made_by(&other, &made));

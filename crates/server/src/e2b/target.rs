@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::{Extension, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
 use super::address::Address;
@@ -14,6 +14,7 @@ use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use crate::http::app::App;
 use crate::http::asker;
+use crate::http::sealed::{self, BodyError, Reading};
 use crate::service::owner::Owner;
 
 /// The most bytes of a body of JSON.
@@ -51,6 +52,7 @@ impl FromRequestParts<App> for Reached {
             sandboxes.reach_as_it_is(&id).await.map_err(unknown)?
         };
         asker::note(&found.owner);
+        admitted(app, found)?;
         Ok(Self)
     }
 }
@@ -67,7 +69,7 @@ impl FromRequestParts<App> for Served {
             None => reach_by_token(&sandboxes, shown).await?,
         };
         asker::note(&found.owner);
-        Ok(Self(found))
+        admitted(app, found).map(Self)
     }
 }
 
@@ -81,7 +83,16 @@ impl FromRequestParts<App> for Open {
             Some(address) => sandboxes.reach_with_token(&address.sandbox, shown).await?,
             None => reach_by_token(&sandboxes, shown).await?,
         };
-        Ok(Self(found))
+        admitted(app, found).map(Self)
+    }
+}
+
+/// A sandbox whose owner has a key still.
+pub(super) fn admitted(app: &App, sandbox: Arc<Sandbox>) -> Result<Arc<Sandbox>, Fault> {
+    if app.keys().admits(sandbox.owner.name()) {
+        Ok(sandbox)
+    } else {
+        Err(Fault::no_token())
     }
 }
 
@@ -119,17 +130,21 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
+/// A body of so many bytes at most.
+pub(super) async fn body(owner: &Owner, request: Request, max: usize) -> Result<Bytes, Fault> {
+    let body = sealed::open(request, owner, Reading::Whole).into_body();
+    axum::body::to_bytes(body, max).await.map_err(|error| match BodyError::of(&error) {
+        BodyError::TooLong(_) => BodyError::TooLong(max as u64).into(),
+        other => other.into(),
+    })
+}
+
 /// A body of JSON; nothing at all is an empty object. Clients do not always say what it is.
-pub(super) async fn json_body<T: DeserializeOwned>(request: Request) -> Result<T, Fault> {
-    let body = Limited::new(request.into_body(), MAX_JSON).collect().await.map_err(|error| {
-        if error.downcast_ref::<LengthLimitError>().is_some() {
-            let message = format!("the body has more than {MAX_JSON} bytes");
-            Fault::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-        } else {
-            Fault::invalid("the body ended before its end")
-        }
-    })?;
-    let body = body.to_bytes();
+pub(super) async fn json_body<T: DeserializeOwned>(
+    owner: &Owner,
+    request: Request,
+) -> Result<T, Fault> {
+    let body = body(owner, request, MAX_JSON).await?;
     let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
     serde_json::from_slice(text)
         .map_err(|error| Fault::invalid(format!("the body is not as it has to be: {error}")))

@@ -84,6 +84,7 @@ pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionO
         .image(traits.image.clone())
         .alias(HOME)
         .cwd(cwd)
+        .label("face", "e2b")
         .run_limits(
             Limits::default()
                 .memory(MAX_MEMORY.min(ceilings.memory))

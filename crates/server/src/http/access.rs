@@ -12,18 +12,26 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
 use hyper::body::{Frame, SizeHint};
+use tokio_util::sync::CancellationToken;
 use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
 
-use super::app::App;
+use super::app::{App, MAX_SOCKETS};
+use super::asker::Asker;
 use super::forwarded::client_of;
+use super::link::{Link, Socket};
+use super::problem::Problem;
 use super::trace_context::TraceContext;
 use super::{asker, forwarded, rate_limit};
 use crate::hex::hex;
+use crate::service::owner::Owner;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id that a client may give a request.
+const MAX_ID: usize = 128;
 
 /// What is done with every request, in one layer: it has an id, a place where it is seen, and a line in the log,
 /// and its answer says what is left of its key's limits.
@@ -34,7 +42,10 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     let base = forwarded::note(&settings.trusted_proxies, &settings.base_path, &mut request);
     let span = span(&app, &request);
     let has_body = request.method() != Method::HEAD;
-    let (mut response, owner) = asker::noting(next.run(request)).instrument(span.clone()).await;
+    let link = request.extensions().get::<Link>().cloned();
+    let (response, asker) = asker::noting(next.run(request)).instrument(span.clone()).await;
+    let mut response = attend(&app, response, link, &asker);
+    let owner = asker.owner;
     response.headers_mut().insert(REQUEST_ID, id);
     forwarded::place(base, response.headers_mut());
     if let Some(owner) = owner {
@@ -64,7 +75,45 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     response.map(|body| Body::new(Told { body, line }))
 }
 
-/// The id of a request: its own, or one that no other has.
+/// Has an answer that goes on end with the key that was shown for it, and counts it among those of its owner
+/// if it is a WebSocket.
+fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> Response {
+    let revoked = asker.revoked.clone().unwrap_or_default();
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        if asker.revoked.is_none() || response.body().size_hint().exact().is_some() {
+            return response;
+        }
+        return response.map(|body| until(body, revoked));
+    }
+    let name = asker.owner.as_ref().map_or("", Owner::name);
+    let Some(place) = app.sockets().try_take(name, 1) else {
+        let detail = format!("this key has {MAX_SOCKETS} WebSockets already");
+        return Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail).into_response();
+    };
+    if let Some(link) = link {
+        link.become_socket(Socket {
+            _place: place,
+            ends: [revoked, app.ended().clone()],
+        });
+    }
+    response
+}
+
+/// A body that breaks off when the key to it is revoked.
+fn until(body: Body, revoked: CancellationToken) -> Body {
+    let pieces = stream::try_unfold((body.into_data_stream(), revoked), async |mut state| {
+        let (pieces, revoked) = &mut state;
+        let piece = tokio::select! {
+            biased;
+            () = revoked.cancelled() => return Err(axum::Error::new("the key was revoked")),
+            piece = pieces.next() => piece,
+        };
+        Ok(piece.transpose()?.map(|piece| (piece, state)))
+    });
+    Body::from_stream(pieces)
+}
+
+/// The id of a request: its own if it can be, or one that no other has.
 fn identify(headers: &mut HeaderMap) -> HeaderValue {
     static NEXT: LazyLock<(String, AtomicU64)> = LazyLock::new(|| {
         let mut bytes = [0; 8];
@@ -72,6 +121,11 @@ fn identify(headers: &mut HeaderMap) -> HeaderValue {
         let _ = getrandom::fill(&mut bytes);
         (hex(&bytes), AtomicU64::new(1))
     });
+    // It is in every line of the log about the request.
+    let is_fit = |id: &HeaderValue| id.len() <= MAX_ID && id.to_str().is_ok();
+    if headers.get(REQUEST_ID).is_some_and(|id| !is_fit(id)) {
+        headers.remove(REQUEST_ID);
+    }
     headers
         .entry(REQUEST_ID)
         .or_insert_with(|| {

@@ -6,14 +6,22 @@ use std::time::{Duration, Instant};
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::auth::Keys;
 use super::forwarded::TrustedProxy;
+use super::listen::MAX_CONNECTIONS;
 use super::problem::Problem;
 use super::remembered::Remembered;
+use super::sealed::UNIT;
+use super::shares::Shares;
+use super::upload::{MAX_OWNED, MAX_SPOOLED, MAX_UPLOADS};
 use crate::faces::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;
+
+/// The most WebSockets of one owner.
+pub const MAX_SOCKETS: usize = 512;
 
 /// What `/readyz` found last, and when.
 pub(crate) type Readiness = Mutex<Option<(Instant, bool)>>;
@@ -30,6 +38,12 @@ struct Shared {
     settings: Settings,
     readiness: Readiness,
     remembered: Remembered,
+    body_memory: Shares,
+    uploads: Shares,
+    spool: Shares,
+    sockets: Shares,
+    stopping: CancellationToken,
+    ended: CancellationToken,
 }
 
 /// How a server was started.
@@ -40,6 +54,9 @@ pub struct Settings {
     pub faces: Faces,
     /// The most bytes that a request's body may have, but where files are streamed. Default 32 MiB.
     pub body_bytes: usize,
+    /// Memory that the bodies of all requests under way may take together, in bytes. One owner may have half of
+    /// it. Default 256 MiB.
+    pub body_memory: usize,
     /// Below which path everything is, such as `/belljar`, for a server behind a proxy. Default none.
     pub base_path: String,
     /// Names of this server, besides addresses and `localhost`; `*.NAME` is every name below it. They matter
@@ -63,6 +80,7 @@ impl Default for Settings {
         Self {
             faces: Faces::default(),
             body_bytes: 32 << 20,
+            body_memory: 256 << 20,
             base_path: String::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -78,12 +96,21 @@ impl App {
     /// The state of one server.
     #[must_use]
     pub fn new(service: Service, keys: Keys, settings: Settings) -> Self {
+        let units = settings.body_memory.max(settings.body_bytes) / UNIT;
+        let each = (units / 2).max(settings.body_bytes.div_ceil(UNIT));
+        let body_memory = Shares::new(units, each);
         let shared = Shared {
             service,
             keys,
             settings,
             readiness: Readiness::default(),
             remembered: Remembered::default(),
+            body_memory,
+            uploads: Shares::new(MAX_UPLOADS, MAX_OWNED),
+            spool: Shares::new(MAX_SPOOLED, MAX_SPOOLED / 2),
+            sockets: Shares::new(MAX_CONNECTIONS, MAX_SOCKETS),
+            stopping: CancellationToken::new(),
+            ended: CancellationToken::new(),
         };
         Self(Arc::new(shared))
     }
@@ -108,6 +135,36 @@ impl App {
 
     pub(crate) fn readiness(&self) -> &Readiness {
         &self.0.readiness
+    }
+
+    /// Memory for the bodies of requests that are under way, in [`UNIT`]s.
+    pub(crate) fn body_memory(&self) -> &Shares {
+        &self.0.body_memory
+    }
+
+    /// Places for uploads.
+    pub(crate) fn uploads(&self) -> &Shares {
+        &self.0.uploads
+    }
+
+    /// Room for uploads on the disk, in MiB.
+    pub(crate) fn spool(&self) -> &Shares {
+        &self.0.spool
+    }
+
+    /// Places for WebSockets.
+    pub(crate) fn sockets(&self) -> &Shares {
+        &self.0.sockets
+    }
+
+    /// Cancelled when the server begins to stop: what waits for nothing but its client ends then.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// Cancelled at its end: what is still open is cut.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.0.ended
     }
 
     pub(crate) fn remembered(&self) -> &Remembered {

@@ -3,14 +3,24 @@
 
 use std::cell::RefCell;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::service::owner::Owner;
 
 tokio::task_local! {
-    static ASKER: RefCell<Option<Owner>>;
+    static ASKER: RefCell<Asker>;
+}
+
+/// Whom a request let in.
+#[derive(Default)]
+pub(crate) struct Asker {
+    pub owner: Option<Owner>,
+    /// Cancelled when what let them in is revoked.
+    pub revoked: Option<CancellationToken>,
 }
 
 /// Does `work` for one request, and gives with its result whom it let in.
-pub(crate) async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<Owner>) {
+pub(crate) async fn noting<T>(work: impl Future<Output = T>) -> (T, Asker) {
     ASKER
         .scope(RefCell::default(), async {
             let done = work.await;
@@ -22,5 +32,10 @@ pub(crate) async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<Owner
 /// Says that the request under way is this owner's.
 pub(crate) fn note(owner: &Owner) {
     // Keys are looked up outside of requests, too.
-    let _ = ASKER.try_with(|asker| asker.replace(Some(owner.clone())));
+    let _ = ASKER.try_with(|asker| asker.borrow_mut().owner = Some(owner.clone()));
+}
+
+/// Says that the answer to the request under way ends, at the latest, when this is cancelled.
+pub(crate) fn note_revoked(revoked: &CancellationToken) {
+    let _ = ASKER.try_with(|asker| asker.borrow_mut().revoked = Some(revoked.clone()));
 }

@@ -7,6 +7,7 @@ use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
 
 use super::asker;
 use crate::hex::hex;
@@ -22,6 +23,8 @@ pub struct Key {
     pub sha256: [u8; 32],
     /// How much its holder may.
     pub limits: KeyLimits,
+    /// Whether its holder may read the figures of all accounts.
+    pub is_operator: bool,
 }
 
 /// Who may use a server. Cheap to clone; clones are the same.
@@ -38,6 +41,11 @@ enum Known {
 struct Holder {
     sha256: [u8; 32],
     owner: Owner,
+    is_operator: bool,
+    /// Cancelled when the key is revoked,
+    revoked: CancellationToken,
+    /// and when its account has no key any more.
+    closed: CancellationToken,
 }
 
 impl Key {
@@ -54,6 +62,7 @@ impl Key {
             name: name.into(),
             sha256: hash(&text),
             limits,
+            is_operator: false,
         };
         Ok((key, text))
     }
@@ -74,7 +83,8 @@ impl Keys {
         known
     }
 
-    /// Replaces the keys. Accounts that are named as before go on with what they have used.
+    /// Replaces the keys. Accounts that are named as before go on with what they have used. What is open with
+    /// a key that is not among them any more, such as a stream of events, is ended.
     pub fn replace(&self, keys: Vec<Key>) {
         let Known::Holders(holders) = &*self.0 else {
             return;
@@ -82,17 +92,31 @@ impl Keys {
         let mut holders = holders.write().unwrap_or_else(PoisonError::into_inner);
         let new = keys.into_iter().map(|key| {
             let known = holders.iter().find(|holder| holder.owner.name() == key.name);
-            let owner = known.map_or_else(
-                || Owner::new(key.name, key.limits.clone()),
-                |known| known.owner.clone(),
+            let (owner, closed) = known.map_or_else(
+                || (Owner::new(key.name, key.limits.clone()), CancellationToken::new()),
+                |known| (known.owner.clone(), known.closed.clone()),
             );
             owner.set_limits(key.limits);
+            let same = known.filter(|known| known.sha256 == key.sha256);
             Holder {
                 sha256: key.sha256,
                 owner,
+                is_operator: key.is_operator,
+                revoked: same.map(|same| same.revoked.clone()).unwrap_or_default(),
+                closed,
             }
         });
-        *holders = new.collect();
+        let new: Vec<Holder> = new.collect();
+        for old in holders.iter() {
+            let account = new.iter().find(|holder| holder.owner.name() == old.owner.name());
+            if account.is_none_or(|holder| holder.sha256 != old.sha256) {
+                old.revoked.cancel();
+            }
+            if account.is_none() {
+                old.closed.cancel();
+            }
+        }
+        *holders = new;
         let first = holders.first().map(|holder| holder.owner.name().to_owned());
         let is_alone = holders.iter().all(|holder| Some(holder.owner.name()) == first.as_deref());
         for holder in holders.iter() {
@@ -109,7 +133,34 @@ impl Keys {
     /// Whoever holds that key; `None` when nobody does, or one is needed and there is none.
     #[must_use]
     pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
-        self.find(key).inspect(asker::note)
+        let (owner, revoked) = self.find(key)?;
+        asker::note(&owner);
+        if let Some(revoked) = revoked {
+            asker::note_revoked(&revoked);
+        }
+        Some(owner)
+    }
+
+    /// Whether that owner may read the figures of all accounts: the key says so, or there is no other account.
+    pub(crate) fn are_for_operator(&self, owner: &Owner) -> bool {
+        let Known::Holders(holders) = &*self.0 else {
+            return true;
+        };
+        let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+        let is_theirs = |holder: &Holder| holder.owner.name() == owner.name();
+        holders.iter().any(|holder| is_theirs(holder) && holder.is_operator)
+            || holders.iter().all(is_theirs)
+    }
+
+    /// Lets in an account by something else than its key, such as a token to what it has; false if it has no
+    /// key any more.
+    pub(crate) fn admits(&self, name: &str) -> bool {
+        let Known::Holders(holders) = &*self.0 else {
+            return true;
+        };
+        let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+        let found = holders.iter().find(|holder| holder.owner.name() == name);
+        found.inspect(|holder| asker::note_revoked(&holder.closed)).is_some()
     }
 
     /// The account of that name, for what is told to be theirs.
@@ -124,9 +175,9 @@ impl Keys {
         }
     }
 
-    fn find(&self, key: Option<&str>) -> Option<Owner> {
+    fn find(&self, key: Option<&str>) -> Option<(Owner, Option<CancellationToken>)> {
         match &*self.0 {
-            Known::Everybody(owner) => Some(owner.clone()),
+            Known::Everybody(owner) => Some((owner.clone(), None)),
             Known::Holders(holders) => {
                 let sha256 = hash(key?);
                 let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +185,7 @@ impl Keys {
                 holders.iter().fold(None, |found, holder| {
                     let is_it: bool = holder.sha256.ct_eq(&sha256).into();
                     if is_it {
-                        Some(holder.owner.clone())
+                        Some((holder.owner.clone(), Some(holder.revoked.clone())))
                     } else {
                         found
                     }
@@ -255,5 +306,20 @@ mod tests {
         assert!(keys.owner(Some(&text)).is_none());
         assert_eq!(keys.owner(Some(&new)).unwrap().limits().sessions, Some(3));
         assert_eq!(before.limits().sessions, Some(3));
+    }
+
+    #[test]
+    fn what_is_open_with_a_key_learns_that_it_was_revoked() {
+        let made = |name| Key::generate(name, KeyLimits::default()).unwrap();
+        let ((one, text), (two, other)) = (made("one"), made("two"));
+        let keys = Keys::of(vec![one, two.clone()]);
+        let revoked = |text: &str| keys.find(Some(text)).unwrap().1.unwrap();
+        let (first, second) = (revoked(&text), revoked(&other));
+        let (one, _) = made("one");
+        keys.replace(vec![one.clone(), two.clone()]);
+        assert!(first.is_cancelled() && !second.is_cancelled());
+        assert!(keys.admits("one"), "the account has another key");
+        keys.replace(vec![one]);
+        assert!(second.is_cancelled() && !keys.admits("two"));
     }
 }

@@ -4,16 +4,17 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use axum::Json;
-use axum::body::HttpBody;
+use axum::body::{Body as RawBody, HttpBody};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::HeaderMap;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use super::app::App;
 use super::problem::Problem;
+use super::sealed::{self, Reading, Sealed};
+use crate::service::owner::Owner;
 
 /// A body that is a JSON object.
 pub(crate) struct Body<T>(pub T);
@@ -21,12 +22,18 @@ pub(crate) struct Body<T>(pub T);
 /// A body that is any JSON value.
 pub(crate) struct AnyBody<T>(pub T);
 
+/// A body that is read piece by piece.
+pub(crate) struct Pieces(pub RawBody);
+
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let Object(body) = read(request, app).await?;
-        Ok(Self(body))
+        let request = read(request, app).await?;
+        match <Json<_> as FromRequest<App>>::from_request(request, app).await {
+            Ok(Json(Object(body))) => Ok(Self(body)),
+            Err(rejection) => Err(Problem::of_json(&rejection)),
+        }
     }
 }
 
@@ -34,36 +41,53 @@ impl<T: DeserializeOwned> FromRequest<App> for AnyBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        read(request, app).await.map(Self)
+        let request = read(request, app).await?;
+        match <Json<_> as FromRequest<App>>::from_request(request, app).await {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(rejection) => Err(Problem::of_json(&rejection)),
+        }
     }
 }
 
-async fn read<T: DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
-    // Refused before it is read, where it says so itself.
-    let max = app.settings().body_bytes;
-    if length(&request).is_some_and(|length| length > max as u64) {
-        let detail = format!("the body is longer than {} MiB", max >> 20);
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", detail));
-    }
-    match <Json<T> as FromRequest<App>>::from_request(request, app).await {
-        Ok(Json(body)) => Ok(body),
-        Err(rejection) => Err(Problem::of_json(&rejection)),
+impl FromRequest<App> for Pieces {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let owner = owner_of(request.headers(), app)?;
+        Ok(Self(sealed::open(request, &owner, Reading::Pieces).into_body()))
     }
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> OptionalFromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     /// Nothing, where the request does not say that its body is JSON, or has none.
-    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
-        if request.body().is_end_stream() || length(&request) == Some(0) {
+    async fn from_request(request: Request, app: &App) -> Result<Option<Self>, Problem> {
+        let request = read(request, app).await?;
+        if request.body().is_end_stream() {
             return Ok(None);
         }
-        match <Json<Object<T>> as OptionalFromRequest<S>>::from_request(request, state).await {
+        match <Json<Object<T>> as OptionalFromRequest<App>>::from_request(request, app).await {
             Ok(body) => Ok(body.map(|Json(Object(body))| Self(body))),
             Err(rejection) => Err(Problem::of_json(&rejection)),
         }
     }
+}
+
+/// Authenticates a request, and then reads its body into it.
+async fn read(request: Request, app: &App) -> Result<Request, Problem> {
+    let owner = owner_of(request.headers(), app)?;
+    if request.extensions().get::<Sealed>().is_none() {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let sealed = Request::from_parts(parts.clone(), body);
+    let bytes = sealed::whole(sealed, &owner).await?;
+    Ok(Request::from_parts(parts, bytes.into()))
+}
+
+fn owner_of(headers: &HeaderMap, app: &App) -> Result<Owner, Problem> {
+    app.keys().owner_of(headers).ok_or_else(Problem::no_key)
 }
 
 /// What is written as an object: a struct would be read from a list of its fields, too.
@@ -87,11 +111,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
         deserializer.deserialize_map(Fields(PhantomData)).map(Self)
     }
-}
-
-/// How long a request says that its body is.
-fn length(request: &Request) -> Option<u64> {
-    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 impl Problem {

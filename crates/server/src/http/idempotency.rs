@@ -19,6 +19,8 @@ use tracing::Instrument;
 use super::app::App;
 use super::problem::Problem;
 use super::remembered::{Begin, Fingerprint, UnderWay};
+use super::sealed::{self, Reading};
+use crate::service::owner::Owner;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -87,7 +89,8 @@ pub(crate) async fn remember_as(
     let full = format!("{}\n{key}", request.uri().path());
     match app.remembered().begin(app.service(), &owner, &full).await {
         Begin::Answered(answer) => {
-            let is_same = answer.fingerprint.is_none() || answer.fingerprint == hash(request).await;
+            let is_same =
+                answer.fingerprint.is_none() || answer.fingerprint == hash(request, &owner).await;
             if is_same {
                 answer.again()
             } else {
@@ -109,7 +112,7 @@ pub(crate) async fn remember_as(
 /// Answers the first request of a key.
 async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
     let hash = Arc::new(Mutex::new(Hash::of(&request)));
-    let request = request.map(|body| {
+    sealed::wrap(&request, |body| {
         Body::new(Hashed {
             body,
             hash: Arc::clone(&hash),
@@ -130,8 +133,9 @@ async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
 }
 
 /// The fingerprint of a request, whose body is read for that and not kept; `None` when it ends early.
-async fn hash(request: Request) -> Fingerprint {
+async fn hash(request: Request, owner: &Owner) -> Fingerprint {
     let mut hash = Hash::of(&request);
+    let request = sealed::open(request, owner, Reading::File(u64::MAX));
     let mut body = request.into_body().into_data_stream();
     while let Some(piece) = body.next().await {
         hash.sum.update(&piece.ok()?);
@@ -157,7 +161,7 @@ impl Hash {
         }
         Self {
             sum,
-            is_whole: request.body().is_end_stream(),
+            is_whole: !sealed::has_body(request),
         }
     }
 

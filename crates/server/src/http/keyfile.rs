@@ -47,6 +47,9 @@ struct Entry {
     name: String,
     /// The SHA-256 of the key, in hexadecimal digits.
     sha256: String,
+    /// Whether its holder may read the figures of all accounts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    operator: bool,
     #[serde(default)]
     limits: KeyLimits,
 }
@@ -68,7 +71,8 @@ pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
     })
 }
 
-/// Adds a key to a file, which is made if missing, readable by its owner alone.
+/// Adds a key to a file, which is made if missing, readable by its owner alone. One that is there keeps its owner
+/// and its mode, and a link keeps leading to it.
 ///
 /// # Errors
 ///
@@ -88,6 +92,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     let entry = Entry {
         name: key.name.clone(),
         sha256: hex(&key.sha256),
+        operator: key.is_operator,
         limits: key.limits.clone(),
     };
     // What people wrote into the file stays as it is.
@@ -98,14 +103,29 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
         path: path.to_owned(),
         reason,
     })?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let write = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.persist(path)?;
-        Ok(())
+    replace(path, text.as_bytes()).map_err(failed("write"))
+}
+
+/// Replaces what is in a file, at once.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let path = match path.canonicalize() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
+        found => found?,
     };
-    write().map_err(failed("write"))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    std::io::Write::write_all(&mut file, content)?;
+    if let Ok(before) = path.metadata() {
+        let now = file.as_file().metadata()?;
+        if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
+            std::os::unix::fs::fchown(file.as_file(), Some(before.uid()), Some(before.gid()))?;
+        }
+        file.as_file().set_permissions(before.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
@@ -121,6 +141,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
             name: entry.name,
             sha256,
             limits: entry.limits,
+            is_operator: entry.operator,
         })
     };
     file.key.into_iter().map(&mut read).collect()
@@ -156,6 +177,25 @@ mod tests {
         assert_eq!(keys[1], two);
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("# ours\n"));
         assert!(add(&path, &two).unwrap_err().to_string().contains("two"));
+    }
+
+    #[test]
+    fn a_file_keeps_its_owner_its_mode_and_the_link_to_it() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("keys.toml"), folder.path().join("link.toml"));
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        // Only root may give a file away.
+        let is_given = chown(&file, Some(12_345), Some(12_345)).is_ok();
+        symlink(&file, &link).unwrap();
+        let (key, _) = Key::generate("one", KeyLimits::default()).unwrap();
+        add(&link, &key).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        let after = file.metadata().unwrap();
+        assert_eq!(after.permissions().mode() & 0o777, 0o640);
+        assert!(!is_given || (after.uid(), after.gid()) == (12_345, 12_345));
+        assert_eq!(read(&file).unwrap().len(), 1);
     }
 
     #[test]

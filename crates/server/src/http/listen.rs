@@ -25,6 +25,7 @@ use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 
 use super::forwarded::Peer;
+use super::link::{Link, Linked};
 use super::pace::Paced;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
@@ -124,17 +125,17 @@ pub(crate) struct Serving {
 }
 
 /// Serves connections until `stop`; then accepts no more, and returns when the requests that are under way
-/// have been answered.
+/// have been answered, and the connections that became WebSockets have ended.
 pub(crate) async fn serve(listener: Listener, serving: Serving, stop: CancellationToken) {
     let connections = TaskTracker::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let next = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
+            let place = Arc::clone(&room).acquire_owned().await.ok()?;
+            Some((place, listener.accept().await))
         };
         let (place, accepted) = tokio::select! {
-            next = next => next,
+            Some(next) = next => next,
             () = stop.cancelled() => break,
         };
         let (stream, peer) = match accepted {
@@ -146,11 +147,11 @@ pub(crate) async fn serve(listener: Listener, serving: Serving, stop: Cancellati
             }
         };
         let (serving, stop) = (serving.clone(), stop.clone());
-        connections.spawn(async move {
-            if let Err(error) = serving.accepted(stream, peer, stop).await {
+        let link = Link::new(place, connections.token());
+        tokio::spawn(async move {
+            if let Err(error) = serving.accepted(stream, peer, link, stop).await {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -163,11 +164,12 @@ impl Serving {
         self,
         stream: Box<dyn Stream>,
         peer: Peer,
+        link: Link,
         stop: CancellationToken,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_timeout));
-        let stream = Paced::new(Box::pin(stream));
+        let stream = Linked::new(Paced::new(Box::pin(stream)), link.clone());
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let agreed = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream));
@@ -175,9 +177,9 @@ impl Serving {
                 agreed = agreed => agreed??,
                 () = stop.cancelled() => return Ok(()),
             };
-            return Ok(connection(stream, peer, self.router, stop).await?);
+            return Ok(connection(stream, (peer, link), self.router, stop).await?);
         }
-        Ok(connection(stream, peer, self.router, stop).await?)
+        Ok(connection(stream, (peer, link), self.router, stop).await?)
     }
 }
 
@@ -185,12 +187,13 @@ impl Serving {
 /// way.
 async fn connection(
     stream: impl Stream + 'static,
-    peer: Peer,
+    (peer, link): (Peer, Link),
     router: Router,
     stop: CancellationToken,
 ) -> hyper::Result<()> {
     let prepared = move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(link.clone());
         request.map(|body| Body::new(TimeoutBody::new(BODY_TIME, body)))
     };
     let service = TowerToHyperService::new(router.map_request(prepared));

@@ -1,5 +1,5 @@
-//! How slowly a client may read: one that takes a few bytes now and then would hold what is being written to
-//! it for days, and never be silent for long.
+//! How slowly a client may read or send: with a few bytes now and then it would hold a connection, and what is
+//! kept for it, for days, and never be silent for long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,27 +8,50 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Over how much time that was spent waiting for a client it is looked at,
+/// A client's pace is looked at after so much time that was spent waiting for it,
 pub const PACE_TIME: Duration = Duration::from_mins(1);
-/// and how many bytes it has to have taken in that: 1 KiB a second.
+/// in which it has to take or send so many bytes: 1 KiB a second.
 pub const PACE_BYTES: usize = 60 << 10;
 
-/// A stream that fails when what is written to it is taken too slowly. Only the time counts in which a write
-/// waits for the client.
-pub(super) struct Paced<S> {
-    stream: S,
+/// What a peer takes or sends, over the time that is spent waiting for it.
+#[derive(Default)]
+pub(super) struct Pace {
     waits_since: Option<Instant>,
     waited: Duration,
-    taken: usize,
+    moved: usize,
+}
+
+impl Pace {
+    /// Whether the peer is fast enough: it has just moved so many bytes, or is waited for.
+    pub(super) fn is_kept(&mut self, moved: Option<usize>, now: Instant) -> bool {
+        let Some(bytes) = moved else {
+            self.waits_since.get_or_insert(now);
+            return true;
+        };
+        self.moved += bytes;
+        if let Some(since) = self.waits_since.take() {
+            self.waited += now - since;
+        }
+        if self.waited < PACE_TIME {
+            return true;
+        }
+        let is_kept = self.moved >= PACE_BYTES;
+        (self.waited, self.moved) = (Duration::ZERO, 0);
+        is_kept
+    }
+}
+
+/// A stream that fails when what is written to it is taken too slowly.
+pub(super) struct Paced<S> {
+    stream: S,
+    pace: Pace,
 }
 
 impl<S> Paced<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            waits_since: None,
-            waited: Duration::ZERO,
-            taken: 0,
+            pace: Pace::default(),
         }
     }
 
@@ -38,25 +61,18 @@ impl<S> Paced<S> {
         written: Poll<io::Result<usize>>,
         now: Instant,
     ) -> Poll<io::Result<usize>> {
-        let Poll::Ready(Ok(count)) = written else {
-            self.waits_since.get_or_insert(now);
-            return written;
+        let taken = match &written {
+            Poll::Ready(Ok(count)) => Some(*count),
+            Poll::Ready(Err(_)) => return written,
+            Poll::Pending => None,
         };
-        self.taken += count;
-        if let Some(since) = self.waits_since.take() {
-            self.waited += now - since;
-        }
-        if self.waited < PACE_TIME {
+        if self.pace.is_kept(taken, now) {
             return written;
         }
-        if self.taken < PACE_BYTES {
-            return Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the client reads less than a KiB a second",
-            )));
-        }
-        (self.waited, self.taken) = (Duration::ZERO, 0);
-        written
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client reads less than a KiB a second",
+        )))
     }
 }
 

@@ -9,7 +9,9 @@ use belljar::{Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::sealed::BodyError;
 use super::status::status;
+use super::upload::UploadError;
 use crate::faces::Face;
 use crate::service::error::ServiceError;
 
@@ -100,6 +102,36 @@ impl From<ServiceError> for Problem {
             reasons,
             retry_after: error.retry_after(),
             ..Self::new(status, error.code(), error.told())
+        }
+    }
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        let code = if error == BodyError::NoRoom {
+            "busy"
+        } else {
+            "bad_body"
+        };
+        Self {
+            retry_after: (error == BodyError::NoRoom).then_some(Duration::from_secs(1)),
+            ..Self::new(error.status(), code, error.to_string())
+        }
+    }
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::Body(error) => error.into(),
+            UploadError::TooMany => Self {
+                retry_after: Some(Duration::from_secs(1)),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "limit", error.to_string())
+            },
+            UploadError::Disk(why) => {
+                tracing::warn!(error = %why, "an upload cannot be kept");
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "internal", "there is no room for it")
+            }
         }
     }
 }

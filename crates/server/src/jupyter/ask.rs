@@ -5,11 +5,12 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::kernels::Kernels;
 use crate::http::app::App;
-use crate::http::auth::key_in;
+use crate::http::auth::{Keys, key_in};
+use crate::http::authed::{Admission, BadBody};
 use crate::http::problem::Problem;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -21,11 +22,11 @@ impl FromRequestParts<App> for Asker {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
-        let key = key_in(&parts.headers).or_else(|| token(parts.uri.query()?));
-        app.keys().owner(key).map(Self).ok_or(Refused {
-            status: StatusCode::FORBIDDEN,
-            message: "Forbidden: a token is needed, which is the server's key".to_owned(),
-        })
+        let owner = owner(app.keys(), parts).ok_or_else(Refused::no_key)?;
+        if let Some(kernels) = parts.extensions.get::<Kernels>() {
+            kernels.take_up(app.service(), &owner);
+        }
+        Ok(Self(owner))
     }
 }
 
@@ -49,6 +50,11 @@ impl Refused {
         }
     }
 
+    fn no_key() -> Self {
+        let message = "Forbidden: a token is needed, which is the server's key";
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
     pub(super) fn no_kernel(id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Kernel does not exist: {id}"))
     }
@@ -67,14 +73,34 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A body that may be missing, and whose type nobody has to name.
-pub(super) fn body<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, Refused> {
-    if bytes.trim_ascii().is_empty() {
-        return Ok(T::default());
+/// How the face authenticates a request with a body, which may be missing.
+pub(super) struct Jupyter;
+
+impl Admission for Jupyter {
+    const EMPTY: &'static [u8] = b"{}";
+
+    fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
+        owner(keys, parts)
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        Refused::new(StatusCode::BAD_REQUEST, format!("Invalid JSON in body of request: {error}"))
-    })
+
+    fn no_key() -> Response {
+        Refused::no_key().into_response()
+    }
+
+    fn bad_body(why: BadBody) -> Response {
+        let (status, message) = match why.status {
+            StatusCode::UNPROCESSABLE_ENTITY => {
+                let message = format!("Invalid JSON in body of request: {}", why.message);
+                (StatusCode::BAD_REQUEST, message)
+            }
+            other => (other, why.message),
+        };
+        Refused::new(status, message).into_response()
+    }
+}
+
+fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
+    keys.owner(key_in(&parts.headers).or_else(|| token(parts.uri.query()?)))
 }
 
 #[cfg(test)]

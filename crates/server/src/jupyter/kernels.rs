@@ -1,6 +1,6 @@
 //! The kernels that run, each its owner's.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::ask::Refused;
 use super::hub::Hub;
+use super::rest::DEFAULT;
 use crate::http::problem::Problem;
 use crate::service::Service;
 use crate::service::anywhere::Use;
@@ -30,6 +31,8 @@ const MEMORY: u64 = 512 << 20;
 const OUTPUT: u64 = 4 << 20;
 /// The image that kernels start from.
 const IMAGE: &str = "data";
+/// The label of a kernel's session, by which it is known after a restart of the server.
+const FACE: (&str, &str) = ("face", "jupyter");
 
 /// Kernels by id. Cheap to clone; clones are the same.
 #[derive(Clone)]
@@ -38,6 +41,8 @@ pub(super) struct Kernels(Arc<Known>);
 struct Known {
     kernels: Mutex<HashMap<String, Running>>,
     started: DateTime<Utc>,
+    /// Owners whose kernels from before the start have been taken up.
+    taken_up: Mutex<HashSet<String>>,
 }
 
 /// A kernel. Cheap to clone.
@@ -70,6 +75,7 @@ impl Kernels {
         Self(Arc::new(Known {
             kernels: Mutex::default(),
             started: Utc::now(),
+            taken_up: Mutex::default(),
         }))
     }
 
@@ -89,41 +95,48 @@ impl Kernels {
         name: &str,
         env: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Running, Refused> {
-        let most = service.runtime().ceilings();
-        let mut limits = Limits::default();
-        limits.timeout = Some(CELL.min(most.timeout));
-        limits.memory = Some(MEMORY.min(most.memory));
-        limits.output = Some(OUTPUT.min(most.output));
-        let mut start = Request::default().image(IMAGE).limits(limits);
-        start.env.extend(env);
-        // Nobody goes back in a notebook.
-        let options = SessionOptions::from_request(start)
-            .history(0, 0)
-            .label("face", "jupyter")
-            .lease(IDLE, LeaseEnd::Close);
-        let id = unique();
-        let rented = Arc::new(Rented {
-            name: id.clone(),
-            service: service.clone(),
-            owner: owner.clone(),
-            options,
-            held: Mutex::default(),
-            is_fresh: Mutex::new(true),
-        });
+        let rented = Rented::new(service, owner, unique(), env);
         // What stands in the way is told now, and not to the first cell.
         rented.rent().await?;
+        Ok(self.enter(name, rented))
+    }
+
+    /// Has a kernel run on its session.
+    fn enter(&self, name: &str, rented: Rented) -> Running {
+        let rented = Arc::new(rented);
         let hub = Hub::default();
         let running = Running(Arc::new(Parts {
-            id,
+            id: rented.name.clone(),
             name: name.to_owned(),
-            owner: owner.clone(),
+            owner: rented.owner.clone(),
             kernel: Kernel::start(Tenant(Arc::clone(&rented)), hub.clone(), Request::default()),
             hub,
             rented,
         }));
         self.lock().insert(running.id().to_owned(), running.clone());
         tokio::spawn(self.clone().watch(running.clone()));
-        Ok(running)
+        running
+    }
+
+    /// Takes up somebody's kernels from before the server was started again: their sessions were saved, under
+    /// the ids of the kernels.
+    pub(super) fn take_up(&self, service: &Service, owner: &Owner) {
+        let mut taken_up = self.0.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if !taken_up.insert(owner.name().to_owned()) {
+            return;
+        }
+        let is_from_before = |held: &Held| {
+            let labels = held.session().info().labels;
+            labels.get(FACE.0).is_some_and(|face| face == FACE.1)
+                && DateTime::<Utc>::from(held.created()) < self.0.started
+        };
+        for held in service.list(owner).into_iter().filter(is_from_before) {
+            if let Some(id) = held.name().map(str::to_owned) {
+                let rented = Rented::new(service, owner, id, []);
+                *rented.lock() = Some(held);
+                self.enter(DEFAULT, rented);
+            }
+        }
     }
 
     /// Forgets a kernel when a client of it has ended it.
@@ -220,6 +233,34 @@ pub(super) fn date(at: DateTime<Utc>) -> String {
 }
 
 impl Rented {
+    fn new(
+        service: &Service,
+        owner: &Owner,
+        id: String,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let most = service.runtime().ceilings();
+        let mut limits = Limits::default();
+        limits.timeout = Some(CELL.min(most.timeout));
+        limits.memory = Some(MEMORY.min(most.memory));
+        limits.output = Some(OUTPUT.min(most.output));
+        let mut start = Request::default().image(IMAGE).limits(limits);
+        start.env.extend(env);
+        // Nobody goes back in a notebook.
+        let options = SessionOptions::from_request(start)
+            .history(0, 0)
+            .label(FACE.0, FACE.1)
+            .lease(IDLE, LeaseEnd::Close);
+        Self {
+            name: id,
+            service: service.clone(),
+            owner: owner.clone(),
+            options,
+            held: Mutex::default(),
+            is_fresh: Mutex::new(true),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -13,8 +12,9 @@ use chrono::Utc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Refused, body};
+use super::ask::{Asker, Jupyter, Refused};
 use super::kernels::{Kernels, Running, date};
+use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;
 
@@ -102,12 +102,14 @@ pub(super) struct Wanted {
 }
 
 pub(super) async fn start(
-    Asker(owner): Asker,
     State(service): State<Service>,
     Extension(kernels): Extension<Kernels>,
-    bytes: Bytes,
+    Authed {
+        owner,
+        body: wanted,
+        ..
+    }: Authed<Jupyter, Wanted>,
 ) -> Result<impl IntoResponse, Refused> {
-    let wanted: Wanted = body(&bytes)?;
     let name = wanted.name.as_deref().unwrap_or(DEFAULT);
     check_name(name)?;
     let running = kernels.start(&service, &owner, name, wanted.env).await?;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -13,9 +12,10 @@ use belljar_kernel::unique;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Refused, body};
+use super::ask::{Asker, Jupyter, Refused};
 use super::kernels::{Kernels, Running};
 use super::rest::{DEFAULT, Wanted, check_name};
+use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;
 use crate::service::owner::Owner;
@@ -131,13 +131,14 @@ pub(super) async fn list(
 }
 
 pub(super) async fn create(
-    Asker(owner): Asker,
     State(service): State<Service>,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
-    bytes: Bytes,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<Jupyter, Asked>,
 ) -> Result<impl IntoResponse, Refused> {
-    let asked: Asked = body(&bytes)?;
+    kernels.take_up(&service, &owner);
     let field = |value: Option<String>, name: &str| {
         let missing = format!("Missing field in JSON data: {name}");
         let text = value.ok_or_else(|| Refused::new(StatusCode::BAD_REQUEST, missing))?;
@@ -205,14 +206,15 @@ pub(super) async fn show(
 }
 
 pub(super) async fn change(
-    Asker(owner): Asker,
     State(service): State<Service>,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
     Path(id): Path<String>,
-    bytes: Bytes,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<Jupyter, Asked>,
 ) -> Result<Json<Value>, Refused> {
-    let asked: Asked = body(&bytes)?;
+    kernels.take_up(&service, &owner);
     let mut notebook = notebooks.find(&owner, &id)?;
     for (field, new) in [
         (&mut notebook.path, asked.path),

@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, Query};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use belljar_kernel::websocket::{Form, Frame, V1};
-use belljar_kernel::{Peer, unique};
+use belljar_kernel::{ExecutionState, Peer, unique};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asker, Refused};
 use super::hub::Hub;
 use super::kernels::{Kernels, Running};
+use crate::http::app::App;
+use crate::http::socket::{going_away, next, ping, pings};
 
 /// The most bytes of one message of a client.
 const MAX_MESSAGE: usize = 64 << 20;
-/// How often a client is asked whether it is there.
-const PING: Duration = Duration::from_secs(30);
+/// How often it is looked whether a kernel is done that the server waits for.
+const LOOK: Duration = Duration::from_millis(20);
 /// How long a client may take to close its side.
 const CLOSING: Duration = Duration::from_secs(1);
 /// The longest name that a client gives itself.
@@ -33,6 +36,7 @@ pub(super) struct Asked {
 
 pub(super) async fn channels(
     Asker(owner): Asker,
+    State(app): State<App>,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
     Query(asked): Query<Asked>,
@@ -41,24 +45,32 @@ pub(super) async fn channels(
     let running = kernels.find(&owner, &id)?;
     let name = asked.session_id.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
     let peer = Peer::from(name.unwrap_or_else(unique));
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE).protocols([V1]);
+    // Clients send a message in one frame.
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE).protocols([V1]);
     let form = if upgrade.selected_protocol().is_some() {
         Form::V1
     } else {
         Form::Json
     };
-    Ok(upgrade.on_upgrade(move |socket| serve(socket, running, peer, form)))
+    let stopping = app.stopping().clone();
+    Ok(upgrade.on_upgrade(move |socket| serve(socket, running, peer, form, stopping)))
 }
 
 /// One connection, until either side ends it. The kernel goes on without it.
-async fn serve(socket: WebSocket, running: Running, peer: Peer, form: Form) {
+async fn serve(
+    socket: WebSocket,
+    running: Running,
+    peer: Peer,
+    form: Form,
+    stopping: CancellationToken,
+) {
     running.keep();
     let hub: &Hub = running.hub();
     let (connection, messages) = hub.join(peer.clone());
     let (to, from) = socket.split();
     let mut hearing = std::pin::pin!(hear(from, &running, &peer, form));
     tokio::select! {
-        () = tell(to, messages, &running, form) => {
+        () = tell(to, messages, &running, form, stopping) => {
             // The client may have something to say to the end.
             let _ = tokio::time::timeout(CLOSING, hearing).await;
         }
@@ -75,8 +87,10 @@ async fn tell(
     mut messages: mpsc::Receiver<std::sync::Arc<belljar_kernel::Outgoing>>,
     running: &Running,
     form: Form,
+    stopping: CancellationToken,
 ) {
-    let mut pings = tokio::time::interval(PING);
+    let mut pings = pings();
+    let mut over = std::pin::pin!(over(running, &stopping));
     loop {
         let message = tokio::select! {
             message = messages.recv() => match message {
@@ -88,7 +102,12 @@ async fn tell(
             },
             _ = pings.tick() => {
                 running.keep();
-                Message::Ping(axum::body::Bytes::new())
+                ping()
+            }
+            () = &mut over => {
+                // Where the client is gone, nothing is to be said.
+                let _ = to.send(going_away()).await;
+                break;
             }
         };
         if to.send(message).await.is_err() {
@@ -99,9 +118,17 @@ async fn tell(
     let _ = to.close().await;
 }
 
+/// Waits until the server stops and the kernel has nothing to do.
+async fn over(running: &Running, stopping: &CancellationToken) {
+    stopping.cancelled().await;
+    while running.kernel().activity().state == ExecutionState::Busy {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Hands on what the client says. What is no message is passed over, as Jupyter's server does.
 async fn hear(mut from: SplitStream<WebSocket>, running: &Running, peer: &Peer, form: Form) {
-    while let Some(Ok(message)) = from.next().await {
+    while let Some(message) = next(&mut from).await {
         let frame = match message {
             Message::Text(text) => Frame::Text(text.as_str().to_owned()),
             Message::Binary(bytes) => Frame::Binary(bytes),

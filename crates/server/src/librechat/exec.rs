@@ -4,19 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use belljar::{Capture, FileEntry, Outcome, Request};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::store::{Contents, FileRef, Place, Store, Stored, Written, new_id};
-use super::{DATA, Kept, bad_body, broken, failed, no_key};
+use super::{DATA, Kept, LibreChat, broken, failed};
 use crate::http::app::App;
+use crate::http::authed::Authed;
 use crate::process;
 use crate::service::owner::Owner;
 
@@ -89,11 +87,10 @@ pub(super) struct Delivery {
 async fn exec(
     State(app): State<App>,
     Extension(kept): Extension<Arc<Kept>>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<LibreChat, Asked>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let asked: Asked = process::json(body).map_err(bad_body)?;
     let session = new_id().map_err(broken)?;
     if !matches!(asked.lang.as_str(), "py" | "python") {
         return Ok(Json(Answer::only(session, not_python(&asked.lang))).into_response());

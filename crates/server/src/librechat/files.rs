@@ -1,9 +1,10 @@
 //! Files in and out: `/upload`, `/upload/batch`, `/download`, and what is known of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
-use axum::extract::{DefaultBodyLimit, Multipart, Path, State};
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{FromRequest, Multipart, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -15,10 +16,14 @@ use super::store::{Place, Stored, Written, new_id};
 use super::{DATA, Kept, broken, no_key, told};
 use crate::http::app::App;
 use crate::http::files::FileHead;
+use crate::http::sealed::{self, BodyError, Reading};
 use crate::process;
 
 /// Bytes of one upload: what LibreChat itself sends at most.
-const MAX_UPLOAD: usize = 150 << 20;
+const MAX_UPLOAD: u64 = 150 << 20;
+
+/// How long an upload waits for others of its owner.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Files of one upload.
 const MAX_FILES: usize = 1_000;
@@ -27,7 +32,6 @@ pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/upload", post(upload))
         .route("/upload/batch", post(upload_batch))
-        .layer(DefaultBodyLimit::max(MAX_UPLOAD))
         .route("/download/{session}/{file}", get(download))
         .route("/files/{session}", get(list))
         .route("/files/{session}/{file}", get(object).delete(remove))
@@ -37,10 +41,9 @@ pub(super) fn routes() -> Router<App> {
 async fn upload(
     State(app): State<App>,
     Extension(kept): Extension<Arc<Kept>>,
-    headers: HeaderMap,
-    form: Result<Multipart, MultipartRejection>,
+    request: Request,
 ) -> Result<Response, Response> {
-    let Uploaded { session, files } = receive(&app, &kept, &headers, form).await?;
+    let Uploaded { session, files } = receive(&app, &kept, request).await?;
     let mut names = Vec::new();
     for file in files {
         let stored =
@@ -60,10 +63,9 @@ async fn upload(
 async fn upload_batch(
     State(app): State<App>,
     Extension(kept): Extension<Arc<Kept>>,
-    headers: HeaderMap,
-    form: Result<Multipart, MultipartRejection>,
+    request: Request,
 ) -> Result<Response, Response> {
-    let Uploaded { session, files } = receive(&app, &kept, &headers, form).await?;
+    let Uploaded { session, files } = receive(&app, &kept, request).await?;
     let succeeded = files.iter().filter(|file| file.is_ok()).count();
     let failed = files.len() - succeeded;
     let list: Vec<Value> = files
@@ -93,13 +95,12 @@ struct Uploaded {
     files: Vec<Result<Arc<Stored>, (String, &'static str)>>,
 }
 
-async fn receive(
-    app: &App,
-    kept: &Kept,
-    headers: &HeaderMap,
-    form: Result<Multipart, MultipartRejection>,
-) -> Result<Uploaded, Response> {
-    let owner = app.keys().owner_of(headers).ok_or_else(no_key)?;
+async fn receive(app: &App, kept: &Kept, request: Request) -> Result<Uploaded, Response> {
+    let owner = app.keys().owner_of(request.headers()).ok_or_else(no_key)?;
+    let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
+    let _place = place.ok_or_else(|| told(StatusCode::TOO_MANY_REQUESTS, "too many uploads"))?;
+    let request = sealed::open(request, &owner, Reading::File(MAX_UPLOAD));
+    let form = Multipart::from_request(request, app).await;
     let mut form = form.map_err(|error| told(error.status(), error.body_text()))?;
     let session = new_id().map_err(broken)?;
     let store = kept.store(app);
@@ -142,7 +143,10 @@ async fn write(mut written: Written, mut field: Field<'_>) -> Result<Written, Re
 }
 
 fn bad_form(error: &MultipartError) -> Response {
-    told(error.status(), error.body_text())
+    match BodyError::of(error) {
+        why @ (BodyError::TooSlow | BodyError::NoRoom) => told(why.status(), why.to_string()),
+        _ => told(error.status(), error.body_text()),
+    }
 }
 
 async fn download(

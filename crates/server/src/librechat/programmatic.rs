@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -19,7 +18,6 @@ use belljar::{
     Error, ErrorKind, FileEntry, LeaseEnd, Outcome, Request, SessionFiles, SessionOptions,
     ToolAnswer, Truncated, WaitingCall,
 };
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -28,8 +26,9 @@ use super::cancelling::{Requests, Running};
 use super::exec::{Answer, Inputs, capture, collect, left};
 use super::names::{self, AskedTool, Named};
 use super::store::{FileRef, Store, Written, new_id};
-use super::{DATA, Kept, bad_body, broken, failed, no_key, told};
+use super::{DATA, Kept, LibreChat, broken, failed, told};
 use crate::http::app::App;
+use crate::http::authed::Authed;
 use crate::passing::Passing;
 use crate::process::{self, Ending};
 use crate::service::anywhere::Use;
@@ -132,12 +131,10 @@ async fn programmatic(
     State(app): State<App>,
     Extension(kept): Extension<Arc<Kept>>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed { owner, body, .. }: Authed<LibreChat, Value>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
     let running = running(&app, &kept.requests, &owner, &headers);
     let running = running.map_err(|(status, message)| told(status, message))?;
-    let body: Value = process::json(body).map_err(bad_body)?;
     let is_first = body["continuation_token"].as_str().is_none_or(str::is_empty);
     let asked = read(body, is_first).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
     let work = Box::pin(async {
@@ -165,11 +162,12 @@ async fn programmatic(
 async fn cancel(
     State(app): State<App>,
     Extension(kept): Extension<Arc<Kept>>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner,
+        body: Cancelled { request_id },
+        ..
+    }: Authed<LibreChat, Cancelled>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of(&headers).ok_or_else(no_key)?;
-    let Cancelled { request_id } = process::json(body).map_err(bad_body)?;
     let Some(id) = request_id.as_str().filter(|id| Requests::is_id(id)) else {
         return Err(told(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
     };

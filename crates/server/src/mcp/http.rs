@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use futures_util::StreamExt;
 use hmac::{Hmac, KeyInit, Mac};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -23,13 +25,12 @@ use super::sessions::{Sessions, asked_by};
 use crate::hex::hex;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::http::sealed::{self, Reading};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
 /// The header by which clients of the older revision say which of their sessions they mean.
 const SESSION: &str = "mcp-session-id";
-/// Pages on this machine, such as that of the protocol's inspector. Others cannot ask from a browser.
-const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
 /// How long one may be silent.
 const SESSION_TIME: Duration = Duration::from_hours(1);
@@ -39,6 +40,7 @@ struct Face {
     protocol: StreamableHttpService<Handler, Sessions>,
     signer: Signer,
     ended: CancellationToken,
+    stopping: CancellationToken,
 }
 
 /// The route of the protocol.
@@ -60,18 +62,13 @@ impl Face {
     async fn new(app: &App) -> Result<Self, ServiceError> {
         let secret = app.service().secret("conversations").await?;
         let handler = Handler::new(app.service().clone(), Options::default(), None);
-        let ended = CancellationToken::new();
+        let ended = app.ended().child_token();
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(ended.clone())
-            .with_allowed_origins(ORIGINS)
-            .enforce_origin_validation()
+            // Hosts and origins are checked for all faces alike, in front of them.
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
             .with_max_request_body_bytes(app.settings().body_bytes);
-        // Who needs a key cannot be led here by a name that points to this machine.
-        let config = if app.keys().are_needed() {
-            config.disable_allowed_hosts()
-        } else {
-            config
-        };
         let mut config = config;
         if secret.is_some() {
             config.session_store = Some(Arc::new(Conversations(app.service().clone())));
@@ -84,6 +81,7 @@ impl Face {
             protocol: StreamableHttpService::new(make, sessions, config),
             signer: secret.map_or_else(Signer::new, |secret| Signer(Some(secret))),
             ended,
+            stopping: app.stopping().clone(),
         })
     }
 
@@ -95,6 +93,8 @@ impl Face {
             };
             request.headers_mut().insert(SESSION, id);
         }
+        let mut request = sealed::open(request, &owner, Reading::Whole);
+        let is_listening = request.method() == Method::GET;
         request.extensions_mut().insert(owner.clone());
         let method = request.method().clone();
         let has_empty_events = revision::has_empty_events(request.headers());
@@ -108,7 +108,12 @@ impl Face {
         {
             response.headers_mut().insert(SESSION, shown);
         }
-        response
+        if !is_listening {
+            return response;
+        }
+        // A stream on which the client asks for nothing does not keep the server from stopping.
+        let stopping = self.stopping.clone().cancelled_owned();
+        response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping)))
     }
 }
 

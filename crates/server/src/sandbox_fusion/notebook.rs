@@ -5,27 +5,25 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use belljar::{
     Capture, Dialect, Display, Echo, EventKind, Outcome, PathKind, Request, SessionOptions,
 };
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Command, CommandStatus, MAX_ANSWER, Room, Status, bad_body, failed, input_files, no_key,
+    Command, CommandStatus, MAX_ANSWER, Room, SandboxFusion, Status, failed, input_files,
     sandbox_error, too_many_files, wanted,
 };
 use crate::http::app::App;
+use crate::http::authed::Authed;
 use crate::passing::Passing;
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 
 #[derive(Deserialize)]
-struct JupyterRequest {
+pub(super) struct JupyterRequest {
     cells: Vec<String>,
     #[serde(default)]
     cell_timeout: f64,
@@ -81,11 +79,10 @@ const MAX_CELLS: usize = 1_000;
 
 pub(super) async fn run_jupyter(
     State(app): State<App>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Authed {
+        owner, body: asked, ..
+    }: Authed<SandboxFusion, JupyterRequest>,
 ) -> Result<Response, Response> {
-    let owner = app.keys().owner_of_plain(&headers).ok_or_else(no_key)?;
-    let asked: JupyterRequest = process::json(body).map_err(bad_body)?;
     let Kernel::Python3 = asked.kernel;
     if asked.cells.len() > MAX_CELLS {
         return Ok(sandbox_error(&format!("more than {MAX_CELLS} cells")));

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use belljar::{LeaseEnd, RestoreOptions};
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use super::Service;
+use super::error::ServiceError;
 use super::held::{Held, Origin};
+use super::{Service, Shared};
 
 /// The list of what is in the directory.
 const INDEX: &str = "sessions.json";
 
 /// One session, as the list has it.
-#[derive(Serialize, Deserialize)]
-struct Saved {
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Saved {
     id: String,
     owner: String,
     name: Option<String>,
@@ -26,87 +30,117 @@ struct Saved {
     lease: Option<(f64, bool)>,
 }
 
+/// Sessions that are written at the same time.
+const AT_ONCE: usize = 4;
+/// The label by which a face marks sessions of its own.
+const FACE: &str = "face";
+/// Faces that cannot find their sessions again after a start.
+const FORGETFUL: [&str; 1] = ["e2b"];
+
 impl Service {
-    /// Writes all sessions to a directory, one after the other, and returns how many there are. Those that
-    /// cannot be written are left out, and the log says why.
+    /// Writes all sessions to a directory, until `end` at the latest, and returns how many were written. Those
+    /// that cannot be written are left out, and the log says why. Sessions that an earlier start could not
+    /// restore stay in the list.
     ///
     /// # Errors
     ///
     /// When the directory cannot be made, or the list not be written.
-    pub async fn save(&self, dir: &Path) -> std::io::Result<usize> {
+    pub async fn save(&self, dir: &Path, end: Instant) -> std::io::Result<usize> {
         make(dir)?;
-        let mut saved = Vec::new();
-        for held in self.shared.all() {
-            match held.guest().checkpoint(file(dir, held.id())).await {
-                Ok(()) => saved.push(Saved::of(&held)),
-                Err(error) => {
-                    tracing::warn!(session = held.id(), %error, "a session cannot be saved");
+        let mut all = self.shared.all();
+        all.retain(|held| {
+            let labels = held.session().info().labels;
+            labels.get(FACE).is_none_or(|face| !FORGETFUL.contains(&face.as_str()))
+        });
+        let unrestored = self.shared.unrestored();
+        // First the list: what is written until the process is killed is found.
+        let list: Vec<Saved> = unrestored.into_iter().chain(all.iter().map(Saved::of)).collect();
+        write_index(dir, &list)?;
+        let written = AtomicUsize::new(0);
+        let write = async |held: Held| {
+            let written_to = held.guest().checkpoint(file(dir, held.id()));
+            match tokio::time::timeout_at(end.into(), written_to).await {
+                Ok(Ok(())) => drop(written.fetch_add(1, Ordering::Relaxed)),
+                Ok(Err(error)) => {
+                    tracing::error!(session = held.id(), %error, "a session cannot be saved");
+                }
+                Err(_) => {
+                    tracing::error!(session = held.id(), "there was no time to save a session");
                 }
             }
-        }
-        write_index(dir, &saved)?;
-        Ok(saved.len())
+        };
+        futures_util::stream::iter(all).for_each_concurrent(AT_ONCE, write).await;
+        Ok(written.into_inner())
     }
 
     /// Restores the sessions that were written to a directory, under the ids that they had, and removes
-    /// them from there. Those that cannot be restored stay there, and the log says why.
+    /// them from there. Those that cannot be restored stay there, for another start, and the log says why.
     ///
     /// # Errors
     ///
-    /// When the list cannot be read. A directory that is not there is no error.
+    /// When the list cannot be read or written. A directory that is not there is no error.
     pub async fn load(&self, dir: &Path) -> std::io::Result<usize> {
-        let index = dir.join(INDEX);
-        let saved: Vec<Saved> = match std::fs::read(&index) {
+        let saved: Vec<Saved> = match std::fs::read(dir.join(INDEX)) {
             Ok(text) => serde_json::from_slice(&text)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
             Err(error) => return Err(error),
         };
-        let (mut count, mut left) = (0, Vec::new());
+        let (mut restored, mut left) = (Vec::new(), Vec::new());
         for one in saved {
             let path = file(dir, &one.id);
-            let mut options = RestoreOptions::file(&path).id(&one.id);
-            let lease = one.lease.map(|(seconds, is_suspended)| {
-                let then = if is_suspended {
-                    LeaseEnd::Suspend
-                } else {
-                    LeaseEnd::Close
-                };
-                (Duration::try_from_secs_f64(seconds).unwrap_or_default(), then)
-            });
-            if let Some((time, then)) = lease {
-                options = options.lease(time, then);
-            }
-            let session = match self.shared.runtime.restore(options).await {
-                Ok(session) => session,
-                Err(error) => {
-                    tracing::warn!(session = one.id, %error, "a session cannot be restored");
-                    left.push(one);
-                    continue;
+            match self.reopen(&one, &path).await {
+                Ok(held) => {
+                    restored.push(path);
+                    self.shared.sessions().insert(held.id().to_owned(), held);
                 }
-            };
-            if let Err(error) = session.set_labels(one.labels.clone()) {
-                tracing::warn!(session = one.id, %error, "a session's labels are lost");
+                Err(_) if matches!(path.try_exists(), Ok(false)) => {
+                    tracing::error!(session = one.id, "a session was not saved in time");
+                }
+                Err(error) => {
+                    tracing::error!(session = one.id, %error, "a session cannot be restored");
+                    left.push(one);
+                }
             }
-            let created = UNIX_EPOCH + Duration::from_millis(one.created);
-            let held = Held::new(
-                session,
-                one.owner,
-                one.name,
-                Origin {
-                    created,
-                    lease_end: lease.map(|(_, then)| then),
-                },
-            );
-            self.shared.sessions().insert(held.id().to_owned(), held);
-            std::fs::remove_file(path)?;
-            count += 1;
         }
-        if left.is_empty() {
-            std::fs::remove_file(index)?;
-        } else {
-            write_index(dir, &left)?;
+        write_index(dir, &left)?;
+        *self.shared.unrestored.lock().unwrap_or_else(PoisonError::into_inner) = left;
+        // Nothing names them any more, so one that stays is in nobody's way.
+        for path in &restored {
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "a file of a session is left");
+            }
         }
-        Ok(count)
+        Ok(restored.len())
+    }
+
+    async fn reopen(&self, saved: &Saved, path: &Path) -> Result<Held, ServiceError> {
+        let mut options = RestoreOptions::file(path).id(&saved.id);
+        let lease = saved.lease.map(|(seconds, is_suspended)| {
+            let then = if is_suspended {
+                LeaseEnd::Suspend
+            } else {
+                LeaseEnd::Close
+            };
+            (Duration::try_from_secs_f64(seconds).unwrap_or_default(), then)
+        });
+        if let Some((time, then)) = lease {
+            options = options.lease(time, then);
+        }
+        let session = self.shared.runtime.restore(options).await?;
+        if let Err(error) = session.set_labels(saved.labels.clone()) {
+            tracing::warn!(session = saved.id, %error, "a session's labels are lost");
+        }
+        let origin = Origin {
+            created: UNIX_EPOCH + Duration::from_millis(saved.created),
+            lease_end: lease.map(|(_, then)| then),
+        };
+        Ok(Held::new(session, saved.owner.clone(), saved.name.clone(), origin))
+    }
+}
+
+impl Shared {
+    fn unrestored(&self) -> Vec<Saved> {
+        self.unrestored.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::StreamReader;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,8 +21,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::{NDJSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
+use crate::http::body::Pieces;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::sealed::Taking;
 use crate::http::upload::pump;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -31,6 +33,8 @@ use crate::service::owner::Owner;
 const MAX_LINE: usize = 32 << 20;
 /// Runs of one batch at once.
 const MAX_AT_ONCE: usize = 16;
+/// How long reading waits for the lines before to end, where these take all of the room for bodies.
+const MAX_PAUSE: Duration = Duration::from_mins(10);
 /// How long a line waits for its key's limit, before it is answered with that.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
@@ -39,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::new(
             "POST",
             "/v1/batch",
-            post(batch).layer(axum::extract::DefaultBodyLimit::disable()),
+            post(batch),
             "Runs every line of the body, a request in JSON, and answers with a line for each: the \
              outcome, or `line`, `code` and `error` for one that cannot be run. Answers are sent while \
              more lines are read, so a client has to read while it writes.",
@@ -60,11 +64,12 @@ async fn batch(
     State(app): State<App>,
     owner: Owner,
     Query(options): Query<Options>,
-    body: Body,
+    Pieces(body): Pieces,
 ) -> Result<Response, Problem> {
     let allowed = owner.limits().concurrent_runs.map_or(MAX_AT_ONCE, |runs| runs as usize);
     let at_once = allowed.clamp(1, MAX_AT_ONCE);
-    let runs = lines(body).map(move |line| answer(app.clone(), owner.clone(), line));
+    let room = Some((app.clone(), owner.clone()));
+    let runs = lines(body, room).map(move |line| answer(app.clone(), owner.clone(), line));
     let answers = if options.unordered {
         runs.buffer_unordered(at_once).boxed()
     } else {
@@ -75,33 +80,62 @@ async fn batch(
 }
 
 /// A line and its number, or why there are no more.
-pub(super) type Line = (u64, Result<Vec<u8>, String>);
+pub(super) type Line = (u64, Result<Text, String>);
 
-/// The lines of a body, without those that are empty.
-pub(super) fn lines(body: Body) -> impl Stream<Item = Line> + Send {
+/// A line, and the room in memory that it takes.
+#[derive(Default)]
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    room: Option<Taking>,
+}
+
+/// The lines of a body, without those that are empty; they take room of the owner's if it is said whose they
+/// are.
+pub(super) fn lines(body: Body, room: Option<(App, Owner)>) -> impl Stream<Item = Line> + Send {
     let reader = BufReader::new(StreamReader::new(ReceiverStream::new(pump(body))));
-    stream::unfold(Some((Box::pin(reader), 0)), async |state| {
-        let (mut reader, mut number) = state?;
+    stream::unfold(Some((Box::pin(reader), room, 0)), async |state| {
+        let (mut reader, room, mut number) = state?;
         loop {
             number += 1;
-            match next_line(&mut reader).await {
+            let taking =
+                room.clone().map(|(app, owner)| Taking::new(app, owner).patience(MAX_PAUSE));
+            match next_line(&mut reader, taking).await {
                 Ok(None) => return None,
-                Ok(Some(line)) if line.trim_ascii().is_empty() => {}
-                Ok(Some(line)) => return Some(((number, Ok(line)), Some((reader, number)))),
+                Ok(Some(line)) if line.bytes.trim_ascii().is_empty() => {}
+                Ok(Some(line)) => return Some(((number, Ok(line)), Some((reader, room, number)))),
                 Err(error) => return Some(((number, Err(error)), None)),
             }
         }
     })
 }
 
-async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, String> {
-    let mut line = Vec::new();
-    let read = reader.take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).await;
-    match read {
-        Ok(0) => Ok(None),
-        Ok(_) if line.len() > MAX_LINE => Err("the line is longer than 32 MiB".into()),
-        Ok(_) => Ok(Some(line)),
-        Err(error) => Err(format!("the body ends early: {error}")),
+async fn next_line(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    room: Option<Taking>,
+) -> Result<Option<Text>, String> {
+    let mut line = Text {
+        room,
+        ..Text::default()
+    };
+    loop {
+        let broken = |error| format!("the body ends early: {error}");
+        let come = reader.fill_buf().await.map_err(broken)?;
+        if come.is_empty() {
+            return Ok((!line.bytes.is_empty()).then_some(line));
+        }
+        let end = come.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(come.len(), |end| end + 1);
+        line.bytes.extend_from_slice(&come[..length]);
+        reader.consume(length);
+        if line.bytes.len() > MAX_LINE {
+            return Err("the line is longer than 32 MiB".into());
+        }
+        if let Some(room) = &mut line.room {
+            room.take(length).await.map_err(|error| error.to_string())?;
+        }
+        if end.is_some() {
+            return Ok(Some(line));
+        }
     }
 }
 
@@ -138,15 +172,15 @@ async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
 
 type Answered = Result<RunAnswer, (&'static str, String)>;
 
-async fn run(app: App, owner: Owner, text: Result<Vec<u8>, String>) -> (Value, Answered) {
-    let asked: Result<RunRequest, _> = match text {
-        Ok(text) => serde_json::from_slice(&text).map_err(|error| {
+async fn run(app: App, owner: Owner, text: Result<Text, String>) -> (Value, Answered) {
+    let asked: Result<RunRequest, _> = match &text {
+        Ok(Text { bytes, .. }) => serde_json::from_slice(bytes).map_err(|error| {
             // A line that is JSON but no request has an id all the same.
-            let line: Value = serde_json::from_slice(&text).unwrap_or_default();
+            let line: Value = serde_json::from_slice(bytes).unwrap_or_default();
             let id = line.get("id").cloned().unwrap_or_default();
             (id, ("bad_field", error.to_string()))
         }),
-        Err(error) => Err((Value::Null, ("bad_body", error))),
+        Err(error) => Err((Value::Null, ("bad_body", error.clone()))),
     };
     let mut asked = match asked {
         Ok(asked) => asked,

@@ -3,11 +3,11 @@
 use std::io::Seek;
 
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use belljar::{Policy, RestoreOptions, SessionLimits};
+use belljar::{Policy, RestoreOptions, SessionBounds, SessionLimits};
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
@@ -17,7 +17,7 @@ use super::sessions::SessionAnswer;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::upload::Upload;
+use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
@@ -33,7 +33,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::new(
             "POST",
             "/v1/checkpoints",
-            post(restore).layer(DefaultBodyLimit::disable()),
+            post(restore),
             "Starts a session from a checkpoint, which is the body.",
         )
         .query::<String>("name", "A name for the session")
@@ -95,9 +95,12 @@ async fn restore(
     State(app): State<App>,
     owner: Owner,
     Query(given): Query<Given>,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let mut options = RestoreOptions::reader(Upload::of(body)).limits(given.limits()?);
+    let limits = given.limits()?;
+    let receiver = Receiver::of(&app, &owner).await?;
+    let received = receiver.body(request, SessionBounds::default().restored).await?;
+    let mut options = RestoreOptions::reader(received).limits(limits);
     if let Some(policy) = given.policy {
         options = options.policy(policy);
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -17,7 +17,7 @@ use crate::http::body::Body as JsonBody;
 use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::upload::Upload;
+use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::new(
             "PUT",
             PATH,
-            put(write).layer(DefaultBodyLimit::disable()),
+            put(write),
             "Writes a file with the body, in the place of one that has the path; directories are made. \
              `If-Match` and `If-None-Match: *` are obeyed.",
         )
@@ -214,20 +214,28 @@ async fn write(
     State(app): State<App>,
     owner: Owner,
     Path((id, path)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    let receiver = Receiver::of(&app, &owner).await?;
+    let service = app.service();
+    let max = match service.listed(&owner, &id).await? {
+        Some(_) => service.runtime().ceilings().workspace,
+        None => service.find(&owner, &id)?.session().workspace().max_bytes().await?,
+    };
+    let received = receiver.body(request, max).await?;
     let held = app.service().at_hand(&owner, &id, Use::Write).await?;
     let files = held.session().workspace();
-    let there = files.stat(&path).await.ok().filter(|entry| entry.kind == PathKind::File);
-    may_write(&headers, there.as_ref().map(head).as_ref())?;
-    let entry = files.write(&path, Upload::of(body)).await?;
+    let mut status = StatusCode::CREATED;
+    let written = files.write_unless(&path, received, |there| {
+        let there = there.filter(|entry| entry.kind == PathKind::File).map(head);
+        if there.is_some() {
+            status = StatusCode::OK;
+        }
+        may_write(&headers, there.as_ref())
+    });
+    let entry = written.await??;
     held.done().await?;
-    let status = if there.is_some() {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
-    };
     Ok((status, Json(Entry::from(entry))).into_response())
 }
 

@@ -14,7 +14,7 @@ pub(crate) async fn parse(bytes: &[u8]) -> bool {
     };
     let body = Body::from(bytes.to_vec());
     if form % 2 == 0 {
-        let lines = batch::lines(body).collect::<Vec<_>>().await;
+        let lines = batch::lines(body, None).collect::<Vec<_>>().await;
         assert!(lines.is_sorted_by_key(|(number, _)| *number));
         return lines.iter().any(|(_, line)| line.is_ok());
     }

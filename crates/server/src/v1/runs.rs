@@ -78,7 +78,7 @@ pub(super) struct RunAnswer {
 
 async fn run(State(app): State<App>, owner: Owner, request: Request) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let mut asked = asked(request, &app).await?;
+    let mut asked = asked(request, &app, &owner).await?;
     let id = asked.id.take();
     let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
     if !sse::is_asked_for(&headers) {
@@ -90,10 +90,10 @@ async fn run(State(app): State<App>, owner: Owner, request: Request) -> Result<R
 }
 
 /// The request, from either kind of body.
-async fn asked(request: Request, app: &App) -> Result<RunRequest, Problem> {
+async fn asked(request: Request, app: &App, owner: &Owner) -> Result<RunRequest, Problem> {
     let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media.is_some_and(|media| media.starts_with("multipart/form-data")) {
-        return form::read(request, app).await;
+        return form::read(request, app, owner).await;
     }
     let Body(asked) = Body::from_request(request, app).await?;
     Ok(asked)

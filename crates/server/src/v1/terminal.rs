@@ -10,12 +10,13 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::http::socket::{going_away, next, ping, pings};
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -60,6 +61,12 @@ enum What {
     IsComplete { code: String },
 }
 
+/// What is asked about code, without running it.
+enum Question {
+    Complete { code: String, cursor: usize },
+    IsComplete { code: String },
+}
+
 /// What a client is told.
 #[derive(Serialize)]
 struct Told<'a, T> {
@@ -94,6 +101,8 @@ struct Terminal {
     session: String,
     /// What is to be sent.
     out: mpsc::Sender<Message>,
+    /// How many runs and questions are not answered yet.
+    open: watch::Sender<usize>,
     /// Who waits for a line of input.
     asked: std::sync::Arc<std::sync::Mutex<Option<oneshot::Sender<Option<String>>>>>,
 }
@@ -103,28 +112,43 @@ impl Terminal {
         let (sink, stream) = socket.split();
         let (out, to_send) = mpsc::channel(16);
         let (runs, to_run) = mpsc::channel(MAX_WAITING);
+        let (questions, to_answer) = mpsc::channel(MAX_WAITING);
         let terminal = Self {
             app,
             owner,
             session,
             out,
+            open: watch::Sender::new(0),
             asked: std::sync::Arc::default(),
         };
         // Dropped with this future, and their runs with them.
         let _running = AbortOnDropHandle::new(tokio::spawn(terminal.clone().run_all(to_run)));
+        let _answering =
+            AbortOnDropHandle::new(tokio::spawn(terminal.clone().answer_all(to_answer)));
         tokio::select! {
             () = send_all(sink, to_send) => {}
-            () = terminal.listen(stream, runs) => {}
+            () = terminal.listen(stream, runs, questions) => {}
+            () = terminal.farewell() => {}
         }
     }
 
-    /// Takes what the client says, until it leaves or says what nobody understands.
+    /// Closes the connection when the server stops and everything is answered.
+    async fn farewell(&self) {
+        self.app.stopping().cancelled().await;
+        let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
+        let _ = self.out.send(going_away()).await;
+        // Sending ends with that message.
+        std::future::pending().await
+    }
+
+    /// Takes what the client says, until it leaves, is silent, or says what nobody understands.
     async fn listen(
         &self,
         mut stream: SplitStream<WebSocket>,
         runs: mpsc::Sender<(Value, String)>,
+        questions: mpsc::Sender<(Value, Question)>,
     ) {
-        while let Some(Ok(message)) = stream.next().await {
+        while let Some(message) = next(&mut stream).await {
             let text = match message {
                 Message::Text(text) => text,
                 Message::Close(_) => return,
@@ -139,13 +163,7 @@ impl Terminal {
                 }
             };
             match what {
-                What::Run { code } => {
-                    if let Err(mpsc::error::TrySendError::Full((id, _))) = runs.try_send((id, code))
-                    {
-                        let problem = bad_message("64 runs wait already".into());
-                        self.tell(&id, Some("problem"), problem).await;
-                    }
-                }
+                What::Run { code } => self.queue(&runs, id, code, "runs").await,
                 What::Input { text } => self.answer(text),
                 What::Interrupt => {
                     let interrupted = self.app.service().interrupt(&self.owner, &self.session);
@@ -154,14 +172,46 @@ impl Terminal {
                     }
                 }
                 What::Complete { code, cursor } => {
+                    let question = Question::Complete { code, cursor };
+                    self.queue(&questions, id, question, "questions").await;
+                }
+                What::IsComplete { code } => {
+                    let question = Question::IsComplete { code };
+                    self.queue(&questions, id, question, "questions").await;
+                }
+            }
+        }
+    }
+
+    /// Has something done after what was asked for before.
+    async fn queue<T>(&self, to: &mpsc::Sender<(Value, T)>, id: Value, what: T, name: &str) {
+        self.open.send_modify(|open| *open += 1);
+        if let Err(mpsc::error::TrySendError::Full((id, _))) = to.try_send((id, what)) {
+            let problem = bad_message(format!("{MAX_WAITING} {name} wait already"));
+            self.tell(&id, Some("problem"), problem).await;
+            self.answered();
+        }
+    }
+
+    fn answered(&self) {
+        self.open.send_modify(|open| *open -= 1);
+    }
+
+    /// Answers questions, one after the other. They wait for the session, and nothing that the client says
+    /// waits for them.
+    async fn answer_all(self, mut questions: mpsc::Receiver<(Value, Question)>) {
+        while let Some((id, question)) = questions.recv().await {
+            match question {
+                Question::Complete { code, cursor } => {
                     let answer = self.complete(&code, cursor).await;
                     self.tell_answer(&id, "completion", answer).await;
                 }
-                What::IsComplete { code } => {
+                Question::IsComplete { code } => {
                     let answer = self.is_complete(&code).await;
                     self.tell_answer(&id, "completeness", answer).await;
                 }
             }
+            self.answered();
         }
     }
 
@@ -187,33 +237,32 @@ impl Terminal {
     /// Runs what the client asks for, one after the other.
     async fn run_all(self, mut runs: mpsc::Receiver<(Value, String)>) {
         while let Some((id, code)) = runs.recv().await {
-            let (watcher, events) = event_channel();
-            let request = Request::new(code).echo(Echo::Display).watch(watcher);
-            let (terminal, prompt_id) = (self.clone(), id.clone());
-            let request = request.answerer(move |prompt: String| {
-                let (terminal, id) = (terminal.clone(), prompt_id.clone());
-                async move { terminal.ask(&id, prompt).await }
-            });
-            let held = match self.app.service().at_hand(&self.owner, &self.session, Use::Run).await
-            {
-                Ok(held) => held,
-                Err(error) => {
-                    self.tell::<Problem>(&id, Some("problem"), error.into()).await;
-                    continue;
-                }
-            };
-            let run = self.app.service().run_at(&self.owner, held, request);
-            let run = AbortOnDropHandle::new(tokio::spawn(run));
-            self.pass_on(&id, events).await;
-            match run.await {
-                Ok(Ok(outcome)) => self.tell::<Outcome>(&id, Some("outcome"), outcome).await,
-                Ok(Err(error)) => {
-                    self.tell::<Problem>(&id, Some("problem"), error.into()).await;
-                }
-                Err(_) => {
-                    let problem = Problem::internal("the run was lost");
-                    self.tell(&id, Some("problem"), problem).await;
-                }
+            self.run(id, code).await;
+            self.answered();
+        }
+    }
+
+    async fn run(&self, id: Value, code: String) {
+        let (watcher, events) = event_channel();
+        let request = Request::new(code).echo(Echo::Display).watch(watcher);
+        let (terminal, prompt_id) = (self.clone(), id.clone());
+        let request = request.answerer(move |prompt: String| {
+            let (terminal, id) = (terminal.clone(), prompt_id.clone());
+            async move { terminal.ask(&id, prompt).await }
+        });
+        let held = match self.app.service().at_hand(&self.owner, &self.session, Use::Run).await {
+            Ok(held) => held,
+            Err(error) => return self.tell::<Problem>(&id, Some("problem"), error.into()).await,
+        };
+        let run = self.app.service().run_at(&self.owner, held, request);
+        let run = AbortOnDropHandle::new(tokio::spawn(run));
+        self.pass_on(&id, events).await;
+        match run.await {
+            Ok(Ok(outcome)) => self.tell::<Outcome>(&id, Some("outcome"), outcome).await,
+            Ok(Err(error)) => self.tell::<Problem>(&id, Some("problem"), error.into()).await,
+            Err(_) => {
+                let problem = Problem::internal("the run was lost");
+                self.tell(&id, Some("problem"), problem).await;
             }
         }
     }
@@ -265,9 +314,19 @@ impl Terminal {
     }
 }
 
+/// Sends messages until one says that it was the last, and asks now and then whether the client is there.
 async fn send_all(mut sink: SplitSink<WebSocket, Message>, mut messages: mpsc::Receiver<Message>) {
-    while let Some(message) = messages.recv().await {
-        if sink.send(message).await.is_err() {
+    let mut pings = pings();
+    loop {
+        let message = tokio::select! {
+            message = messages.recv() => message,
+            _ = pings.tick() => Some(ping()),
+        };
+        let Some(message) = message else {
+            return;
+        };
+        let is_last = matches!(message, Message::Close(_));
+        if sink.send(message).await.is_err() || is_last {
             return;
         }
     }

@@ -108,6 +108,23 @@ def test_what_cannot_be_served_is_said_in_words(tmp_path):
         assert process.returncode == 3
 
 
+def test_a_socket_that_lets_in_others_than_were_meant_is_refused(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        process = start("--unix", str(tmp_path / "asked"), fds=[bound.fileno()])
+        _, errors = process.communicate(timeout=TIME)
+        assert "a Unix socket was asked for, and 127.0.0.1" in errors
+        assert process.returncode == 3
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        path.chmod(0o666)
+        bound.listen()
+        process = start("--unix", str(path), fds=[bound.fileno()])
+        _, errors = process.communicate(timeout=TIME)
+        assert "of mode 666, and nobody needs a key" in errors
+        assert process.returncode == 3
+
+
 @pytest.mark.parametrize("is_hidden", [False, True])
 def test_the_service_manager_hears_when_it_is_ready_and_when_it_stops(tmp_path, is_hidden):
     name = f"\0belljar-{os.getpid()}" if is_hidden else str(tmp_path / "notify")

@@ -1,6 +1,9 @@
 //! The server in this process, with the real engine: its service, its own API, and what all faces share.
 
+mod bodies;
+mod connections;
 mod counted;
+mod edge;
 mod files;
 mod hostile;
 mod jupyter;
@@ -12,6 +15,7 @@ mod place;
 mod proxies;
 mod running;
 mod runs;
+mod saved;
 mod sessions;
 mod shims;
 mod stopping;

@@ -157,6 +157,76 @@ pub fn events(text: &str) -> Vec<(String, Value)> {
     events.map(read).collect()
 }
 
+/// Runs `body` in a process of its own, in which nothing else takes memory or threads.
+#[track_caller]
+pub fn alone(name: &str, body: impl FnOnce()) {
+    const MARK: &str = "BELLJAR_TEST_ALONE";
+    if std::env::var(MARK).is_ok_and(|marked| marked == name) {
+        return body();
+    }
+    // What has to be compiled is, for the other process too.
+    engine();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .env(MARK, name)
+        .output()
+        .unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let has_passed = output.status.success() && stdout.contains("1 passed");
+    assert!(has_passed, "{name}: {}\n{stdout}{stderr}", output.status);
+}
+
+/// A tokio runtime as a server has one.
+pub fn reactor() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
+}
+
+/// A server that listens, for the holders of keys.
+pub struct Keyed<const N: usize> {
+    pub server: Started,
+    /// A client for each key.
+    pub clients: [Client; N],
+    pub keys: Keys,
+    pub made: [Key; N],
+}
+
+/// Starts a server with a key for each of these accounts, after `change` was made to how it starts.
+pub async fn start_keyed<const N: usize>(
+    accounts: [(&str, KeyLimits); N],
+    settings: Settings,
+    change: impl FnOnce(Server) -> Server,
+) -> Keyed<N> {
+    let generated = accounts.map(|(name, limits)| Key::generate(name, limits).unwrap());
+    let made = generated.clone().map(|(key, _)| key);
+    let keys = Keys::of(made.to_vec());
+    let server = listen(Service::new(engine()), keys.clone(), settings, change).await;
+    let clients = generated.map(|(_, text)| Client {
+        router: server.client.router.clone(),
+        key: Some(text),
+    });
+    Keyed {
+        server,
+        clients,
+        keys,
+        made,
+    }
+}
+
+/// Starts a server with these keys, and gives a client that has `key`.
+pub async fn start_as(
+    keys: Keys,
+    key: &str,
+    change: impl FnOnce(Server) -> Server,
+) -> (Started, Client) {
+    let server = listen(Service::new(engine()), keys, Settings::default(), change).await;
+    let client = Client {
+        router: server.client.router.clone(),
+        key: Some(key.to_owned()),
+    };
+    (server, client)
+}
+
 /// A server that listens, until this is dropped.
 pub struct Started {
     pub address: SocketAddr,
@@ -168,6 +238,32 @@ pub struct Started {
 }
 
 impl Started {
+    /// Asks over a connection, as clients do.
+    pub async fn ask(
+        &self,
+        client: &Client,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let body = body.to_string();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            client.key.as_deref().unwrap_or_default(),
+            body.len()
+        );
+        let mut stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+
     /// Has the server end.
     pub fn stop(&mut self) {
         drop(self.stop.take());
@@ -181,14 +277,23 @@ pub async fn start() -> Started {
 
 /// The same, started in this way.
 pub async fn start_with(settings: Settings) -> Started {
-    let service = Service::new(engine());
-    let app = App::new(service.clone(), Keys::none(), settings);
+    listen(Service::new(engine()), Keys::none(), settings, |server| server).await
+}
+
+async fn listen(
+    service: Service,
+    keys: Keys,
+    settings: Settings,
+    change: impl FnOnce(Server) -> Server,
+) -> Started {
+    let app = App::new(service.clone(), keys, settings);
     let client = Client {
         router: router(app.clone()),
         key: None,
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(app, address).await.unwrap().grace(Duration::from_secs(5));
+    let server = change(server);
     let url = server.url();
     let host = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let address = host.parse().unwrap();

@@ -1,5 +1,6 @@
 //! A request as a form: JSON in one part, and a file in every other.
 
+use axum::extract::multipart::MultipartError;
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use base64::Engine as _;
@@ -8,13 +9,20 @@ use belljar::{ByteSource, FileSource, RunRequest};
 
 use crate::http::app::App;
 use crate::http::problem::Problem;
+use crate::http::sealed::{self, BodyError, Reading};
+use crate::service::owner::Owner;
 
 /// The most parts of a form.
 const MAX_PARTS: usize = 1_000;
 
 /// Reads a form. A part is the file whose path is its name; parts that are named `file` are the files whose
 /// paths are their file names.
-pub(super) async fn read(request: Request, app: &App) -> Result<RunRequest, Problem> {
+pub(super) async fn read(
+    request: Request,
+    app: &App,
+    owner: &Owner,
+) -> Result<RunRequest, Problem> {
+    let request = sealed::open(request, owner, Reading::Whole);
     let form = Multipart::from_request(request, app)
         .await
         .map_err(|rejection| bad(rejection.status(), rejection.body_text()))?;
@@ -24,14 +32,12 @@ pub(super) async fn read(request: Request, app: &App) -> Result<RunRequest, Prob
 /// The request that a form's parts are.
 pub(in crate::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
-    while let Some(part) =
-        form.next_field().await.map_err(|error| bad(error.status(), error.body_text()))?
-    {
+    while let Some(part) = form.next_field().await.map_err(failed)? {
         let Some(name) = part.name().map(str::to_owned) else {
             return Err(bad(StatusCode::BAD_REQUEST, "a part of the form has no name".into()));
         };
         let file_name = part.file_name().map(str::to_owned);
-        let bytes = part.bytes().await.map_err(|error| bad(error.status(), error.body_text()))?;
+        let bytes = part.bytes().await.map_err(failed)?;
         match name.as_str() {
             "request" => asked = Some(parse(&bytes)?),
             "file" => files.push((file_name.unwrap_or(name), bytes)),
@@ -58,6 +64,13 @@ fn parse(bytes: &[u8]) -> Result<RunRequest, Problem> {
         };
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, format!("the part `request`: {error}"))
     })
+}
+
+fn failed(error: MultipartError) -> Problem {
+    match BodyError::of(&error) {
+        why @ (BodyError::TooSlow | BodyError::NoRoom) => why.into(),
+        _ => bad(error.status(), error.body_text()),
+    }
 }
 
 fn bad(status: StatusCode, detail: String) -> Problem {

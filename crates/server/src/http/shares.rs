@@ -1,0 +1,95 @@
+//! A resource with a limit in all, and a lower limit for each owner, so that one key leaves room for the others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Entries of owners after which those that hold nothing are forgotten.
+const TIDY: usize = 256;
+
+/// The resource.
+pub(crate) struct Shares {
+    all: Arc<Semaphore>,
+    each: usize,
+    owners: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// A part of the resource. Dropping it gives the part back.
+pub(crate) struct Share {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Shares {
+    /// `all` units, of which each owner may hold `each`.
+    pub(crate) fn new(all: usize, each: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+            each: each.min(all).min(Semaphore::MAX_PERMITS),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// Takes `units` for an owner, or nothing if they are not free now.
+    pub(crate) fn try_take(&self, owner: &str, units: u32) -> Option<Share> {
+        Some(Share {
+            _own: self.of(owner).try_acquire_many_owned(units).ok()?,
+            _all: Arc::clone(&self.all).try_acquire_many_owned(units).ok()?,
+        })
+    }
+
+    /// Takes `units` for an owner, or nothing if they are not free within `patience`.
+    pub(crate) async fn take(&self, owner: &str, units: u32, patience: Duration) -> Option<Share> {
+        // An owner waits for its own share first, and takes nothing from the others meanwhile.
+        let taken = async {
+            Some(Share {
+                _own: self.of(owner).acquire_many_owned(units).await.ok()?,
+                _all: Arc::clone(&self.all).acquire_many_owned(units).await.ok()?,
+            })
+        };
+        tokio::time::timeout(patience, taken).await.ok().flatten()
+    }
+
+    fn of(&self, owner: &str) -> Arc<Semaphore> {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = owners.get(owner).and_then(Weak::upgrade) {
+            return known;
+        }
+        if owners.len() >= TIDY {
+            owners.retain(|_, share| share.strong_count() > 0);
+        }
+        let made = Arc::new(Semaphore::new(self.each));
+        owners.insert(owner.to_owned(), Arc::downgrade(&made));
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_has_its_share_and_leaves_the_rest() {
+        let shares = Shares::new(10, 6);
+        let first = shares.try_take("a", 6).unwrap();
+        assert!(shares.try_take("a", 1).is_none(), "a has its share");
+        let second = shares.try_take("b", 4).unwrap();
+        assert!(shares.try_take("c", 1).is_none(), "nothing is left");
+        drop(first);
+        assert!(shares.try_take("c", 6).is_some());
+        drop(second);
+        assert!(shares.try_take("b", 6).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_share_that_becomes_free_is_had_by_those_that_wait() {
+        let shares = Shares::new(2, 2);
+        let held = shares.try_take("a", 2).unwrap();
+        assert!(shares.take("b", 1, Duration::from_millis(20)).await.is_none());
+        let waiting = shares.take("b", 1, Duration::from_secs(30));
+        let (taken, ()) = tokio::join!(waiting, async { drop(held) });
+        assert!(taken.is_some());
+    }
+}

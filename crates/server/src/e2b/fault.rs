@@ -118,6 +118,10 @@ impl From<BodyError> for Fault {
 
 impl From<UploadError> for Fault {
     fn from(error: UploadError) -> Self {
+        if let UploadError::Body(BodyError::TooLong(max)) = error {
+            let message = format!("the file has more than the {max} bytes that a sandbox may have");
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, message);
+        }
         let problem = Problem::from(error);
         Self::new(problem.status, problem.detail)
     }

@@ -6,7 +6,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use belljar::{PathEntry, PathKind, SessionFiles};
+use belljar::{PathEntry, PathKind, PathProblem, SessionError, SessionFiles};
 use futures_util::stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ use crate::http::body::Body as JsonBody;
 use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::upload::Receiver;
+use crate::http::sealed::BodyError;
+use crate::http::upload::{Receiver, UploadError};
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
@@ -223,7 +224,17 @@ async fn write(
         Some(_) => service.runtime().ceilings().workspace,
         None => service.find(&owner, &id)?.session().workspace().max_bytes().await?,
     };
-    let received = receiver.body(request, max).await?;
+    let received = receiver.body(request, max).await.map_err(|error| match error {
+        UploadError::Body(BodyError::TooLong(_)) => {
+            Problem::from(belljar::Error::from(SessionError::Path {
+                id: id.clone(),
+                action: "write",
+                path: path.clone(),
+                problem: PathProblem::TooManyBytes,
+            }))
+        }
+        other => other.into(),
+    })?;
     let held = app.service().at_hand(&owner, &id, Use::Write).await?;
     let files = held.session().workspace();
     let mut status = StatusCode::CREATED;

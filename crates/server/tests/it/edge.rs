@@ -230,3 +230,14 @@ async fn heard_until(stream: &mut TcpStream, what: &str) -> String {
     tokio::time::timeout(Duration::from_secs(30), all).await.expect("an answer");
     heard
 }
+
+/// Whoever shows nothing but a signature has no long path hashed for every sandbox.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_of_a_long_path_is_refused_at_once() {
+    let [client] = with_keys([("one", KeyLimits::default())]);
+    let ask = async |length: usize| {
+        let path = format!("/files?signature=v1_x&path={}", "a".repeat(length));
+        client.get(&path).await.status.as_u16()
+    };
+    assert_eq!((ask(100).await, ask(10_000).await), (401, 400));
+}

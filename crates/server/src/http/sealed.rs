@@ -211,9 +211,10 @@ impl Reader {
                 Poll::Ready(_) => Some(0),
                 Poll::Pending => None,
             };
-            match pace.is_kept(bytes, Instant::now()) {
-                true => polled.map(Ok),
-                false => Poll::Ready(Err(BodyError::TooSlow)),
+            if pace.is_kept(bytes, Instant::now()) {
+                polled.map(Ok)
+            } else {
+                Poll::Ready(Err(BodyError::TooSlow))
             }
         });
         match piece.await? {

@@ -130,7 +130,7 @@ impl Kernels {
             labels.get(FACE.0).is_some_and(|face| face == FACE.1)
                 && DateTime::<Utc>::from(held.created()) < self.0.started
         };
-        for held in service.list(owner).into_iter().filter(is_from_before) {
+        for held in service.here(owner).into_iter().filter(is_from_before) {
             if let Some(id) = held.name().map(str::to_owned) {
                 let rented = Rented::new(service, owner, id, []);
                 *rented.lock() = Some(held);

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
 use super::held::{Held, Origin};
+use super::owner::Owner;
 use super::{Service, Shared};
 
 /// The list of what is in the directory.
@@ -111,6 +112,11 @@ impl Service {
             }
         }
         Ok(restored.len())
+    }
+
+    /// The sessions of somebody that are in this process, such as those that were restored.
+    pub(crate) fn here(&self, owner: &Owner) -> Vec<Held> {
+        self.shared.of_owner(owner)
     }
 
     async fn reopen(&self, saved: &Saved, path: &Path) -> Result<Held, ServiceError> {

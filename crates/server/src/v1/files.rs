@@ -220,9 +220,12 @@ async fn write(
     let headers = request.headers().clone();
     let receiver = Receiver::of(&app, &owner).await?;
     let service = app.service();
-    let max = match service.listed(&owner, &id).await? {
-        Some(_) => service.runtime().ceilings().workspace,
-        None => service.find(&owner, &id)?.session().workspace().max_bytes().await?,
+    let max = match service.find(&owner, &id) {
+        Ok(held) => held.session().workspace().max_bytes().await?,
+        Err(_) => {
+            service.listed(&owner, &id).await?;
+            service.runtime().ceilings().workspace
+        }
     };
     let received = receiver.body(request, max).await.map_err(|error| match error {
         UploadError::Body(BodyError::TooLong(_)) => {

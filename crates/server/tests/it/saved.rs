@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_server::{Key, KeyLimits, Keys, Service};
+use belljar_server::{App, Key, KeyLimits, Keys, Service, router};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::connections::{heard, socket};
-use crate::support::{Keyed, engine, everything, start_keyed};
+use crate::support::{Client, Keyed, engine, everything, start_keyed};
 
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -17,6 +17,14 @@ async fn reopened(dir: &std::path::Path) -> (Service, usize) {
     let service = Service::new(engine());
     let count = service.load(dir).await.unwrap();
     (service, count)
+}
+
+fn client_of(service: &Service, keys: &Keys, client: &Client) -> Client {
+    let app = App::new(service.clone(), keys.clone(), everything());
+    Client {
+        router: router(app),
+        key: client.key.clone(),
+    }
 }
 
 /// A run on a socket is interrupted after the grace, and all sessions are saved.
@@ -71,13 +79,11 @@ async fn a_run_on_a_socket_does_not_keep_sessions_from_being_saved() {
     println!("the server ended after {took:?}");
     let (service, count) = reopened(dir.path()).await;
     assert_eq!(count, 3);
-    let owner = keys.owner(a.key.as_deref()).unwrap();
-    for (id, expression, value) in
+    let again = client_of(&service, &keys, a);
+    for (id, code, value) in
         [(&quiet, "print(x)", "1\n"), (&busy, "print(y)", "2\n"), (&kernel, "print(z)", "3\n")]
     {
-        let held = service.find(&owner, id).unwrap();
-        let ran = service.run_in(&owner, &held, belljar::Request::new(expression)).await.unwrap();
-        assert_eq!(ran.stdout, value, "{id}");
+        assert_eq!(again.run(id, code).await["stdout"], value, "{id}");
     }
     service.close_all();
 }
@@ -129,16 +135,15 @@ async fn a_session_that_cannot_be_restored_is_kept() {
     for _ in 0..2 {
         let (service, count) = reopened(dir.path()).await;
         assert_eq!(count, 1);
-        assert!(service.find(&keys.owner(a.key.as_deref()).unwrap(), &two).is_ok());
+        let again = client_of(&service, &keys, a);
+        assert_eq!(again.get(&format!("/v1/sessions/{two}")).await.status, 200);
         service.save(dir.path(), Instant::now() + Duration::from_secs(30)).await.unwrap();
         service.close_all();
     }
     std::fs::write(&file, content).unwrap();
     let (service, count) = reopened(dir.path()).await;
     assert_eq!(count, 2);
-    let owner = keys.owner(a.key.as_deref()).unwrap();
-    let held = service.find(&owner, &one).unwrap();
-    let ran = service.run_in(&owner, &held, belljar::Request::new("print(x)")).await.unwrap();
-    assert_eq!(ran.stdout, "1\n");
+    let again = client_of(&service, &keys, a);
+    assert_eq!(again.run(&one, "print(x)").await["stdout"], "1\n");
     service.close_all();
 }

@@ -199,6 +199,7 @@ fn what_is_kept() {
     says("docs/sessions.md", &format!("| `history` | {} runs, {past} |", history.runs));
     says("docs/sessions.md", &format!("| `max` | {} |", count(sessions.max as u64)));
     says("docs/sessions.md", &format!("length of the manifest, at most {manifest} |"));
+    says("docs/sessions.md", &format!("names, at most {}, and", count(MAX_CONDEMNED as u64)));
     says(
         "docs/images.md",
         &format!("length of the manifest, at most {} |", bytes(MAX_IMAGE_MANIFEST)),

@@ -147,6 +147,9 @@ pub(crate) const MAX_LABEL_BYTES: usize = 16 << 10;
 pub(crate) const MAX_STORE_KEY: usize = 512;
 /// The longest part of one, between two `/`.
 pub(crate) const MAX_STORE_KEY_PART: usize = 128;
+/// The most chunks of a store that are condemned at the same time. Every save reads the list of them, so
+/// it stays small; the rest is left to later collections.
+pub(crate) const MAX_CONDEMNED: usize = 1 << 15;
 /// The longest history of a session, in runs.
 pub(crate) const MAX_HISTORY: usize = 10_000;
 /// The most bytes of code and errors in the history of a session, as JSON.

@@ -205,7 +205,7 @@ pub(super) struct Read {
     /// The file that they are in.
     pub filed: Option<Filed>,
     /// The store that they are in.
-    pub written: Written,
+    pub written: Option<Written>,
     pub execution: u64,
     pub fuel: u64,
     pub pending: Option<Pending>,
@@ -248,7 +248,8 @@ impl Checkpoint {
             let mut read = opened.read(&image, given, storage, (&ceilings, max), &path)?;
             read.filed = Filed::found(path, identity, chunks, &read.known);
             if let Some((store, key, seen)) = stored {
-                read.written = Written::read(&store, &key, seen, Arc::clone(&read.known));
+                let known = Arc::clone(&read.known);
+                read.written = Some(Written::read(&store, &key, seen, known));
             }
             Ok(read)
         })

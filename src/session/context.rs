@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::fence::Fence;
+use super::SessionError;
+use super::fence::{Fence, Pass};
 use super::info::{SessionInfo, SessionStatus};
 use super::lease::{Lease, LeaseEnd};
 use super::options::{FixedSettings, misplaced};
 use super::storage::Storage;
+use crate::api::outcome::Outcome;
 use crate::api::policy::{Plan, resolve};
 use crate::api::refusal::Refusal;
 use crate::api::request::{Policy, Request};
+use crate::error::Error;
 use crate::image::Image;
 use crate::instance::{Control, StopReason};
 use crate::run::verdict::{self, Failure};
@@ -268,6 +271,31 @@ pub(super) struct Keeping<'a>(&'a SharedStatus);
 impl Drop for Keeping<'_> {
     fn drop(&mut self) {
         self.0.keeping.store(false, Ordering::Release);
+    }
+}
+
+impl Context {
+    /// Refuses to change the session with a pass that is not valid for that.
+    pub(super) fn check_pass(&self, pass: Pass) -> Result<(), Error> {
+        if self.fence().is_open_to(pass) {
+            return Ok(());
+        }
+        let id = self.id.clone();
+        Err(SessionError::NotHeld { id }.into())
+    }
+
+    /// Has an outcome tell what was lost before.
+    pub(super) fn tell_losses(&self, outcome: &mut Outcome) {
+        let Some(report) = &mut outcome.session else {
+            return;
+        };
+        let mut reasons = std::mem::take(&mut *self.fence().lost());
+        if reasons.is_empty() {
+            return;
+        }
+        reasons.extend(report.restart_reason.take());
+        report.interpreter_restarted = true;
+        report.restart_reason = Some(reasons.join("; "));
     }
 }
 

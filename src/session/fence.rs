@@ -5,12 +5,9 @@
 //! handles were recalled. A pass of an earlier count changes nothing any more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::context::Context;
-use super::{Session, SessionError};
-use crate::api::outcome::Outcome;
-use crate::error::Error;
+use super::Session;
 
 /// What the holder of a handle may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +41,20 @@ pub(crate) struct Recalled {
 }
 
 impl Fence {
+    /// Whether a pass allows the session to be changed.
+    pub(super) fn is_open_to(&self, pass: Pass) -> bool {
+        match pass {
+            Pass::Change(count) => count == self.recalled.load(Ordering::Acquire),
+            Pass::Look => false,
+            Pass::Keeper => true,
+        }
+    }
+
+    pub(super) fn lost(&self) -> MutexGuard<'_, Vec<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether the session may have been changed. Returns what was noted before.
     pub(super) fn note_changed(&self, is_changed: bool) -> bool {
         self.is_changed.swap(is_changed, Ordering::AcqRel)
     }
@@ -54,40 +65,9 @@ impl Pass {
     pub(super) const FIRST: Self = Self::Change(0);
 }
 
-impl Context {
-    /// Refuses to change the session with a pass that is not valid for that.
-    pub(super) fn check_pass(&self, pass: Pass) -> Result<(), Error> {
-        let is_valid = match pass {
-            Pass::Change(count) => count == self.fence().recalled.load(Ordering::Acquire),
-            Pass::Look => false,
-            Pass::Keeper => true,
-        };
-        if is_valid {
-            return Ok(());
-        }
-        let id = self.id.clone();
-        Err(SessionError::NotHeld { id }.into())
-    }
-
-    /// Has an outcome tell what was lost before.
-    pub(super) fn tell_losses(&self, outcome: &mut Outcome) {
-        let Some(report) = &mut outcome.session else {
-            return;
-        };
-        let mut lost = self.fence().lost.lock().unwrap_or_else(PoisonError::into_inner);
-        if lost.is_empty() {
-            return;
-        }
-        let mut reasons = std::mem::take(&mut *lost);
-        reasons.extend(report.restart_reason.take());
-        report.interpreter_restarted = true;
-        report.restart_reason = Some(reasons.join("; "));
-    }
-}
-
 impl Session {
-    /// A handle that stays valid whoever is given others, which it recalls: for a node that keeps the
-    /// session for a store.
+    /// A handle that stays valid when others are recalled, as all others are now: for a node that keeps
+    /// the session for a store.
     pub(crate) fn keeper(&self) -> Self {
         let keeper = self.with(Pass::Keeper);
         keeper.recall();
@@ -97,7 +77,7 @@ impl Session {
     /// A handle that may change the session until it is recalled. The next outcome tells what was lost.
     pub(crate) fn lend(&self, lost: Vec<String>) -> Self {
         let fence = self.inner.context.fence();
-        *fence.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost;
+        *fence.lost() = lost;
         fence.note_changed(false);
         self.with(Pass::Change(fence.recalled.load(Ordering::Acquire)))
     }
@@ -119,7 +99,7 @@ impl Session {
         fence.recalled.fetch_add(1, Ordering::AcqRel);
         Recalled {
             is_changed: fence.note_changed(false),
-            lost: std::mem::take(&mut fence.lost.lock().unwrap_or_else(PoisonError::into_inner)),
+            lost: std::mem::take(&mut *fence.lost()),
         }
     }
 

@@ -271,7 +271,7 @@ impl Sessions {
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
         core.pending = read.pending;
         core.filed = read.filed.map(Arc::new);
-        core.written = Arc::new(read.written);
+        core.written = Arc::new(read.written.unwrap_or_default());
         if let Some(pending) = &mut core.pending {
             let given = &context.fixed.tools.tools;
             let is_given = |name: &str| given.iter().any(|tool| tool.name() == name);

@@ -74,6 +74,7 @@ impl<H: Host> Hold<H> {
                 Ok(Written::Refused(_)) => continue,
                 Err(error) => {
                     // It may be taken all the same, now or soon, and nobody would hold it.
+                    node.holding.send_modify(|count| *count += 1);
                     tokio::spawn(untake(Arc::clone(node), id.to_owned(), (head, version), taken));
                     return Err(error);
                 }
@@ -274,7 +275,6 @@ async fn untake<H: Host>(
     (before, version): (Head, Version),
     taken: Head,
 ) {
-    node.holding.send_modify(|count| *count += 1);
     for _ in 0..=3 * MAX_TRIES {
         match untaken(&*node, &id, (&before, &version), &taken).await {
             Ok(true) => break,

@@ -19,6 +19,8 @@ use crate::store::{Condition, Store, Version};
 
 /// The shortest lease. A node renews three times within one.
 const MIN_LEASE: Duration = Duration::from_millis(30);
+/// The most sessions that a node keeps as it left them.
+const MAX_KEPT: usize = 1_000;
 
 pub(super) struct Node<H: Host> {
     pub host: H,
@@ -193,6 +195,87 @@ impl<H: Host> Node<H> {
         let place = self.places().remove(id);
         if let Some(session) = place.and_then(|place| place.session()) {
             session.close();
+        }
+    }
+}
+
+impl<H: Host> Node<H> {
+    /// The session in this state: as it was left here, or read from the store.
+    pub(super) async fn wake(
+        &self,
+        id: &str,
+        place: &Place<H::Session>,
+        local: &mut Option<Local<H::Session>>,
+        state: &str,
+    ) -> Result<H::Session, Error> {
+        if let Some(local) = local
+            && local.state.as_deref() == Some(state)
+            && local.session.is_open()
+        {
+            count(&self.counts.found);
+            return Ok(local.session.clone());
+        }
+        place.clear(local);
+        self.make_room(id);
+        let session = self.host.wake(&self.store, id, state).await?.keeper();
+        count(&self.counts.woken);
+        tracing::debug!(session = id, "a session was woken from the store");
+        place.set_session(Some(session.clone()));
+        *local = Some(Local {
+            session: session.clone(),
+            state: Some(state.to_owned()),
+            rest: None,
+        });
+        Ok(session)
+    }
+
+    /// Gives up what is kept of sessions that nobody has used for so long.
+    pub(super) fn sweep(&self, idle: Duration) {
+        let all: Vec<(String, Arc<Place<H::Session>>)> =
+            self.places().iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect();
+        for (id, place) in all {
+            let is_idle = place.session().is_none_or(|session| session.idle() >= idle);
+            if is_idle {
+                self.give_up(&id, &place);
+            }
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waits for one looks at it many times in between.
+        let long = 100 * self.options.patience.max(idle);
+        let now = self.host.now();
+        held.retain(|_, (_, since)| now.saturating_duration_since(*since) < long);
+    }
+
+    /// Makes room for another session, for `id`, by giving up that used longest ago.
+    fn make_room(&self, id: &str) {
+        let all: Vec<(String, Arc<Place<H::Session>>)> = {
+            let places = self.places();
+            if places.len() <= MAX_KEPT {
+                return;
+            }
+            places.iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect()
+        };
+        let others = all.into_iter().filter(|(other, _)| other != id);
+        let mut idle: Vec<(Duration, String, Arc<Place<H::Session>>)> =
+            others.filter_map(|(id, place)| Some((place.session()?.idle(), id, place))).collect();
+        idle.sort_by(|one, other| other.0.cmp(&one.0));
+        for (_, id, place) in idle.into_iter().take(MAX_KEPT / 10) {
+            self.give_up(&id, &place);
+        }
+    }
+
+    /// Gives a session up, unless somebody uses it.
+    fn give_up(&self, id: &str, place: &Arc<Place<H::Session>>) {
+        let Ok(mut local) = Arc::clone(&place.local).try_lock_owned() else {
+            return;
+        };
+        place.clear(&mut local);
+        let mut places = self.places();
+        // Two have it: the list, and this. Whoever else does is about to use it.
+        if places.get(id).is_some_and(|found| Arc::ptr_eq(found, place))
+            && Arc::strong_count(place) == 2
+        {
+            places.remove(id);
         }
     }
 }

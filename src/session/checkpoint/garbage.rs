@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::format::{MAGIC, Name};
 use super::second;
 use crate::hex;
-use crate::limits::MAX_CHECKPOINT_MANIFEST;
+use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
 use crate::store::{Condition, Put, Store, StoreError, Version};
 
 /// The folder of all chunks of a store.
@@ -26,9 +26,6 @@ const CONDEMNED: &str = "condemned";
 /// For how long a chunk that nobody names is left where it is.
 pub const CHUNK_GRACE: Duration = Duration::from_hours(1);
 
-/// The most chunks that are condemned at the same time. Every save reads the list, so it stays small;
-/// the rest is left to later collections.
-const MAX_CONDEMNED: usize = 1 << 15;
 /// The bytes of the longest list: names of 64 hexadecimal digits in quotes, and what stands before them.
 const MAX_CONDEMNED_BYTES: u64 = 67 * MAX_CONDEMNED as u64 + 256;
 const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;

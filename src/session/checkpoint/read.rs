@@ -10,7 +10,6 @@ use super::input::Input;
 use super::problem::Problem;
 use super::rules::{Given, Room, fixed};
 use super::second::{Second, manifest};
-use super::stored::Written;
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
 use crate::image::Image;
@@ -90,7 +89,7 @@ impl Opened {
             past,
             known: known.into(),
             filed: None,
-            written: Written::default(),
+            written: None,
             execution,
             fuel,
             pending,

@@ -104,7 +104,8 @@ impl Service {
         code: &str,
         policy: &Policy,
     ) -> Result<CheckReport, ServiceError> {
-        self.work(owner, Work::Run, "check", self.shared.runtime.check(code, policy)).await
+        let check = Box::pin(self.shared.runtime.check(code, policy));
+        self.work(owner, Work::Run, "check", check).await
     }
 
     /// Drops what nobody has any more use for: what was kept for long enough, and sessions

@@ -29,7 +29,7 @@ impl Service {
         with_run: bool,
     ) -> Result<Evaluated, ServiceError> {
         let work = if with_run { Work::Question } else { Work::Run };
-        self.work(owner, work, "evaluate", held.guest().evaluate(expressions)).await
+        self.work(owner, work, "evaluate", Box::pin(held.guest().evaluate(expressions))).await
     }
 
     /// The value of a variable.
@@ -43,7 +43,7 @@ impl Service {
         held: &Held,
         name: &str,
     ) -> Result<Option<Value>, ServiceError> {
-        self.work(owner, Work::Run, "variable", held.guest().get(name)).await
+        self.work(owner, Work::Run, "variable", Box::pin(held.guest().get(name))).await
     }
 
     /// Sets a variable.
@@ -58,7 +58,7 @@ impl Service {
         name: &str,
         value: Value,
     ) -> Result<(), ServiceError> {
-        self.work(owner, Work::Run, "variable", held.guest().set(name, value)).await
+        self.work(owner, Work::Run, "variable", Box::pin(held.guest().set(name, value))).await
     }
 
     /// What the name at a cursor may become.
@@ -73,7 +73,8 @@ impl Service {
         code: &str,
         cursor: usize,
     ) -> Result<Completion, ServiceError> {
-        self.work(owner, Work::Question, "question", held.guest().complete(code, cursor)).await
+        self.work(owner, Work::Question, "question", Box::pin(held.guest().complete(code, cursor)))
+            .await
     }
 
     /// What is known of the name at a cursor.
@@ -88,7 +89,7 @@ impl Service {
         (code, cursor): (&str, usize),
         detail: bool,
     ) -> Result<Option<Inspection>, ServiceError> {
-        let asking = held.guest().inspect(code, cursor, detail);
+        let asking = Box::pin(held.guest().inspect(code, cursor, detail));
         self.work(owner, Work::Question, "question", asking).await
     }
 
@@ -103,6 +104,6 @@ impl Service {
         held: &Held,
         code: &str,
     ) -> Result<Completeness, ServiceError> {
-        self.work(owner, Work::Question, "question", held.guest().is_complete(code)).await
+        self.work(owner, Work::Question, "question", Box::pin(held.guest().is_complete(code))).await
     }
 }

@@ -181,7 +181,7 @@ impl Service {
             Box::pin(self.has_room(owner)).await?;
         }
         let found = self.find(owner, id);
-        let (held, hold, about) = match (self.anywhere(), found) {
+        let (session, hold, about) = match (self.anywhere(), found) {
             (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
                 Box::pin(anywhere.at_hand(owner, id, purpose)).await?
             }
@@ -190,7 +190,7 @@ impl Service {
         Ok(AtHand {
             service: self.clone(),
             owner: owner.clone(),
-            held,
+            held: session,
             hold,
             about,
         })
@@ -238,7 +238,7 @@ impl Service {
                     Hold::Here | Hold::Looking { .. } => at.held.guest().run(request).await,
                 }
             };
-            let ran = turn.scope(running).await.map_err(ServiceError::from);
+            let ran = turn.scope(Box::pin(running)).await.map_err(ServiceError::from);
             turn.note(ran.as_ref());
             (at, ran)
         })
@@ -263,7 +263,7 @@ impl Service {
                 Hold::Here | Hold::Looking { .. } => at.held.guest().answer(answers).await,
             }
         };
-        let answered = turn.scope(answering).await.map_err(ServiceError::from);
+        let answered = turn.scope(Box::pin(answering)).await.map_err(ServiceError::from);
         turn.note(answered.as_ref());
         at.done_after(&answered).await?;
         answered

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// As long as nothing else ends what waits.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     /// Fills rayon's global pool with work until the returned flag says to stop.
     fn fill_the_global_pool() -> &'static AtomicBool {

@@ -208,22 +208,21 @@ impl<H: Host> Taken<H> {
         if self.hold.is_gone() {
             return Err(self.hold.taken());
         }
-        let (state, execution) = match saved {
-            Some(saved) => saved.clone(),
-            None => {
-                let epoch = self.hold.head().await.epoch;
-                let written = self.hold.node().write_state(self.hold.id(), epoch, session).await;
-                match written {
-                    Ok(written) => saved.insert(written).clone(),
-                    Err(error @ Error::Store(_)) => return Err(error),
-                    Err(error) => {
-                        // It is in no state that could be written: that before it is the one that counts.
-                        let why = error.with_causes();
-                        let loss = format!("what was done last could not be written down: {why}");
-                        self.lost = Some(lost.iter().cloned().chain([loss]).collect());
-                        self.is_unchanged = true;
-                        return Err(error);
-                    }
+        let (state, execution) = if let Some(saved) = saved {
+            saved.clone()
+        } else {
+            let epoch = self.hold.head().await.epoch;
+            let written = self.hold.node().write_state(self.hold.id(), epoch, session).await;
+            match written {
+                Ok(written) => saved.insert(written).clone(),
+                Err(error @ Error::Store(_)) => return Err(error),
+                Err(error) => {
+                    // It is in no state that could be written: that before it is the one that counts.
+                    let why = error.with_causes();
+                    let told = format!("what was done last could not be written down: {why}");
+                    self.lost = Some(lost.iter().cloned().chain([told]).collect());
+                    self.is_unchanged = true;
+                    return Err(error);
                 }
             }
         };

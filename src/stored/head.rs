@@ -198,6 +198,10 @@ fn parse(id: &str, bytes: &[u8]) -> Result<Head, Error> {
 
 /// What became of a record that was to be written.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, on its way to the caller"
+)]
 pub(super) enum Written {
     /// It is there, as this version.
     Done(Version),

@@ -254,6 +254,10 @@ impl<H: Host> Drop for Hold<H> {
 }
 
 /// What became of a session that was given back.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, on its way to the caller"
+)]
 pub(super) enum Given {
     /// It rests, with this record.
     Rest(Head, Version),

@@ -1,5 +1,6 @@
 //! A node: what one process knows of the sessions in a store.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -256,9 +257,9 @@ impl<H: Host> Node<H> {
             places.iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect()
         };
         let others = all.into_iter().filter(|(other, _)| other != id);
-        let mut idle: Vec<(Duration, String, Arc<Place<H::Session>>)> =
-            others.filter_map(|(id, place)| Some((place.session()?.idle(), id, place))).collect();
-        idle.sort_by(|one, other| other.0.cmp(&one.0));
+        let idle = others.filter_map(|(id, place)| Some((place.session()?.idle(), id, place)));
+        let mut idle: Vec<_> = idle.collect();
+        idle.sort_by_key(|(idle, ..)| Reverse(*idle));
         for (_, id, place) in idle.into_iter().take(MAX_KEPT / 10) {
             self.give_up(&id, &place);
         }

@@ -6,7 +6,7 @@
 //! of 16 MiB, which CPython compares, and the host's, which code cannot see. Every recursion takes
 //! of both. Those that take most of the host's for each byte of the other are the comparison of
 //! nested lists and tuples (26 bytes; 24 are taken where nested objects are freed, 7 by most
-//! others). So the host's is [`RATIO`] times as large as what may be used.
+//! others). So the host's is 34 times as large as what may be used.
 
 /// `Py_C_STACK_SIZE`, without the margin that `c_stack_soft_limit` is above the end: what CPython
 /// uses.
@@ -18,8 +18,6 @@ const MARGIN: u32 = 8 << 10;
 const ROOM: u32 = 2_304 << 10;
 /// Bytes below these, in which the error is handled.
 const RESERVE: u32 = 64 << 10;
-/// How much larger the host's stack has to be than what is used of the other.
-const RATIO: u32 = 34;
 
 /// The words to be written, by their addresses: the limits in the thread state, which follow the
 /// top of the stack. `None` where they cannot be told apart.
@@ -71,6 +69,6 @@ mod tests {
 
     #[test]
     fn the_stack_of_the_host_is_large_enough() {
-        assert!(PINS.abi.stack_bytes >= (ROOM + RESERVE) as usize * RATIO as usize);
+        assert!(PINS.abi.stack_bytes >= (ROOM + RESERVE) as usize * 34);
     }
 }

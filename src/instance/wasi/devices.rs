@@ -158,38 +158,36 @@ impl State {
         memory: &mut GuestMemory<'_>,
         (fd, iovs, count): (i32, i32, i32),
         out: i32,
-    ) -> wasmtime::Result<Option<i32>> {
-        let Some(device) = self.devices.get(&fd).copied() else {
-            return Ok(None);
-        };
+    ) -> Option<i32> {
+        let device = self.devices.get(&fd).copied()?;
         if !device.reads {
-            return Ok(Some(BADF));
+            return Some(BADF);
         }
         let Some((at, length)) = first_buffer(memory, iovs, count) else {
-            return Ok(Some(FAULT));
+            return Some(FAULT);
         };
         let length = length.min(MAX_DEVICE_READ);
         let read = match device.kind {
             Kind::Null => 0,
             Kind::Zero => {
                 if write_bytes(memory, at, &vec![0; length as usize]).is_none() {
-                    return Ok(Some(FAULT));
+                    return Some(FAULT);
                 }
                 length
             }
             Kind::Random => {
                 let mut bytes = vec![0; length as usize];
                 if !self.fill_at_random(&mut bytes) {
-                    return Ok(Some(IO));
+                    return Some(IO);
                 }
                 if write_bytes(memory, at, &bytes).is_none() {
-                    return Ok(Some(FAULT));
+                    return Some(FAULT);
                 }
                 length
             }
         };
         let told = write_bytes(memory, out, &read.to_le_bytes());
-        Ok(Some(told.map_or(FAULT, |()| SUCCESS)))
+        Some(told.map_or(FAULT, |()| SUCCESS))
     }
 
     /// Swallows what is written to a descriptor, if it is a device.

@@ -12,7 +12,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, iovs, count, out): (i32, i32, i32, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                if let Some(done) = state.read_device(&mut memory, (fd, iovs, count), out)? {
+                if let Some(done) = state.read_device(&mut memory, (fd, iovs, count), out) {
                     return Ok(done);
                 }
                 p1::fd_read(&mut state.wasi, &mut memory, fd, iovs, count, out).await
@@ -25,7 +25,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         |mut caller, (fd, iovs, count, offset, out): (i32, i32, i32, i64, i32)| {
             Box::new(async move {
                 let (mut memory, state) = enter(&mut caller).await?;
-                if let Some(done) = state.read_device(&mut memory, (fd, iovs, count), out)? {
+                if let Some(done) = state.read_device(&mut memory, (fd, iovs, count), out) {
                     return Ok(done);
                 }
                 p1::fd_pread(&mut state.wasi, &mut memory, fd, iovs, count, offset, out).await

@@ -203,13 +203,17 @@ proptest! {
     ) {
         let caps = Caps { files, documents, records };
         let mut maker = Maker::new(HistoryBounds { runs: most, bytes }.within(&Bounds::CEILINGS));
-        first.iter().for_each(|done| maker.run(done));
+        for done in &first {
+            maker.run(done);
+        }
         if let Some(inputs) = &waiting {
             maker.wait(inputs);
         }
         maker.move_on(&caps);
         maker.session.pending = None;
-        then.iter().for_each(|done| maker.run(done));
+        for done in &then {
+            maker.run(done);
+        }
         maker.move_on(&caps);
         maker.move_on(&caps);
     }

@@ -51,18 +51,18 @@ impl Caps {
         }
         let mut files = HashSet::new();
         let mut add = |state: &State| {
-            let named = state.contents.0.values().filter_map(|node| match node {
+            let regular = state.contents.0.values().filter_map(|node| match node {
                 Node::File(file) => Some(file.address()),
                 Node::Directory | Node::Link(_) => None,
             });
             let nameless = state.kept.descriptors.iter().filter_map(|open| open.nameless.as_ref());
-            files.extend(named.chain(nameless.map(StoredFile::address)));
+            files.extend(regular.chain(nameless.map(StoredFile::address)));
             files.len()
         };
         for state in always {
             add(state);
         }
-        let fitting = runs.iter().rev().take_while(|(_, state)| add(state) <= self.files).count();
-        &runs[runs.len() - fitting..]
+        let kept = runs.iter().rev().take_while(|(_, state)| add(state) <= self.files).count();
+        &runs[runs.len() - kept..]
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::chunks::Opener;
 use super::format::{ContentsDocument, MAX_CHUNK, Name, PieceEntry, StateDocument};
-use super::layout::Known;
+use super::known::Known;
 use super::listing::Listing;
 use super::problem::Problem;
 use super::rules::{Room, no_file, too_much, tree};

@@ -78,7 +78,7 @@ impl Second {
         if names.is_empty() {
             return Ok(None);
         }
-        let (pending, bytes) = waiting::read(&self.listing, names, room.max, storage)?;
+        let (pending, bytes) = waiting::read(&self.listing, &names, room.max, storage)?;
         room.max = room.max.saturating_sub(bytes);
         Ok(Some(pending))
     }

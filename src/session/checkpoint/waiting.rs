@@ -31,15 +31,15 @@ pub(super) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// also how many it takes.
 pub(super) fn read(
     listing: &Listing,
-    names: Vec<Name>,
+    names: &[Name],
     max: u64,
     storage: &Storage,
 ) -> Result<(Pending, u64), Problem> {
-    let numbers = listing.numbers(&names)?;
+    let numbers = listing.numbers(names)?;
     let part = |(place, number): (usize, &usize)| (place as u32, 0, listing.listed[*number].1);
     let whole: Vec<PieceEntry> = numbers.iter().enumerate().map(part).collect();
     let counts = [whole.len() as u32];
-    let files = Documents::fetch_files(listing, (&counts, &whole, &names), max, storage)?;
+    let files = Documents::fetch_files(listing, (&counts, &whole, names), max, storage)?;
     let text = files.first().ok_or(INVALID)?.read_range(0, u64::MAX)?;
     let values = json::values(&text).saturating_mul(VALUE_BYTES);
     let own = (text.len() as u64).saturating_add(values);

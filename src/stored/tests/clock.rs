@@ -141,13 +141,14 @@ impl NodeClock {
     pub(super) fn go_on(&self) {
         let mut still = self.still.lock().unwrap();
         if let Some(since) = still.since.take() {
-            still.before += self.clock.passed() - since;
+            still.before += self.clock.passed().saturating_sub(since);
         }
     }
 
     fn passed(&self) -> Duration {
         let still = self.still.lock().unwrap();
-        still.since.unwrap_or_else(|| self.clock.passed()) - still.before
+        let now = still.since.unwrap_or_else(|| self.clock.passed());
+        now.saturating_sub(still.before)
     }
 
     pub(super) fn now(&self) -> Instant {

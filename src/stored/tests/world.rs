@@ -84,8 +84,8 @@ impl Log {
                 drop(claim);
                 answered
             }
-            How::Durably => told(claim.release().await, Told::Stored),
-            How::Behind => told(claim.release_behind().await, answered),
+            How::Durably => told(&claim.release().await, Told::Stored),
+            How::Behind => told(&claim.release_behind().await, answered),
         };
         assert!(session.run(0).is_none(), "a handle outlives its claim");
         self.told.lock().unwrap().insert(number, told);
@@ -157,7 +157,7 @@ impl Log {
     }
 }
 
-fn told(released: Result<(), Error>, otherwise: Told) -> Told {
+fn told(released: &Result<(), Error>, otherwise: Told) -> Told {
     match released {
         Ok(()) => otherwise,
         Err(Error::Session(SessionError::Taken { .. })) => Told::Lost,

@@ -22,7 +22,7 @@ const INFINITE_SINGLE: i32 = 0xff00_0000_u32.cast_signed();
 
 /// The distance from [`WANTED`] to the least exponent of a normal number, moved like that.
 const TO_NORMAL: i64 = 53 - WANTED.trailing_zeros() as i64;
-const TO_NORMAL_SINGLE: i32 = 24 - WANTED.trailing_zeros() as i32;
+const TO_NORMAL_SINGLE: i32 = 24 - WANTED.trailing_zeros().cast_signed();
 
 /// What is changed besides operations.
 #[derive(Clone, Copy, Default)]
@@ -52,19 +52,19 @@ pub(super) fn rewrite(
     let operators: Vec<(Operator<'_>, u64)> =
         body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
     let mut tiny = false;
-    let mut changed = false;
+    let mut is_changed = false;
     for pair in operators.windows(2) {
         let [(operator, from), (_, to)] = pair else {
             continue;
         };
         let mut code = Vec::new();
         if emit.instead(operator, &mut InstructionSink::new(&mut code)) {
-            changed = true;
+            is_changed = true;
             tiny |= may_be_tiny(operator);
             changes.splice(index, *from..*to, code);
         }
     }
-    if changed {
+    if is_changed {
         let mut code = with_added(body)?;
         if tiny {
             emit.limits(&mut InstructionSink::new(&mut code));

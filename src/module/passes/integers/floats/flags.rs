@@ -165,12 +165,11 @@ fn tiny(code: &mut InstructionSink<'_>, width: Width, kind: Kind) {
         only_if(code);
     };
     not_zero(code, A);
-    match kind {
-        Kind::Product => not_zero(code, B),
-        _ => {
-            is_finite(code, width, B);
-            only_if(code);
-        }
+    if kind == Kind::Product {
+        not_zero(code, B);
+    } else {
+        is_finite(code, width, B);
+        only_if(code);
     }
     code.block(BlockType::Empty);
     width.get(code, RESULT);

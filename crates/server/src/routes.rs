@@ -17,8 +17,11 @@ use crate::http::problem::Problem;
 use crate::http::{access, guard, health, sealed};
 use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
+/// Makes the routes of an interface.
+type Routes = fn(&App) -> Router<App>;
+
 /// The interfaces that are known by their paths. E2B's is told apart by headers as well.
-const FACES: [(Face, fn(&App) -> Router<App>); 8] = [
+const FACES: [(Face, Routes); 8] = [
     (Face::Mcp, |_| mcp::routes()),
     (Face::V1, v1::routes),
     (Face::Dify, |_| dify::routes()),

@@ -119,7 +119,7 @@ pub(super) async fn upload(
     let encoding = parts.headers.get(header::CONTENT_ENCODING).cloned();
     let max = sandbox.max_disk();
     let receiver = Receiver::of(&app, &sandbox.owner).await?;
-    let mut received = Vec::new();
+    let mut pieces = Vec::new();
     if is_form {
         if encoding.is_some() {
             return Err(Fault::invalid("a form cannot be compressed"));
@@ -130,19 +130,19 @@ pub(super) async fn upload(
             .await
             .map_err(|error| Fault::invalid(error.body_text()))?;
         while let Some(field) = next_field(&mut form).await? {
-            if received.len() >= MAX_PARTS {
+            if pieces.len() >= MAX_PARTS {
                 return Err(Fault::invalid(format!("a form has at most {MAX_PARTS} files")));
             }
             let path = path_of(&asked, &field)?;
-            received.push((path, receiver.pieces(field, max).await?));
+            pieces.push((path, receiver.pieces(field, max).await?));
         }
-        if received.is_empty() {
+        if pieces.is_empty() {
             return Err(Fault::invalid("the form has no part named \"file\""));
         }
     } else {
         let path = paths::writable(asked.path.as_deref().unwrap_or(""))?;
         let spooled = receiver.body(Request::from_parts(parts, body), max).await?;
-        received.push((path, spooled));
+        pieces.push((path, spooled));
     }
     let is_gzip = match encoding.as_ref().map(HeaderValue::as_bytes) {
         None | Some(b"identity") => false,
@@ -152,7 +152,7 @@ pub(super) async fn upload(
     let turn = sandbox.turn(Use::Write).await?;
     let files = turn.files()?;
     let mut written = Vec::new();
-    for (path, spooled) in received {
+    for (path, spooled) in pieces {
         let from: Box<dyn Read + Send> = if is_gzip {
             Box::new(MultiGzDecoder::new(spooled))
         } else {

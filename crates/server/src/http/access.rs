@@ -42,9 +42,9 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     let base = forwarded::note(&settings.trusted_proxies, &settings.base_path, &mut request);
     let span = span(&app, &request);
     let has_body = request.method() != Method::HEAD;
-    let link = request.extensions().get::<Link>().cloned();
+    let connection = request.extensions().get::<Link>().cloned();
     let (response, asker) = asker::noting(next.run(request)).instrument(span.clone()).await;
-    let mut response = attend(&app, response, link, &asker);
+    let mut response = attend(&app, response, connection, &asker);
     let owner = asker.owner;
     response.headers_mut().insert(REQUEST_ID, id);
     forwarded::place(base, response.headers_mut());

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -153,7 +153,7 @@ struct Hash {
 impl Hash {
     fn of(request: &Request) -> Self {
         let mut sum = Sha256::new();
-        let kind = request.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
+        let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         for part in [request.uri().query().unwrap_or_default().as_bytes(), kind.unwrap_or_default()]
         {
             sum.update(part.len().to_le_bytes());

@@ -101,16 +101,15 @@ impl Receiver {
                 let share = self.app.spool().take(self.owner.name(), 1, PATIENCE).await;
                 room.push(share.ok_or(UploadError::TooMany)?);
             }
-            let file = match &mut file {
-                Some(file) => file,
-                None => {
-                    let made = tempfile::tempfile().map_err(UploadError::Disk)?;
-                    let made = file.insert(tokio::fs::File::from_std(made));
-                    made.write_all(&std::mem::take(&mut start)).await.map_err(UploadError::Disk)?;
-                    made
-                }
+            let opened = if let Some(file) = &mut file {
+                file
+            } else {
+                let made = tempfile::tempfile().map_err(UploadError::Disk)?;
+                let made = file.insert(tokio::fs::File::from_std(made));
+                made.write_all(&std::mem::take(&mut start)).await.map_err(UploadError::Disk)?;
+                made
             };
-            file.write_all(&piece).await.map_err(UploadError::Disk)?;
+            opened.write_all(&piece).await.map_err(UploadError::Disk)?;
         }
         let content = match file {
             None => Content::Memory(Cursor::new(start)),

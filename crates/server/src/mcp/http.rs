@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Router<App> {
         let face = Arc::clone(&face);
         async move {
             match face.get_or_try_init(|| Face::new(&app)).await {
-                Ok(face) => face.answer(owner, request).await,
+                Ok(face) => Box::pin(face.answer(owner, request)).await,
                 Err(error) => Problem::from(error).into_response(),
             }
         }
@@ -98,7 +98,7 @@ impl Face {
         request.extensions_mut().insert(owner.clone());
         let method = request.method().clone();
         let has_empty_events = revision::has_empty_events(request.headers());
-        let answered = asked_by(owner.clone(), self.protocol.handle(request)).await;
+        let answered = asked_by(owner.clone(), Box::pin(self.protocol.handle(request))).await;
         let Some(response) = answered.map(IntoResponse::into_response) else {
             return busy();
         };

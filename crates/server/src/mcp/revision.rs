@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use rmcp::RoleServer;
 use rmcp::model::ProtocolVersion;
@@ -33,7 +33,7 @@ pub(super) fn fit(response: Response, method: &Method, has_empty_events: bool) -
         head.status = StatusCode::OK;
         return Response::from_parts(head, Body::empty());
     }
-    let kind = head.headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes());
+    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if has_empty_events || kind.is_none_or(|kind| !kind.starts_with(b"text/event-stream")) {
         return Response::from_parts(head, body);
     }

@@ -63,7 +63,7 @@ impl Service {
             stored: self.anywhere().map(|_| NewAbout::default()),
         };
         let restore = async { Ok(self.shared.runtime.restore(options).await?) };
-        self.make(owner, making, restore).await
+        Box::pin(self.make(owner, making, restore)).await
     }
 
     /// Starts a session of somebody from another of theirs, as it is and where it is.

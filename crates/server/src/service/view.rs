@@ -15,18 +15,18 @@ pub struct View<'a>(pub(super) &'a Session);
 impl View<'_> {
     /// What it is, and is doing.
     #[must_use]
-    pub fn info(&self) -> SessionInfo {
+    pub fn info(self) -> SessionInfo {
         self.0.info()
     }
 
     /// Checks a request without running it.
-    pub(crate) fn validate(&self, request: &Request) -> Result<(), Error> {
+    pub(crate) fn validate(self, request: &Request) -> Result<(), Error> {
         self.0.validate(request)
     }
 
     /// Its files.
     #[must_use]
-    pub fn workspace(&self) -> SessionFiles {
+    pub fn workspace(self) -> SessionFiles {
         self.0.workspace()
     }
 
@@ -69,12 +69,12 @@ impl View<'_> {
     }
 
     /// Replaces its labels.
-    pub(crate) fn set_labels(&self, labels: BTreeMap<String, String>) -> Result<(), Error> {
+    pub(crate) fn set_labels(self, labels: BTreeMap<String, String>) -> Result<(), Error> {
         self.0.set_labels(labels)
     }
 
     /// Has its lease end so long from now; whether it has one.
-    pub(crate) fn extend_lease(&self, time: Duration) -> Result<bool, Error> {
+    pub(crate) fn extend_lease(self, time: Duration) -> Result<bool, Error> {
         self.0.extend_lease(time)
     }
 }

@@ -99,11 +99,11 @@ async fn restore(
 ) -> Result<Response, Problem> {
     let limits = given.limits()?;
     let receiver = Receiver::of(&app, &owner).await?;
-    let received = receiver.body(request, SessionBounds::default().restored).await?;
-    let mut options = RestoreOptions::reader(received).limits(limits);
+    let upload = receiver.body(request, SessionBounds::default().restored).await?;
+    let mut options = RestoreOptions::reader(upload).limits(limits);
     if let Some(policy) = given.policy {
         options = options.policy(policy);
     }
-    let held = app.service().open(&owner, options, given.name).await?;
+    let held = Box::pin(app.service().open(&owner, options, given.name)).await?;
     SessionAnswer::created(&app, &owner, &held).await
 }

@@ -220,14 +220,13 @@ async fn write(
     let headers = request.headers().clone();
     let receiver = Receiver::of(&app, &owner).await?;
     let service = app.service();
-    let max = match service.find(&owner, &id) {
-        Ok(held) => held.session().workspace().max_bytes().await?,
-        Err(_) => {
-            service.listed(&owner, &id).await?;
-            service.runtime().ceilings().workspace
-        }
+    let max = if let Ok(held) = service.find(&owner, &id) {
+        held.session().workspace().max_bytes().await?
+    } else {
+        service.listed(&owner, &id).await?;
+        service.runtime().ceilings().workspace
     };
-    let received = receiver.body(request, max).await.map_err(|error| match error {
+    let upload = receiver.body(request, max).await.map_err(|error| match error {
         UploadError::Body(BodyError::TooLong(_)) => {
             Problem::from(belljar::Error::from(SessionError::Path {
                 id: id.clone(),
@@ -241,7 +240,7 @@ async fn write(
     let held = app.service().at_hand(&owner, &id, Use::Write).await?;
     let files = held.session().workspace();
     let mut status = StatusCode::CREATED;
-    let written = files.write_unless(&path, received, |there| {
+    let written = files.write_unless(&path, upload, |there| {
         let there = there.filter(|entry| entry.kind == PathKind::File).map(head);
         if there.is_some() {
             status = StatusCode::OK;

@@ -138,7 +138,7 @@ impl Terminal {
         let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
         let _ = self.out.send(going_away()).await;
         // Sending ends with that message.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Takes what the client says, until it leaves, is silent, or says what nobody understands.

@@ -32,12 +32,12 @@ pub(super) async fn read(
 /// The request that a form's parts are.
 pub(in crate::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
-    while let Some(part) = form.next_field().await.map_err(failed)? {
+    while let Some(part) = form.next_field().await.map_err(|error| failed(&error))? {
         let Some(name) = part.name().map(str::to_owned) else {
             return Err(bad(StatusCode::BAD_REQUEST, "a part of the form has no name".into()));
         };
         let file_name = part.file_name().map(str::to_owned);
-        let bytes = part.bytes().await.map_err(failed)?;
+        let bytes = part.bytes().await.map_err(|error| failed(&error))?;
         match name.as_str() {
             "request" => asked = Some(parse(&bytes)?),
             "file" => files.push((file_name.unwrap_or(name), bytes)),
@@ -66,8 +66,8 @@ fn parse(bytes: &[u8]) -> Result<RunRequest, Problem> {
     })
 }
 
-fn failed(error: MultipartError) -> Problem {
-    match BodyError::of(&error) {
+fn failed(error: &MultipartError) -> Problem {
+    match BodyError::of(error) {
         why @ (BodyError::TooSlow | BodyError::NoRoom) => why.into(),
         _ => bad(error.status(), error.body_text()),
     }

@@ -11,7 +11,6 @@ use belljar::{HostPaths, RunRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use serde_json::Value;
 
 const CASES: u32 = 20_000;
 

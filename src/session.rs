@@ -367,12 +367,11 @@ impl Session {
     async fn run_alone(&self, request: Request) -> Result<Outcome, Error> {
         let context = &self.inner.context;
         let mut core = self.lock_in_any_state().await?;
-        context.check_pass(self.pass)?;
         // A run that is cancelled has begun, too.
-        let was_changed = context.fence().note_changed(true);
+        let was_changed = context.begin_change(self.pass)?;
         let mut outcome = core.run(context, request).await;
-        if matches!(outcome, Err(Error::Refused(_))) {
-            context.fence().note_changed(was_changed);
+        if matches!(outcome, Err(Error::Refused(_))) && !was_changed {
+            context.fence().note_unchanged();
         }
         self.give_back(core);
         if let Ok(outcome) = &mut outcome {
@@ -403,8 +402,7 @@ impl Session {
     async fn lock_to_change_any_state(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         let core = self.lock_in_any_state().await?;
         // Under the lock: a handle that is recalled meanwhile changes nothing afterwards.
-        self.inner.context.check_pass(self.pass)?;
-        self.inner.context.fence().note_changed(true);
+        self.inner.context.begin_change(self.pass)?;
         Ok(core)
     }
 

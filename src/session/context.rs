@@ -280,8 +280,18 @@ impl Context {
         if self.fence().is_open_to(pass) {
             return Ok(());
         }
+        Err(self.not_held())
+    }
+
+    /// Begins to change the session with a pass, or refuses to. Returns whether it may have been changed
+    /// before.
+    pub(super) fn begin_change(&self, pass: Pass) -> Result<bool, Error> {
+        self.fence().begin_change(pass).ok_or_else(|| self.not_held())
+    }
+
+    fn not_held(&self) -> Error {
         let id = self.id.clone();
-        Err(SessionError::NotHeld { id }.into())
+        SessionError::NotHeld { id }.into()
     }
 
     /// Has an outcome tell what was lost before.

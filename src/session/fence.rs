@@ -4,7 +4,6 @@
 //! cheap to clone and outlive a claim, so each carries a pass, and the session counts how often its
 //! handles were recalled. A pass of an earlier count changes nothing any more.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Session;
@@ -23,12 +22,28 @@ pub(super) enum Pass {
 /// Which passes are valid.
 #[derive(Debug, Default)]
 pub(super) struct Fence {
-    /// How often all handles were recalled.
-    recalled: AtomicU64,
-    /// Whether the session may differ from what it was at the last recall.
-    is_changed: AtomicBool,
+    passes: Mutex<Passes>,
     /// What was lost before, until an outcome has told it.
     lost: Mutex<Vec<String>>,
+}
+
+/// Both under one lock: a change is either refused, or the recall that follows reports it.
+#[derive(Debug, Default)]
+struct Passes {
+    /// How often all handles were recalled.
+    recalled: u64,
+    /// Whether the session may differ from what it was at the last recall.
+    is_changed: bool,
+}
+
+impl Passes {
+    fn are_open_to(&self, pass: Pass) -> bool {
+        match pass {
+            Pass::Change(count) => count == self.recalled,
+            Pass::Look => false,
+            Pass::Keeper => true,
+        }
+    }
 }
 
 /// What became of a session while its handles were valid.
@@ -43,20 +58,43 @@ pub(crate) struct Recalled {
 impl Fence {
     /// Whether a pass allows the session to be changed.
     pub(super) fn is_open_to(&self, pass: Pass) -> bool {
-        match pass {
-            Pass::Change(count) => count == self.recalled.load(Ordering::Acquire),
-            Pass::Look => false,
-            Pass::Keeper => true,
-        }
+        self.passes().are_open_to(pass)
+    }
+
+    /// Notes that the session may be changed from now on, where the pass allows it. Returns whether
+    /// that was noted before, or `None` where the pass does not allow it.
+    pub(super) fn begin_change(&self, pass: Pass) -> Option<bool> {
+        let mut passes = self.passes();
+        passes.are_open_to(pass).then(|| std::mem::replace(&mut passes.is_changed, true))
+    }
+
+    /// Takes back that the session may have been changed, as nothing was.
+    pub(super) fn note_unchanged(&self) {
+        self.passes().is_changed = false;
     }
 
     pub(super) fn lost(&self) -> MutexGuard<'_, Vec<String>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes whether the session may have been changed. Returns what was noted before.
-    pub(super) fn note_changed(&self, is_changed: bool) -> bool {
-        self.is_changed.swap(is_changed, Ordering::AcqRel)
+    fn lend(&self, lost: Vec<String>) -> Pass {
+        *self.lost() = lost;
+        let mut passes = self.passes();
+        passes.is_changed = false;
+        Pass::Change(passes.recalled)
+    }
+
+    fn recall(&self) -> Recalled {
+        let mut passes = self.passes();
+        passes.recalled += 1;
+        Recalled {
+            is_changed: std::mem::take(&mut passes.is_changed),
+            lost: std::mem::take(&mut *self.lost()),
+        }
+    }
+
+    fn passes(&self) -> MutexGuard<'_, Passes> {
+        self.passes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,10 +114,7 @@ impl Session {
 
     /// A handle that may change the session until it is recalled. The next outcome tells what was lost.
     pub(crate) fn lend(&self, lost: Vec<String>) -> Self {
-        let fence = self.inner.context.fence();
-        *fence.lost() = lost;
-        fence.note_changed(false);
-        self.with(Pass::Change(fence.recalled.load(Ordering::Acquire)))
+        self.with(self.inner.context.fence().lend(lost))
     }
 
     /// A handle that may only read the session.
@@ -95,12 +130,7 @@ impl Session {
     /// Ends the validity of all handles that may change the session, but for the keeper's. Whatever one
     /// of them has begun is done once the session's changing parts can be locked.
     pub(crate) fn recall(&self) -> Recalled {
-        let fence = self.inner.context.fence();
-        fence.recalled.fetch_add(1, Ordering::AcqRel);
-        Recalled {
-            is_changed: fence.note_changed(false),
-            lost: std::mem::take(&mut *fence.lost()),
-        }
+        self.inner.context.fence().recall()
     }
 
     fn with(&self, pass: Pass) -> Self {
@@ -108,5 +138,28 @@ impl Session {
             pass,
             ..self.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_refused_or_the_recall_reports_it() {
+        let fence = Fence::default();
+        let pass = fence.lend(vec!["a run".into()]);
+        assert_eq!(fence.begin_change(Pass::Look), None);
+        assert_eq!((fence.begin_change(pass), fence.begin_change(pass)), (Some(false), Some(true)));
+        let recalled = fence.recall();
+        assert!(recalled.is_changed && recalled.lost == ["a run"]);
+        // Refused, it is not reported by the next recall either, which is another claim's.
+        assert_eq!(fence.begin_change(pass), None);
+        assert!(!fence.is_open_to(pass) && !fence.recall().is_changed);
+        let next = fence.lend(Vec::new());
+        assert_eq!((fence.begin_change(pass), fence.begin_change(next)), (None, Some(false)));
+        fence.note_unchanged();
+        assert!(!fence.recall().is_changed);
+        assert_eq!(fence.begin_change(Pass::Keeper), Some(false));
     }
 }

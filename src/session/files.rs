@@ -263,7 +263,8 @@ impl SessionFiles {
         if Arc::ptr_eq(ours, &theirs) || ours.is_same(&theirs) {
             return Ok(false);
         }
-        context.fence().note_changed(true);
+        // The claim may have been released while the files were compared.
+        context.begin_change(self.session.pass)?;
         let changed = core.exchange(context, theirs).await?;
         self.session.finish(core);
         changed.map_err(|why| self.failed("exchange the files of", "", why))?;

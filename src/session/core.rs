@@ -49,7 +49,7 @@ pub(super) struct Core {
     /// Why the interpreter was lost outside a run that could say so.
     lost: Option<&'static str>,
     /// The files of a run whose interpreter was lost, until the next run.
-    lost_workspace: Option<Workspace>,
+    lost_workspace: Option<Arc<Workspace>>,
     /// The run that waits for answers; the state is the one before it.
     pub pending: Option<Pending>,
     /// What of it is in a store.
@@ -350,12 +350,12 @@ impl Core {
         };
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
         if is_waiting(&execution) {
-            self.lost_workspace = Some(awake.workspace);
+            self.lost_workspace = Some(awake.workspace.into());
             return Ok(Some((execution, None)));
         }
         let reason = restart_reason(&execution);
         if reason.is_some() {
-            self.lost_workspace = Some(awake.workspace);
+            self.lost_workspace = Some(awake.workspace.into());
         } else {
             let files_changed = execution.observed.touched || placed.1 > 0;
             self.unkept = Some(Unkept::new(awake, placed, files_changed));
@@ -571,15 +571,8 @@ impl Core {
     /// The bytes of a file that the last run left.
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
         let wanted = path.to_owned();
-        let read = if let Some(workspace) = self.lost_workspace.take() {
-            // Whoever stops waiting for the file gives up those that the lost run left.
-            let reading = aside(true, move || {
-                let read = crate::workspace::read(&workspace, &wanted, u64::MAX);
-                (workspace, read)
-            });
-            let (workspace, read) = reading.await?;
-            self.lost_workspace = Some(workspace);
-            read
+        let read = if let Some(workspace) = self.lost_workspace.clone() {
+            aside(true, move || crate::workspace::read(&workspace, &wanted, u64::MAX)).await?
         } else {
             let contents = Arc::clone(&self.past(context).await?.state.contents);
             aside(true, move || contents.read(&wanted)).await?
@@ -594,15 +587,11 @@ impl Core {
         names: Vec<String>,
         to: PathBuf,
     ) -> Result<Vec<PathBuf>, Error> {
-        if let Some(lost_workspace) = self.lost_workspace.take() {
+        if let Some(workspace) = self.lost_workspace.clone() {
             let copying = aside(true, move || {
-                let copied =
-                    Copies::make(to, &names, |copies, name| copies.add(&lost_workspace, name));
-                (lost_workspace, copied)
+                Copies::make(to, &names, |copies, name| copies.add(&workspace, name))
             });
-            let (lost_workspace, copied) = copying.await?;
-            self.lost_workspace = Some(lost_workspace);
-            return Ok(copied?);
+            return Ok(copying.await??);
         }
         let contents = Arc::clone(&self.past(context).await?.state.contents);
         let copying = aside(true, move || {
@@ -697,7 +686,7 @@ fn restart_reason(execution: &Execution) -> Option<String> {
 
 /// Interpreter and files of a session that it does not need any more.
 #[expect(dead_code, reason = "held until it is dropped")]
-pub(super) struct Left(Option<Workspace>, Option<Awake>);
+pub(super) struct Left(Option<Arc<Workspace>>, Option<Awake>);
 
 /// For what is wrong with a state that a session was to go back to.
 fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {

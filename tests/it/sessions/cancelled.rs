@@ -60,3 +60,23 @@ fn a_rewind_that_is_dropped_leaves_no_session_behind() {
         assert!(dropped > 0, "it was done at once");
     });
 }
+
+/// The files of a run that lost its interpreter stay as long as documented: until the next run.
+#[test]
+fn a_read_that_is_dropped_leaves_the_files_of_a_lost_run() {
+    block_on(async {
+        let session = super::core().await;
+        assert!(run(&session, Request::new("open('f', 'w').write('kept')")).await.success);
+        // Long enough not to be read at once.
+        let lost = "import os\nopen('f', 'wb').write(b'l' * (32 << 20))\nos._exit(1)";
+        assert!(!run(&session, Request::new(lost)).await.success);
+        let mut dropped = 0;
+        for pending in 0..20 {
+            dropped += usize::from(dropped_after(pending, session.read("f")).await.is_none());
+            let read = session.read("f").await.unwrap();
+            assert_eq!((read.len(), read[0]), (32 << 20, b'l'), "after {pending}");
+        }
+        assert!(dropped > 0, "it was done at once");
+        session.close();
+    });
+}

@@ -70,7 +70,8 @@ pub struct StoredSessions {
 pub struct NodeOptions {
     /// What others call it. Default: drawn by lot.
     pub name: Option<String>,
-    /// For how long others wait for it while it gives no sign of life. Default 5 seconds.
+    /// For how long others wait for it while it gives no sign of life. Default 5 seconds, at least 30
+    /// milliseconds and at most an hour.
     pub lease: Duration,
     /// For how long it waits for a session that another has, before it says that it is elsewhere. Default
     /// 10 seconds, and at least the lease.

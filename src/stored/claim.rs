@@ -11,6 +11,7 @@ use super::head::{self, Head};
 use super::hold::{Given, Hold, MAX_TRIES, Wait};
 use super::host::{Host, Live};
 use super::local::{Local, Place};
+use super::node::alone;
 use super::{Node, StoredInfo};
 use crate::error::Error;
 use crate::session::Recalled;
@@ -112,13 +113,6 @@ impl<H: Host> Claimed<H> {
             None => Ok(()),
         }
     }
-}
-
-/// Awaits what is not to end half way when nobody waits for it any more.
-async fn alone<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::spawn(work).await.map_err(Error::system("finish what was begun in a session"))?
 }
 
 impl<H: Host> Drop for Claimed<H> {

@@ -20,8 +20,8 @@ const FORMAT: u32 = 2;
 const MAX_LOST: usize = 8;
 /// Of so many holds that lapsed the record tells.
 const MAX_LAPSED: usize = 16;
-/// The longest lease that another node is believed to have.
-const MAX_LEASE: Duration = Duration::from_hours(1);
+/// The longest lease: another node is not believed to have a longer one.
+pub(super) const MAX_LEASE: Duration = Duration::from_hours(1);
 
 /// The record of a session. It is only ever replaced by a node that has read the version it replaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -44,6 +44,13 @@ pub(super) struct Counts {
     pub lost: AtomicU64,
 }
 
+/// Awaits work that must not end half way when nobody waits for it any more.
+pub(super) async fn alone<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(work).await.map_err(Error::system("finish what was begun in a session"))?
+}
+
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -57,7 +64,8 @@ impl<H: Host> Node<H> {
         if options.name.is_none() {
             options.name = Some(new_id()?);
         }
-        options.lease = options.lease.max(MIN_LEASE);
+        // Others wait for no longer than the longest lease, so a node with a longer one would be robbed.
+        options.lease = options.lease.clamp(MIN_LEASE, head::MAX_LEASE);
         options.patience = options.patience.max(options.lease);
         Ok(Self {
             host,
@@ -83,15 +91,26 @@ impl<H: Host> Node<H> {
         Arc::clone(self.places().entry(id.to_owned()).or_default())
     }
 
-    /// Puts a session into the store. It is closed where that fails.
+    /// Puts a session into the store, on a task of its own: nobody but this could close a session that is
+    /// left half way, or wake another with its id. It is closed where that fails.
     pub(super) async fn add(
+        self: &Arc<Self>,
+        id: &str,
+        session: H::Session,
+        about: Map<String, Value>,
+    ) -> Result<(), Error> {
+        let (node, id) = (Arc::clone(self), id.to_owned());
+        // From here on nobody else's handle changes it.
+        let session = session.keeper();
+        alone(async move { node.add_here(&id, session, about).await }).await
+    }
+
+    async fn add_here(
         &self,
         id: &str,
         session: H::Session,
         about: Map<String, Value>,
     ) -> Result<(), Error> {
-        // From here on nobody else's handle changes it.
-        let session = session.keeper();
         match self.write_first(id, &session, about).await {
             Ok(state) => {
                 let local = Local {
@@ -242,7 +261,7 @@ impl<H: Host> Node<H> {
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever waits for one looks at it many times in between.
-        let long = 100 * self.options.patience.max(idle);
+        let long = self.options.patience.max(idle).saturating_mul(100);
         let now = self.host.now();
         held.retain(|_, (_, since)| now.saturating_duration_since(*since) < long);
     }

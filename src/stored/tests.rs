@@ -5,5 +5,6 @@ mod clock;
 mod faults;
 mod list;
 mod network;
+mod options;
 mod walk;
 mod world;

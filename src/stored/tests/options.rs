@@ -1,0 +1,70 @@
+//! Nodes with leases longer than any node believes, and callers that stop waiting for them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::super::NodeOptions;
+use super::super::claim::Claimed;
+use super::super::node::Node;
+use super::clock::{Clock, NodeClock};
+use super::faults::{Planned, Wired};
+use super::list::Lists;
+use super::world::{ID, ListNode, add};
+use crate::error::Error;
+use crate::session::SessionError;
+use crate::store::{MemoryStore, Store};
+
+fn node(name: &str, store: &Arc<MemoryStore>, clock: &Arc<Clock>) -> ListNode {
+    let options = NodeOptions::default().name(name).lease(Duration::MAX);
+    let host = Lists {
+        clock: NodeClock::new(clock),
+    };
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    let mut node = Node::new(host, store, options).unwrap();
+    node.options.patience = Duration::from_mins(70);
+    Arc::new(node)
+}
+
+/// Others take a session over after an hour without a sign of life, whatever lease its node asked for.
+#[test]
+fn a_node_that_asks_for_a_long_lease_renews_it_in_time() {
+    Clock::run(|clock| async move {
+        let store = Arc::new(MemoryStore::new());
+        let (one, other) = (node("one", &store, &clock), node("other", &store, &clock));
+        assert!(add(&one).await);
+        let claim = Claimed::take(&one, ID, true).await.unwrap();
+        let refused = Claimed::take(&other, ID, true).await.err();
+        assert!(matches!(refused, Some(Error::Session(SessionError::Elsewhere { .. }))));
+        claim.release().await.unwrap();
+    });
+}
+
+#[test]
+fn no_time_is_too_long_for_a_sweep() {
+    Clock::run(|clock| async move {
+        let node = node("one", &Arc::default(), &clock);
+        node.sweep(Duration::MAX);
+    });
+}
+
+/// Nobody could close or delete the session, and its node could not wake it: its id would be taken.
+#[test]
+fn a_session_whose_caller_is_gone_is_added_all_the_same() {
+    for waited in 0..6 {
+        Clock::run(|clock| async move {
+            let store: Arc<dyn Store> =
+                Arc::new(Wired(Planned::new(&clock, std::collections::HashMap::new())));
+            let node = super::world::node(0, store, &NodeClock::new(&clock));
+            let time = Duration::from_millis(waited);
+            let is_added = clock.within(time, add(&node)).await;
+            // It takes a millisecond for each of three operations.
+            assert_eq!(is_added.is_some(), waited > 3, "{waited}");
+            clock.sleep(Duration::from_millis(20)).await;
+            assert_eq!(node.places().len(), 1);
+            let claim = Claimed::take(&node, ID, true).await.unwrap();
+            assert_eq!(node.counts.found.load(Ordering::Relaxed), 1, "it was woken again");
+            claim.release().await.unwrap();
+        });
+    }
+}

@@ -29,12 +29,24 @@ use crate::api::interrupt::Interrupt;
 #[derive(Clone, Default)]
 pub struct Tenant(Arc<Account>);
 
-#[derive(Default)]
 struct Account {
     used: AtomicU64,
-    is_limited: AtomicBool,
+    /// In one word with whether there is a limit: work under way never sees half of a change.
     allowed: AtomicU64,
     is_alone: AtomicBool,
+}
+
+/// More fuel than can be used.
+const UNLIMITED: u64 = u64::MAX;
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            used: AtomicU64::new(0),
+            allowed: AtomicU64::new(UNLIMITED),
+            is_alone: AtomicBool::new(false),
+        }
+    }
 }
 
 impl Tenant {
@@ -48,8 +60,7 @@ impl Tenant {
     /// limit. Work that is under way ends as for [`Limits::fuel`](crate::Limits::fuel) when it is
     /// used up: all that runs at once draws from the same amount, within a slice of some ms each.
     pub fn allow_fuel(&self, total: Option<u64>) {
-        self.0.allowed.store(total.unwrap_or_default(), Ordering::Relaxed);
-        self.0.is_limited.store(total.is_some(), Ordering::Relaxed);
+        self.0.allowed.store(total.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }
 
     /// Fuel that its work has used since it was made.
@@ -62,8 +73,7 @@ impl Tenant {
     #[must_use]
     pub fn fuel_left(&self) -> Option<u64> {
         let allowed = self.0.allowed.load(Ordering::Relaxed);
-        let is_limited = self.0.is_limited.load(Ordering::Relaxed);
-        is_limited.then(|| allowed.saturating_sub(self.fuel_used()))
+        (allowed != UNLIMITED).then(|| allowed.saturating_sub(self.fuel_used()))
     }
 
     /// Sets whether it is the only tenant, for which no turns are kept free of its runs.
@@ -221,6 +231,22 @@ mod tests {
         assert_eq!((meter.fuel(), tenant.fuel_left()), (42, Some(0)));
         tenant.allow_fuel(None);
         assert_eq!(tenant.fuel_left(), None);
+    }
+
+    /// Work that looks at that moment would be stopped.
+    #[test]
+    fn a_limit_that_is_lifted_or_set_is_never_one_of_nothing() {
+        let tenant = Tenant::new();
+        let setting = tenant.clone();
+        let setter = std::thread::spawn(move || {
+            for n in 0..100_000 {
+                setting.allow_fuel((n % 2 == 0).then_some(1_000));
+            }
+        });
+        while !setter.is_finished() {
+            assert_ne!(tenant.fuel_left(), Some(0));
+        }
+        setter.join().unwrap();
     }
 
     #[tokio::test]

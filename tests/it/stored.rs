@@ -228,7 +228,7 @@ fn a_claim_that_nobody_waits_for_is_given_back() {
 /// this node goes on with, without holding it.
 #[test]
 fn handles_change_a_session_as_long_as_it_is_claimed() {
-    fn is_refused<T: std::fmt::Debug>(changed: Result<T, Error>) -> bool {
+    fn is_refused<T: std::fmt::Debug>(changed: &Result<T, Error>) -> bool {
         matches!(changed, Err(Error::Session(SessionError::NotHeld { .. })))
     }
 
@@ -248,18 +248,18 @@ fn handles_change_a_session_as_long_as_it_is_claimed() {
         let read = reading.session().clone();
         let registered = runtime.sessions().get(&id).unwrap();
         for handle in [&added, &claimed, &read, &registered] {
-            assert!(is_refused(handle.run(Request::new("log.append(2)")).await));
-            assert!(is_refused(handle.rewind(0).await));
-            assert!(is_refused(handle.rewind_keeping(0).await.map(drop)));
-            assert!(is_refused(handle.set("log", 2).await));
-            assert!(is_refused(handle.workspace().write("f", &b"2"[..]).await));
-            assert!(is_refused(handle.workspace().make_dir("d").await));
-            assert!(is_refused(handle.workspace().replace_with(&added.workspace()).await));
+            assert!(is_refused(&handle.run(Request::new("log.append(2)")).await));
+            assert!(is_refused(&handle.rewind(0).await));
+            assert!(is_refused(&handle.rewind_keeping(0).await.map(drop)));
+            assert!(is_refused(&handle.set("log", 2).await));
+            assert!(is_refused(&handle.workspace().write("f", &b"2"[..]).await));
+            assert!(is_refused(&handle.workspace().make_dir("d").await));
+            assert!(is_refused(&handle.workspace().replace_with(&added.workspace()).await));
             assert!(!handle.interrupt());
             handle.close();
             assert_eq!(handle.history().await.unwrap().len(), 1, "it can be read");
         }
-        assert!(is_refused(runtime.sessions().delete(&id)));
+        assert!(is_refused(&runtime.sessions().delete(&id)));
         drop(reading);
         // What it goes on with, and what the others do.
         assert_eq!(run(&one, &id, "log").await.unwrap(), out("[1]"));

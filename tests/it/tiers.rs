@@ -132,7 +132,7 @@ fn runs_that_wait_for_code_take_one_thread() {
         let runs: Vec<_> = (0..6).map(|_| start()).collect();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let other = tokio::task::spawn_blocking(|| 7);
-        let other = tokio::time::timeout(Duration::from_secs(60), other).await;
+        let other = tokio::time::timeout(Duration::from_mins(1), other).await;
         assert_eq!(other.expect("no thread is left").unwrap(), 7);
         assert_eq!(waits.0.load(Ordering::SeqCst), 1);
         // It has come to its end.

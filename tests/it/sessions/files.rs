@@ -397,5 +397,5 @@ fn files_are_not_read_on_the_thread_that_waits_for_them() {
         });
         done.send(()).unwrap();
     });
-    ended.recv_timeout(Duration::from_secs(60)).expect("the thread waits for itself");
+    ended.recv_timeout(Duration::from_mins(1)).expect("the thread waits for itself");
 }

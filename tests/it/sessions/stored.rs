@@ -266,7 +266,7 @@ fn one_blocking_thread_is_enough_to_save() {
                 fork.close();
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), saves).await.expect("a save hangs");
+        tokio::time::timeout(Duration::from_mins(1), saves).await.expect("a save hangs");
         let restored = stored(runtime(), &store, "states/b").await;
         assert_eq!(out(&restored, LOOK).await, out(&session, LOOK).await);
         for session in [session, restored] {

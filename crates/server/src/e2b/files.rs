@@ -118,7 +118,7 @@ pub(super) async fn upload(
     let is_form = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
     let encoding = parts.headers.get(header::CONTENT_ENCODING).cloned();
     let max = sandbox.max_disk();
-    let receiver = Receiver::of(&app, &sandbox.owner).await?;
+    let mut receiver = Receiver::of(&app, &sandbox.owner).await?;
     let mut pieces = Vec::new();
     if is_form {
         if encoding.is_some() {

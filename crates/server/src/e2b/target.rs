@@ -13,8 +13,8 @@ use super::fault::Fault;
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use crate::http::app::App;
-use crate::http::asker;
 use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::{asker, json};
 use crate::service::owner::Owner;
 
 /// The most bytes of a body of JSON.
@@ -146,6 +146,7 @@ pub(super) async fn json_body<T: DeserializeOwned>(
 ) -> Result<T, Fault> {
     let body = body(owner, request, MAX_JSON).await?;
     let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    json::check(text).map_err(|why| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, why))?;
     serde_json::from_slice(text)
         .map_err(|error| Fault::invalid(format!("the body is not as it has to be: {error}")))
 }

@@ -12,6 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use super::app::App;
+use super::json;
 use super::problem::Problem;
 use super::sealed::{self, Reading, Sealed};
 use crate::service::owner::Owner;
@@ -74,7 +75,7 @@ impl<T: DeserializeOwned> OptionalFromRequest<App> for Body<T> {
     }
 }
 
-/// Authenticates a request, and then reads its body into it.
+/// Authenticates a request, and then reads its body of JSON into it.
 async fn read(request: Request, app: &App) -> Result<Request, Problem> {
     let owner = owner_of(request.headers(), app)?;
     if request.extensions().get::<Sealed>().is_none() {
@@ -83,6 +84,7 @@ async fn read(request: Request, app: &App) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
     let sealed = Request::from_parts(parts.clone(), body);
     let bytes = sealed::whole(sealed, &owner).await?;
+    json::checked(&bytes)?;
     Ok(Request::from_parts(parts, bytes.into()))
 }
 

@@ -1,12 +1,14 @@
 //! Uploads: received into a file by a task, so that a slow client holds no thread, and then read at once.
 
 use std::io::{self, Cursor, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use futures_util::{Stream, StreamExt};
-use tokio::io::{AsyncSeekExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
 use super::app::App;
@@ -16,7 +18,7 @@ use crate::service::owner::Owner;
 
 /// Chunks that are read before somebody wants them.
 const AHEAD: usize = 4;
-/// Bytes of an upload that are kept in memory; a longer one goes into a file.
+/// Bytes of an upload, of all its parts, that are kept in memory; the rest goes into a file.
 const MAX_IN_MEMORY: usize = 64 << 10;
 /// Uploads at once, and those of one owner.
 pub(crate) const MAX_UPLOADS: usize = 1024;
@@ -26,16 +28,23 @@ pub(crate) const MAX_SPOOLED: usize = 16 << 10;
 /// How long an upload waits for others of its owner, or for room on the disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An upload that has come whole.
-pub(crate) struct Received {
-    content: Content,
-    /// Room on the disk.
-    _room: Vec<Share>,
-}
+/// An upload, or a part of one, that has come whole.
+pub(crate) struct Received(Content);
 
 enum Content {
     Memory(Cursor<Vec<u8>>),
-    File(std::fs::File),
+    File {
+        spool: Arc<Spool>,
+        at: u64,
+        end: u64,
+    },
+}
+
+/// The file of an upload, in which its parts are one after the other.
+struct Spool {
+    file: std::fs::File,
+    /// Room on the disk, in MiB.
+    room: Mutex<Vec<Share>>,
 }
 
 /// Why an upload was not received.
@@ -43,7 +52,7 @@ enum Content {
 pub(crate) enum UploadError {
     #[error(transparent)]
     Body(#[from] BodyError),
-    #[error("this key has too many uploads at once, or they take too much room")]
+    #[error("this key has too many uploads and checkpoints at once, or they take too much room")]
     TooMany,
     #[error("the server has no room for the upload")]
     Disk(#[source] io::Error),
@@ -54,6 +63,11 @@ pub(crate) struct Receiver {
     app: App,
     owner: Owner,
     _place: Share,
+    /// Bytes of its parts in memory,
+    kept: usize,
+    /// and those in its file.
+    spooled: u64,
+    spool: Option<Arc<Spool>>,
 }
 
 impl Receiver {
@@ -64,11 +78,18 @@ impl Receiver {
             app: app.clone(),
             owner: owner.clone(),
             _place: place.ok_or(UploadError::TooMany)?,
+            kept: 0,
+            spooled: 0,
+            spool: None,
         })
     }
 
     /// Receives the body of a request, of at most `max` bytes.
-    pub(crate) async fn body(&self, request: Request, max: u64) -> Result<Received, UploadError> {
+    pub(crate) async fn body(
+        &mut self,
+        request: Request,
+        max: u64,
+    ) -> Result<Received, UploadError> {
         if sealed::length(request.headers()).is_some_and(|length| length > max) {
             return Err(BodyError::TooLong(max).into());
         }
@@ -78,12 +99,13 @@ impl Receiver {
 
     /// Receives what comes in pieces, of at most `max` bytes.
     pub(crate) async fn pieces<E: std::error::Error + 'static>(
-        &self,
+        &mut self,
         pieces: impl Stream<Item = Result<Bytes, E>>,
         max: u64,
     ) -> Result<Received, UploadError> {
         let mut pieces = std::pin::pin!(pieces);
-        let (mut start, mut file, mut room, mut size) = (Vec::new(), None, Vec::new(), 0);
+        let (mut start, mut file, mut size) = (Vec::new(), None, 0);
+        let first = self.spooled;
         while let Some(piece) = pieces.next().await {
             let piece = piece.map_err(|error| match BodyError::of(&error) {
                 BodyError::TooLong(_) => BodyError::TooLong(max),
@@ -93,46 +115,87 @@ impl Receiver {
             if size > max {
                 return Err(BodyError::TooLong(max).into());
             }
-            if file.is_none() && size <= MAX_IN_MEMORY as u64 {
+            if file.is_none() && self.kept + start.len() + piece.len() <= MAX_IN_MEMORY {
                 start.extend_from_slice(&piece);
                 continue;
             }
-            while (room.len() as u64) << 20 < size {
-                let share = self.app.spool().take(self.owner.name(), 1, PATIENCE).await;
-                room.push(share.ok_or(UploadError::TooMany)?);
-            }
+            let spool = self.spool_for(first + size).await?;
             let opened = if let Some(file) = &mut file {
                 file
             } else {
-                let made = tempfile::tempfile().map_err(UploadError::Disk)?;
+                let made = spool.file.try_clone().map_err(UploadError::Disk)?;
                 let made = file.insert(tokio::fs::File::from_std(made));
                 made.write_all(&std::mem::take(&mut start)).await.map_err(UploadError::Disk)?;
                 made
             };
             opened.write_all(&piece).await.map_err(UploadError::Disk)?;
         }
-        let content = match file {
-            None => Content::Memory(Cursor::new(start)),
-            Some(mut file) => {
-                file.flush().await.map_err(UploadError::Disk)?;
-                file.rewind().await.map_err(UploadError::Disk)?;
-                Content::File(file.into_std().await)
+        let (Some(mut file), Some(spool)) = (file, self.spool.clone()) else {
+            self.kept += start.len();
+            return Ok(Received(Content::Memory(Cursor::new(start))));
+        };
+        file.flush().await.map_err(UploadError::Disk)?;
+        self.spooled = first + size;
+        let (at, end) = (first, self.spooled);
+        Ok(Received(Content::File { spool, at, end }))
+    }
+
+    /// The file, with room for so many bytes.
+    async fn spool_for(&mut self, bytes: u64) -> Result<Arc<Spool>, UploadError> {
+        let spool = match &self.spool {
+            Some(spool) => Arc::clone(spool),
+            None => {
+                let file = tempfile::tempfile().map_err(UploadError::Disk)?;
+                let room = Mutex::default();
+                Arc::clone(self.spool.insert(Arc::new(Spool { file, room })))
             }
         };
-        Ok(Received {
-            content,
-            _room: room,
-        })
+        while spool.taken() << 20 < bytes {
+            let share = self.app.spool().take(self.owner.name(), 1, PATIENCE).await;
+            spool.room().push(share.ok_or(UploadError::TooMany)?);
+        }
+        Ok(spool)
+    }
+}
+
+impl Spool {
+    fn room(&self) -> MutexGuard<'_, Vec<Share>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken(&self) -> u64 {
+        self.room().len() as u64
     }
 }
 
 impl Read for Received {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.content {
+        match &mut self.0 {
             Content::Memory(bytes) => bytes.read(buffer),
-            Content::File(file) => file.read(buffer),
+            Content::File { spool, at, end } => {
+                let left = usize::try_from(*end - *at).unwrap_or(usize::MAX);
+                let length = buffer.len().min(left);
+                let read = spool.file.read_at(&mut buffer[..length], *at)?;
+                *at += read as u64;
+                Ok(read)
+            }
         }
     }
+}
+
+/// Has a file made for an owner, of which `make` gives the length, and takes room on the disk for it.
+pub(crate) async fn spooled<E: From<UploadError>>(
+    app: &App,
+    owner: &Owner,
+    make: impl Future<Output = Result<(std::fs::File, u64), E>>,
+) -> Result<(std::fs::File, u64, Share), E> {
+    // Those of which the length is not known yet are few.
+    let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
+    let _place = place.ok_or(UploadError::TooMany)?;
+    let (file, size) = make.await?;
+    let mib = u32::try_from(size.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+    let room = app.spool().take(owner.name(), mib, PATIENCE).await;
+    Ok((file, size, room.ok_or(UploadError::TooMany)?))
 }
 
 /// Receives a body on a task, which ends with the receiver. The time that a client may be silent is so

@@ -24,8 +24,9 @@ use super::revision;
 use super::sessions::{Sessions, asked_by};
 use crate::hex::hex;
 use crate::http::app::App;
+use crate::http::json;
 use crate::http::problem::Problem;
-use crate::http::sealed::{self, Reading};
+use crate::http::sealed::{self, Sealed};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
@@ -93,7 +94,10 @@ impl Face {
             };
             request.headers_mut().insert(SESSION, id);
         }
-        let mut request = sealed::open(request, &owner, Reading::Whole);
+        let mut request = match read(request, &owner).await {
+            Ok(request) => request,
+            Err(problem) => return problem.into_response(),
+        };
         let is_listening = request.method() == Method::GET;
         request.extensions_mut().insert(owner.clone());
         let method = request.method().clone();
@@ -115,6 +119,18 @@ impl Face {
         let stopping = self.stopping.clone().cancelled_owned();
         response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping)))
     }
+}
+
+/// Reads the body into the request: the protocol's own reader knows no bound of values.
+async fn read(request: Request, owner: &Owner) -> Result<Request, Problem> {
+    if !sealed::has_body(&request) {
+        return Ok(request);
+    }
+    let (mut parts, body) = request.into_parts();
+    let bytes = sealed::whole(Request::from_parts(parts.clone(), body), owner).await?;
+    json::checked(&bytes)?;
+    parts.extensions.remove::<Sealed>();
+    Ok(Request::from_parts(parts, bytes.into()))
 }
 
 /// With the server end the protocol's sessions, which otherwise hold on to what they share.

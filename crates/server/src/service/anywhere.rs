@@ -28,6 +28,7 @@ use super::Service;
 use super::error::ServiceError;
 use super::held::Held;
 use super::owner::{Owner, limit};
+use super::sessions::Place;
 
 /// The store's side of a service.
 pub(crate) struct Anywhere {
@@ -111,6 +112,7 @@ impl Anywhere {
         session: Session,
         name: Option<String>,
         new: NewAbout,
+        place: Place,
     ) -> Result<Held, ServiceError> {
         let id = session.id().to_owned();
         let now = millis(SystemTime::now());
@@ -126,7 +128,7 @@ impl Anywhere {
             bytes: None,
         };
         let entered = async {
-            self.enter(owner, &id, name.as_deref()).await?;
+            place.becomes(self.enter(owner, &id, name.as_deref())).await?;
             self.check_count(owner).await
         };
         let held = about.held(session.clone());

@@ -6,6 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use belljar::{RestoreOptions, Session, SessionStatus};
+use tracing::Instrument;
 
 use super::anywhere::{AtHand, Making, NewAbout};
 use super::error::ServiceError;
@@ -105,9 +106,29 @@ impl Service {
         session: impl Future<Output = Result<Session, ServiceError>>,
     ) -> Result<Held, ServiceError> {
         let place = self.place(owner, making.name.as_deref(), making.stored.is_some());
-        let _place = Box::pin(place).await?;
+        let place = Box::pin(place).await?;
         // On the heap, as the future of a run is large.
         let session = Box::pin(session).await?;
+        let (service, owner) = (self.clone(), owner.clone());
+        // On a task: cancelled half way, it would leave a session that nobody finds.
+        let entering = async move { service.add(&owner, session, making, place).await };
+        match tokio::spawn(entering.in_current_span()).await {
+            Ok(held) => held,
+            Err(lost) => match lost.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(ServiceError::Stopping),
+            },
+        }
+    }
+
+    /// Enters a session that was made, in its place.
+    async fn add(
+        &self,
+        owner: &Owner,
+        session: Session,
+        making: Making,
+        place: Place,
+    ) -> Result<Held, ServiceError> {
         let held = match (self.anywhere(), making) {
             (
                 Some(anywhere),
@@ -116,8 +137,8 @@ impl Service {
                     stored: Some(about),
                     ..
                 },
-            ) => Box::pin(anywhere.add(owner, session, name, about)).await?,
-            (_, making) => self.hold(owner, session, making)?,
+            ) => anywhere.add(owner, session, name, about, place).await?,
+            (_, making) => place.becomes(async { self.hold(owner, session, making) }).await?,
         };
         self.look(owner, &held);
         Ok(held)
@@ -251,12 +272,24 @@ impl Service {
 }
 
 /// A session's place among its owner's, until it is entered.
-struct Place(Owner);
+pub(super) struct Place(Owner);
 
 impl Place {
     fn of(owner: &Owner) -> Self {
         owner.making().fetch_add(1, Ordering::AcqRel);
         Self(owner.clone())
+    }
+
+    /// Has the place become an entry. Sessions are counted with one of the two, never with both or neither.
+    pub(super) async fn becomes<T>(self, entry: impl Future<Output = T>) -> T {
+        let owner = self.0.clone();
+        let _counting = match owner.limits().sessions {
+            Some(_) => Some(owner.alone().await),
+            None => None,
+        };
+        let entered = entry.await;
+        drop(self);
+        entered
     }
 }
 

@@ -22,6 +22,7 @@ use super::operation::{NDJSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
 use crate::http::body::Pieces;
+use crate::http::json;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::sealed::Taking;
@@ -170,16 +171,21 @@ async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
     json.into()
 }
 
+fn parse(line: &[u8]) -> Result<RunRequest, (Value, (&'static str, String))> {
+    json::check(line).map_err(|why| (Value::Null, ("bad_body", why)))?;
+    serde_json::from_slice(line).map_err(|error| {
+        // A line that is JSON but no request has an id all the same.
+        let line: Value = serde_json::from_slice(line).unwrap_or_default();
+        let id = line.get("id").cloned().unwrap_or_default();
+        (id, ("bad_field", error.to_string()))
+    })
+}
+
 type Answered = Result<RunAnswer, (&'static str, String)>;
 
 async fn run(app: App, owner: Owner, text: Result<Text, String>) -> (Value, Answered) {
     let asked: Result<RunRequest, _> = match &text {
-        Ok(Text { bytes, .. }) => serde_json::from_slice(bytes).map_err(|error| {
-            // A line that is JSON but no request has an id all the same.
-            let line: Value = serde_json::from_slice(bytes).unwrap_or_default();
-            let id = line.get("id").cloned().unwrap_or_default();
-            (id, ("bad_field", error.to_string()))
-        }),
+        Ok(Text { bytes, .. }) => parse(bytes),
         Err(error) => Err((Value::Null, ("bad_body", error.clone()))),
     };
     let mut asked = match asked {

@@ -8,6 +8,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use belljar::{Policy, RestoreOptions, SessionBounds, SessionLimits};
+use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
@@ -17,7 +18,7 @@ use super::sessions::SessionAnswer;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::upload::Receiver;
+use crate::http::upload::{Receiver, spooled};
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
@@ -57,11 +58,20 @@ async fn save(
         tracing::warn!(%error, "a checkpoint cannot be kept");
         Problem::internal("the checkpoint cannot be kept")
     };
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    held.session().checkpoint_to(file.try_clone().map_err(failed)?).await?;
-    let size = file.seek(std::io::SeekFrom::End(0)).map_err(failed)?;
-    file.rewind().map_err(failed)?;
-    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file)));
+    let make = async {
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        held.session().checkpoint_to(file.try_clone().map_err(failed)?).await?;
+        let size = file.seek(std::io::SeekFrom::End(0)).map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        Ok::<_, Problem>((file, size))
+    };
+    let (file, size, room) = spooled(&app, &owner, make).await?;
+    let pieces = ReaderStream::new(tokio::fs::File::from_std(file));
+    // The room is taken until the client has all of it, or leaves.
+    let body = Body::from_stream(pieces.map(move |piece| {
+        let _ = &room;
+        piece
+    }));
     let name = format!("attachment; filename=\"{}.belljar\"", held.id());
     let headers = [
         (CONTENT_TYPE, BYTES.to_owned()),
@@ -98,7 +108,7 @@ async fn restore(
     request: Request,
 ) -> Result<Response, Problem> {
     let limits = given.limits()?;
-    let receiver = Receiver::of(&app, &owner).await?;
+    let mut receiver = Receiver::of(&app, &owner).await?;
     let upload = receiver.body(request, SessionBounds::default().restored).await?;
     let mut options = RestoreOptions::reader(upload).limits(limits);
     if let Some(policy) = given.policy {

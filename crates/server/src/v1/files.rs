@@ -218,7 +218,7 @@ async fn write(
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let receiver = Receiver::of(&app, &owner).await?;
+    let mut receiver = Receiver::of(&app, &owner).await?;
     let service = app.service();
     let max = if let Ok(held) = service.find(&owner, &id) {
         held.session().workspace().max_bytes().await?

@@ -1,5 +1,7 @@
 //! `/v1/sessions/{id}/terminal`: a prompt on a session, over one WebSocket.
 
+use std::time::Duration;
+
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
@@ -15,7 +17,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use crate::http::app::App;
+use crate::http::json;
 use crate::http::problem::Problem;
+use crate::http::sealed::Taking;
 use crate::http::socket::{going_away, next, ping, pings};
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
@@ -60,6 +64,9 @@ enum What {
     Complete { code: String, cursor: usize },
     IsComplete { code: String },
 }
+
+/// What waits for what was asked for before it, with its id and the room in memory that it takes.
+type Waiting<T> = (Value, T, Taking);
 
 /// What is asked about code, without running it.
 enum Question {
@@ -145,8 +152,8 @@ impl Terminal {
     async fn listen(
         &self,
         mut stream: SplitStream<WebSocket>,
-        runs: mpsc::Sender<(Value, String)>,
-        questions: mpsc::Sender<(Value, Question)>,
+        runs: mpsc::Sender<Waiting<String>>,
+        questions: mpsc::Sender<Waiting<Question>>,
     ) {
         while let Some(message) = next(&mut stream).await {
             let text = match message {
@@ -154,16 +161,19 @@ impl Terminal {
                 Message::Close(_) => return,
                 _ => continue,
             };
-            let Said { id, what } = match serde_json::from_str(&text) {
+            let said = json::check(text.as_bytes())
+                .and_then(|()| serde_json::from_str(&text).map_err(|error| error.to_string()));
+            let Said { id, what } = match said {
                 Ok(said) => said,
                 Err(error) => {
-                    let problem = bad_message(error.to_string());
+                    let problem = bad_message(error);
                     self.tell(&Value::Null, Some("problem"), problem).await;
                     continue;
                 }
             };
+            let bytes = text.len();
             match what {
-                What::Run { code } => self.queue(&runs, id, code, "runs").await,
+                What::Run { code } => self.queue(&runs, (id, code), bytes, "runs").await,
                 What::Input { text } => self.answer(text),
                 What::Interrupt => {
                     let interrupted = self.app.service().interrupt(&self.owner, &self.session);
@@ -173,20 +183,32 @@ impl Terminal {
                 }
                 What::Complete { code, cursor } => {
                     let question = Question::Complete { code, cursor };
-                    self.queue(&questions, id, question, "questions").await;
+                    self.queue(&questions, (id, question), bytes, "questions").await;
                 }
                 What::IsComplete { code } => {
                     let question = Question::IsComplete { code };
-                    self.queue(&questions, id, question, "questions").await;
+                    self.queue(&questions, (id, question), bytes, "questions").await;
                 }
             }
         }
     }
 
-    /// Has something done after what was asked for before.
-    async fn queue<T>(&self, to: &mpsc::Sender<(Value, T)>, id: Value, what: T, name: &str) {
+    /// Has something done after what was asked for before, for which there has to be room.
+    async fn queue<T>(
+        &self,
+        to: &mpsc::Sender<Waiting<T>>,
+        (id, what): (Value, T),
+        bytes: usize,
+        name: &str,
+    ) {
+        // It waits for nothing: the client may say next that it wants to interrupt.
+        let mut room = Taking::new(self.app.clone(), self.owner.clone()).patience(Duration::ZERO);
+        if let Err(why) = room.take(bytes).await {
+            let problem = Problem::from(why);
+            return self.tell(&id, Some("problem"), problem).await;
+        }
         self.open.send_modify(|open| *open += 1);
-        if let Err(mpsc::error::TrySendError::Full((id, _))) = to.try_send((id, what)) {
+        if let Err(mpsc::error::TrySendError::Full((id, ..))) = to.try_send((id, what, room)) {
             let problem = bad_message(format!("{MAX_WAITING} {name} wait already"));
             self.tell(&id, Some("problem"), problem).await;
             self.answered();
@@ -199,8 +221,8 @@ impl Terminal {
 
     /// Answers questions, one after the other. They wait for the session, and nothing that the client says
     /// waits for them.
-    async fn answer_all(self, mut questions: mpsc::Receiver<(Value, Question)>) {
-        while let Some((id, question)) = questions.recv().await {
+    async fn answer_all(self, mut questions: mpsc::Receiver<Waiting<Question>>) {
+        while let Some((id, question, _room)) = questions.recv().await {
             match question {
                 Question::Complete { code, cursor } => {
                     let answer = self.complete(&code, cursor).await;
@@ -235,8 +257,8 @@ impl Terminal {
     }
 
     /// Runs what the client asks for, one after the other.
-    async fn run_all(self, mut runs: mpsc::Receiver<(Value, String)>) {
-        while let Some((id, code)) = runs.recv().await {
+    async fn run_all(self, mut runs: mpsc::Receiver<Waiting<String>>) {
+        while let Some((id, code, _room)) = runs.recv().await {
             self.run(id, code).await;
             self.answered();
         }

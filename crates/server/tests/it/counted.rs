@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Request, StatusCode};
-use belljar::store::MemoryStore;
+use belljar::store::{self, Blob, Condition, Entry, MemoryStore, Put, Store};
 use belljar::{NodeOptions, Runtime, StoredSessions};
 use belljar_server::{App, Key, KeyLimits, Keys, Service, Settings, router};
+use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::{Answer, Client, engine, with_keys};
 
@@ -235,12 +237,18 @@ async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
 
 /// A server with one account, whose sessions live in a store or in its process.
 fn server(limits: KeyLimits, is_stored: bool) -> Client {
-    let mut service = Service::new(engine());
     if is_stored {
-        let store = Arc::new(MemoryStore::default());
-        let sessions = StoredSessions::new(engine(), store, NodeOptions::default()).unwrap();
-        service = service.stored(sessions);
+        return on_store(limits, Arc::new(MemoryStore::default()));
     }
+    client(limits, Service::new(engine()))
+}
+
+fn on_store(limits: KeyLimits, store: Arc<dyn Store>) -> Client {
+    let sessions = StoredSessions::new(engine(), store, NodeOptions::default()).unwrap();
+    client(limits, Service::new(engine()).stored(sessions))
+}
+
+fn client(limits: KeyLimits, service: Service) -> Client {
     let (key, text) = Key::generate("one", limits).unwrap();
     Client {
         router: router(App::new(service, Keys::of(vec![key]), Settings::default())),
@@ -270,6 +278,67 @@ async fn of_sessions_that_are_made_at_once_there_are_as_many_as_there_may_be() {
         client.ask("DELETE", &format!("/v1/sessions/{}", ids[0]), &[]).await;
         assert_eq!(client.post("/v1/sessions", &asked).await.status, 201);
     }
+}
+
+/// A store that takes its time to enter sessions among those of their owner.
+#[derive(Debug, Default)]
+struct Slow {
+    store: MemoryStore,
+    begun: Notify,
+    goes_on: Notify,
+}
+
+impl Store for Slow {
+    fn get<'a>(&'a self, key: &'a str, max: u64) -> store::Answer<'a, Option<Blob>> {
+        self.store.get(key, max)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        bytes: Bytes,
+        condition: Condition,
+    ) -> store::Answer<'a, Put> {
+        Box::pin(async move {
+            if key.starts_with("owners/") {
+                self.begun.notify_one();
+                self.goes_on.notified().await;
+            }
+            self.store.put(key, bytes, condition).await
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> store::Answer<'a, Vec<Entry>> {
+        self.store.list(folder)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> store::Answer<'a, ()> {
+        self.store.delete(key)
+    }
+}
+
+/// A session that nobody could find stayed in the process when its client left at the wrong moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_while_its_session_is_entered_has_it() {
+    let store = Arc::new(Slow::default());
+    let client = on_store(limits(json!({"sessions": 1})), Arc::clone(&store));
+    let asked = json!({"image": "core"});
+    tokio::select! {
+        made = client.post("/v1/sessions", &asked) => panic!("{made}"),
+        () = store.begun.notified() => {}
+    }
+    store.goes_on.notify_one();
+    let mut count = 0;
+    for _ in 0..1_000 {
+        let listed = client.get("/v1/sessions").await.json();
+        count = listed["sessions"].as_array().unwrap().len();
+        if count > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(count, 1);
+    assert_eq!(client.post("/v1/sessions", &asked).await.status, 429);
 }
 
 /// Asks until a key has, or has not, as many bytes as it may: they are counted when nobody waits any more.

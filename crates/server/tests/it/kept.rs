@@ -87,6 +87,88 @@ async fn bodies_of_nothing_but_values_are_refused() {
         let (status, answer) = place.post(&place.one, path, body).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}: {answer}");
     }
+    // E2B's are shorter.
+    let values = zeros(7 << 20);
+    let line = format!(r#"{{"code": "1", "id": {values}}}"#);
+    for (path, body) in [
+        ("/v1/runs", line.clone()),
+        ("/v1/sessions", format!(r#"{{"variables": {{"x": {values}}}}}"#)),
+        ("/sandboxes", format!(r#"{{"templateID": "base", "x": {values}}}"#)),
+        ("/mcp", format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {values}}}"#)),
+    ] {
+        let (status, answer) = place.post(&place.one, path, body).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}: {answer}");
+    }
+    let (_, answer) = place.post(&place.one, "/v1/batch", line).await;
+    assert_eq!(answer["code"], "bad_body", "{answer}");
+}
+
+/// Bytes of the files without a name that this process has open.
+fn nameless() -> Vec<u64> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let nameless = open.filter(|entry| {
+        let target = std::fs::read_link(entry.path());
+        target.is_ok_and(|target| target.to_string_lossy().ends_with(" (deleted)"))
+    });
+    nameless.filter_map(|entry| Some(std::fs::metadata(entry.path()).ok()?.len())).collect()
+}
+
+/// Each part of a form was kept in memory up to 64 KiB, and had a file of its own beyond that: a thousand of
+/// either for each of a key's uploads.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_a_form_share_one_file() {
+    const PARTS: u8 = 37;
+    const LENGTH: usize = 50_001;
+    let place = Place::new();
+    let (status, made) = place.json(&place.one, "/sandboxes", json!({"templateID": "base"})).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let request = |method: &str, path: &str| {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("e2b-sandbox-id", made["sandboxID"].as_str().unwrap())
+            .header("e2b-sandbox-port", "49983")
+            .header("x-access-token", made["envdAccessToken"].as_str().unwrap())
+    };
+    let (to, from) = tokio::sync::mpsc::unbounded_channel::<Vec<u8>>();
+    let body = futures_util::stream::unfold(from, async |mut from| {
+        let piece = from.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), from))
+    });
+    let head = |n: u8| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{n}\"\r\n\r\n")
+    };
+    for n in 0..PARTS {
+        to.send([head(n).as_bytes(), &[n; LENGTH], b"\r\n"].concat()).unwrap();
+    }
+    to.send(head(PARTS).into_bytes()).unwrap();
+    let upload =
+        request("POST", "/files").header("content-type", "multipart/form-data; boundary=b");
+    let mut sending = Box::pin(place.send(upload.body(Body::from_stream(body)).unwrap()));
+    // The first is in memory.
+    let spooled = u64::from(PARTS - 1) * LENGTH as u64;
+    for tried in 0.. {
+        tokio::select! {
+            answer = &mut sending => panic!("{}", answer.status()),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+        if nameless().contains(&spooled) {
+            break;
+        }
+        assert!(tried < 1_000, "{:?} instead of {spooled}", nameless());
+    }
+    to.send(b"the end\r\n--b--\r\n".to_vec()).unwrap();
+    drop(to);
+    let answered = sending.await.status();
+    assert_eq!(answered, StatusCode::OK);
+    for n in [0, 1, PARTS - 1] {
+        let read =
+            place.send(request("GET", &format!("/files?path={n}")).body(Body::empty()).unwrap());
+        let bytes = read.await.into_body().collect().await.unwrap().to_bytes();
+        assert!(bytes == vec![n; LENGTH], "part {n}: {} bytes", bytes.len());
+    }
+    let last = request("GET", &format!("/files?path={PARTS}")).body(Body::empty()).unwrap();
+    assert_eq!(answer(place.send(last).await).await.1, json!("the end"));
 }
 
 /// The whole file was read into memory for every request, also for one byte of it.

@@ -1,10 +1,11 @@
 //! The prompt on a session, over a WebSocket.
 
+use belljar_server::Settings;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Started, start};
+use crate::support::{Started, start, start_with};
 
 type Socket =
     tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
@@ -66,4 +67,31 @@ async fn a_prompt_is_interrupted_by_a_message_and_by_leaving() {
     // Its turn comes when the run before it has ended.
     let outcome = server.client.run(&id, "x").await;
     assert_eq!((&outcome["stdout"], &outcome["execution"]), (&json!("7\n"), &json!(3)));
+}
+
+/// Sixty-four messages of any length could wait on each socket.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_has_room_in_the_budget_of_bodies() {
+    let mut settings = Settings::default();
+    (settings.body_bytes, settings.body_memory) = (2 << 20, 4 << 20);
+    let server = start_with(settings).await;
+    let id = server.client.session(&json!({"image": "core"})).await;
+    let mut socket = connect(&server, &id).await;
+    let run = |id: u8, code: &str| json!({"id": id, "type": "run", "code": code});
+    say(&mut socket, run(1, "print('go')\nwhile True: pass")).await;
+    hear(&mut socket, "stdout").await;
+    let long = format!("x = {:?}", "x".repeat(900 << 10));
+    for n in 2..=4 {
+        say(&mut socket, run(n, &long)).await;
+    }
+    let problem = hear(&mut socket, "problem").await;
+    assert_eq!((&problem["id"], &problem["code"]), (&json!(4), &json!("busy")), "{problem}");
+    say(&mut socket, json!({"type": "interrupt"})).await;
+    for n in 1..=3 {
+        let outcome = hear(&mut socket, "outcome").await;
+        assert_eq!((&outcome["id"], &outcome["success"]), (&json!(n), &json!(n > 1)));
+    }
+    // What has run takes no room any more.
+    say(&mut socket, run(5, &long)).await;
+    assert_eq!(hear(&mut socket, "outcome").await["id"], 5);
 }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use belljar::{ByteSource, FileSource, RunRequest};
 
 use crate::http::app::App;
+use crate::http::json;
 use crate::http::problem::Problem;
 use crate::http::sealed::{self, BodyError, Reading};
 use crate::service::owner::Owner;
@@ -56,6 +57,7 @@ pub(in crate::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Prob
 }
 
 fn parse(bytes: &[u8]) -> Result<RunRequest, Problem> {
+    json::checked(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
         let code = if error.is_data() {
             "bad_field"

@@ -321,7 +321,7 @@ impl Store for Slow {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_while_its_session_is_entered_has_it() {
     let store = Arc::new(Slow::default());
-    let client = on_store(limits(json!({"sessions": 1})), Arc::clone(&store));
+    let client = on_store(limits(json!({"sessions": 1})), Arc::<Slow>::clone(&store));
     let asked = json!({"image": "core"});
     tokio::select! {
         made = client.post("/v1/sessions", &asked) => panic!("{made}"),

@@ -142,13 +142,12 @@ impl Receiver {
 
     /// The file, with room for so many bytes.
     async fn spool_for(&mut self, bytes: u64) -> Result<Arc<Spool>, UploadError> {
-        let spool = match &self.spool {
-            Some(spool) => Arc::clone(spool),
-            None => {
-                let file = tempfile::tempfile().map_err(UploadError::Disk)?;
-                let room = Mutex::default();
-                Arc::clone(self.spool.insert(Arc::new(Spool { file, room })))
-            }
+        let spool = if let Some(spool) = &self.spool {
+            Arc::clone(spool)
+        } else {
+            let file = tempfile::tempfile().map_err(UploadError::Disk)?;
+            let room = Mutex::default();
+            Arc::clone(self.spool.insert(Arc::new(Spool { file, room })))
         };
         while spool.taken() << 20 < bytes {
             let share = self.app.spool().take(self.owner.name(), 1, PATIENCE).await;

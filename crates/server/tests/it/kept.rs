@@ -139,7 +139,7 @@ async fn the_parts_of_a_form_share_one_file() {
         format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{n}\"\r\n\r\n")
     };
     for n in 0..PARTS {
-        to.send([head(n).as_bytes(), &[n; LENGTH], b"\r\n"].concat()).unwrap();
+        to.send([head(n).as_bytes(), &vec![n; LENGTH], b"\r\n"].concat()).unwrap();
     }
     to.send(head(PARTS).into_bytes()).unwrap();
     let upload =

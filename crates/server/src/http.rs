@@ -6,6 +6,7 @@ pub(crate) mod asker;
 pub(crate) mod auth;
 pub(crate) mod authed;
 pub(crate) mod body;
+pub(crate) mod bounds;
 pub(crate) mod files;
 pub(crate) mod forwarded;
 pub(crate) mod fuzzing;
@@ -29,4 +30,5 @@ pub(crate) mod status;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod trace_context;
+pub(crate) mod unread;
 pub(crate) mod upload;

@@ -5,6 +5,7 @@
 mod ask;
 mod hub;
 mod kernels;
+mod refused;
 mod rest;
 mod sessions;
 mod socket;

@@ -6,6 +6,7 @@ pub(crate) mod figures;
 pub(crate) mod held;
 pub(crate) mod kept;
 pub(crate) mod owner;
+mod place;
 pub(crate) mod questions;
 mod saved;
 mod sessions;

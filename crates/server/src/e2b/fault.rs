@@ -10,9 +10,8 @@ use serde_json::json;
 
 use crate::faces::Face;
 use crate::http::problem::Problem;
-use crate::http::sealed::BodyError;
 use crate::http::status::status;
-use crate::http::upload::UploadError;
+use crate::http::unread::{BodyError, UploadError};
 use crate::service::error::{Class, ServiceError};
 
 /// What could not be done, and for how long not.

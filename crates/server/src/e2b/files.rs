@@ -24,7 +24,8 @@ use super::signature::{Operation, Signed};
 use super::target::{Reached, admitted, reach_by_token, sandboxes, token};
 use super::wire::Written;
 use crate::http::app::App;
-use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::sealed::{self, Reading};
+use crate::http::unread::BodyError;
 use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 

@@ -13,7 +13,8 @@ use super::fault::Fault;
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use crate::http::app::App;
-use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::sealed::{self, Reading};
+use crate::http::unread::BodyError;
 use crate::http::{asker, json};
 use crate::service::owner::Owner;
 

@@ -9,13 +9,12 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Keys;
+use super::bounds::{MAX_OWNED, MAX_SPOOLED, MAX_UPLOADS, UNIT};
 use super::forwarded::TrustedProxy;
 use super::listen::MAX_CONNECTIONS;
 use super::problem::Problem;
 use super::remembered::Remembered;
-use super::sealed::UNIT;
 use super::shares::Shares;
-use super::upload::{MAX_OWNED, MAX_SPOOLED, MAX_UPLOADS};
 use crate::faces::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;

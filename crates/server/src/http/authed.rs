@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use super::app::App;
 use super::auth::Keys;
 use super::json;
-use super::sealed::{self, BodyError};
+use super::sealed;
+use super::unread::BodyError;
 use crate::service::owner::Owner;
 
 /// How a face authenticates its clients, and words a refusal.

@@ -9,9 +9,8 @@ use belljar::{Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::sealed::BodyError;
 use super::status::status;
-use super::upload::UploadError;
+use super::unread::{BodyError, UploadError};
 use crate::faces::Face;
 use crate::service::error::ServiceError;
 

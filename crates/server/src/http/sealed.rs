@@ -4,7 +4,6 @@
 //! [`Owner`] that the request was authenticated as; extractors that skip this find an empty body. What is read
 //! into memory is taken from one budget of the process, in which each owner has a share.
 
-use std::error::Error as StdError;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -13,17 +12,18 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_LENGTH;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::{StreamExt, future, stream};
-use http_body_util::{LengthLimitError, Limited};
+use http_body_util::Limited;
 use hyper::body::{Frame, SizeHint};
-use tower_http::timeout::TimeoutError;
 
 use super::app::App;
+use super::bounds::UNIT;
 use super::pace::Pace;
 use super::shares::Share;
+use super::unread::BodyError;
 use crate::service::owner::Owner;
 
 /// Bodies of at most this length are discarded before a refusal is answered. With a body unread, the connection
@@ -33,8 +33,6 @@ const MAX_DISCARDED: u64 = 64 << 10;
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 /// How long a body waits for room in the budget.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The unit of the budget, in bytes.
-pub(crate) const UNIT: usize = 1 << 10;
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,19 +56,6 @@ pub(crate) struct Sealed {
 /// Room in the budget, held until the request is answered.
 #[derive(Clone)]
 pub(crate) struct Room(Arc<Mutex<Vec<Share>>>);
-
-/// Why a body was not read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BodyError {
-    #[error("the body is longer than {} MiB", .0 >> 20)]
-    TooLong(u64),
-    #[error("the body comes too slowly")]
-    TooSlow,
-    #[error("the server has no room for the body now")]
-    NoRoom,
-    #[error("the body ended before its end")]
-    Broken,
-}
 
 /// Seals the body of a request.
 pub(crate) async fn seal(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -274,36 +259,6 @@ impl Taking {
 impl Room {
     fn lock(&self) -> MutexGuard<'_, Vec<Share>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl BodyError {
-    /// What is in an error of a body, or of what reads one.
-    pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(known) = error.downcast_ref::<Self>() {
-                return *known;
-            }
-            if error.is::<LengthLimitError>() {
-                return Self::TooLong(0);
-            }
-            if error.is::<TimeoutError>() {
-                return Self::TooSlow;
-            }
-            next = error.source();
-        }
-        Self::Broken
-    }
-
-    /// The status of its answer.
-    pub(crate) fn status(self) -> StatusCode {
-        match self {
-            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Broken => StatusCode::BAD_REQUEST,
-        }
     }
 }
 

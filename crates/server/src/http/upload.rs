@@ -12,19 +12,15 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
 use super::app::App;
-use super::sealed::{self, BodyError, Reading};
+use super::sealed::{self, Reading};
 use super::shares::Share;
+use super::unread::{BodyError, UploadError};
 use crate::service::owner::Owner;
 
 /// Chunks that are read before somebody wants them.
 const AHEAD: usize = 4;
 /// Bytes of an upload, of all its parts, that are kept in memory; the rest goes into a file.
 const MAX_IN_MEMORY: usize = 64 << 10;
-/// Uploads at once, and those of one owner.
-pub(crate) const MAX_UPLOADS: usize = 1024;
-pub(crate) const MAX_OWNED: usize = 64;
-/// What uploads may take on the disk together, in MiB; one owner may have half of it.
-pub(crate) const MAX_SPOOLED: usize = 16 << 10;
 /// How long an upload waits for others of its owner, or for room on the disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -45,17 +41,6 @@ struct Spool {
     file: std::fs::File,
     /// Room on the disk, in MiB.
     room: Mutex<Vec<Share>>,
-}
-
-/// Why an upload was not received.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum UploadError {
-    #[error(transparent)]
-    Body(#[from] BodyError),
-    #[error("this key has too many uploads and checkpoints at once, or they take too much room")]
-    TooMany,
-    #[error("the server has no room for the upload")]
-    Disk(#[source] io::Error),
 }
 
 /// Receives uploads of one owner.

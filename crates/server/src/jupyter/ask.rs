@@ -1,18 +1,15 @@
-//! Who asks, and how a refusal is told: as Jupyter's server does both.
+//! Who asks, as Jupyter's server finds it out.
 
-use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
 
 use super::kernels::Kernels;
+use super::refused::Refused;
 use crate::http::app::App;
 use crate::http::auth::{Keys, key_in};
 use crate::http::authed::{Admission, BadBody};
-use crate::http::problem::Problem;
-use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
 /// Whoever asks. A key is taken from `?token=` as well.
@@ -33,44 +30,6 @@ impl FromRequestParts<App> for Asker {
 /// The value of `token` in a query. Keys consist of letters, digits and `_`, so nothing of them is encoded.
 fn token(query: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("token="))
-}
-
-/// What is told instead of an answer.
-#[derive(Debug)]
-pub(super) struct Refused {
-    status: StatusCode,
-    message: String,
-}
-
-impl Refused {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-        }
-    }
-
-    fn no_key() -> Self {
-        let message = "Forbidden: a token is needed, which is the server's key";
-        Self::new(StatusCode::FORBIDDEN, message)
-    }
-
-    pub(super) fn no_kernel(id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("Kernel does not exist: {id}"))
-    }
-}
-
-impl From<ServiceError> for Refused {
-    fn from(error: ServiceError) -> Self {
-        let problem = Problem::from(error);
-        Self::new(problem.status, problem.detail)
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.status, Json(json!({"message": self.message, "reason": null}))).into_response()
-    }
 }
 
 /// How the face authenticates a request with a body, which may be missing.

@@ -11,15 +11,17 @@ use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, unique};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::ask::Refused;
 use super::hub::Hub;
-use super::rest::DEFAULT;
+use super::refused::Refused;
 use crate::http::problem::Problem;
 use crate::service::Service;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
+
+/// The kernel that is meant where none is named.
+pub(super) const DEFAULT: &str = "python3";
 
 /// How long a kernel lives that nobody is connected to and that does nothing.
 pub(super) const IDLE: Duration = Duration::from_hours(1);

@@ -12,8 +12,9 @@ use chrono::Utc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Jupyter, Refused};
-use super::kernels::{Kernels, Running, date};
+use super::ask::{Asker, Jupyter};
+use super::kernels::{DEFAULT, Kernels, Running, date};
+use super::refused::Refused;
 use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;
@@ -22,8 +23,6 @@ use crate::service::Service;
 const VERSION: &str = "2.21.1";
 /// The names by which a kernel is asked for: belljar's own, and the one that most clients know.
 const NAMES: [&str; 2] = ["belljar", "python3"];
-/// The one that is meant by who names none.
-pub(super) const DEFAULT: &str = "python3";
 
 pub(super) async fn version() -> Json<Value> {
     Json(json!({"version": VERSION}))

@@ -12,9 +12,10 @@ use belljar_kernel::unique;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Jupyter, Refused};
-use super::kernels::{Kernels, Running};
-use super::rest::{DEFAULT, Wanted, check_name};
+use super::ask::{Asker, Jupyter};
+use super::kernels::{DEFAULT, Kernels, Running};
+use super::refused::Refused;
+use super::rest::{Wanted, check_name};
 use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;

@@ -14,9 +14,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Asker, Refused};
+use super::ask::Asker;
 use super::hub::Hub;
 use super::kernels::{Kernels, Running};
+use super::refused::Refused;
 use crate::http::app::App;
 use crate::http::socket::{going_away, next, ping, pings};
 

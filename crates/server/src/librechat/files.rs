@@ -16,7 +16,8 @@ use super::store::{Place, Stored, Written, new_id};
 use super::{DATA, Kept, broken, no_key, told};
 use crate::http::app::App;
 use crate::http::files::FileHead;
-use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::sealed::{self, Reading};
+use crate::http::unread::BodyError;
 use crate::process;
 
 /// Bytes of one upload: what LibreChat itself sends at most.

@@ -28,7 +28,7 @@ use super::Service;
 use super::error::ServiceError;
 use super::held::Held;
 use super::owner::{Owner, limit};
-use super::sessions::Place;
+use super::place::Place;
 
 /// The store's side of a service.
 pub(crate) struct Anywhere {

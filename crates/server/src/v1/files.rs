@@ -17,8 +17,8 @@ use crate::http::body::Body as JsonBody;
 use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::sealed::BodyError;
-use crate::http::upload::{Receiver, UploadError};
+use crate::http::unread::{BodyError, UploadError};
+use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 

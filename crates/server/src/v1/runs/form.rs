@@ -10,7 +10,8 @@ use belljar::{ByteSource, FileSource, RunRequest};
 use crate::http::app::App;
 use crate::http::json;
 use crate::http::problem::Problem;
-use crate::http::sealed::{self, BodyError, Reading};
+use crate::http::sealed::{self, Reading};
+use crate::http::unread::BodyError;
 use crate::service::owner::Owner;
 
 /// The most parts of a form.

@@ -1,0 +1,62 @@
+//! Why a body or an upload was not read.
+
+use std::error::Error as StdError;
+use std::io;
+
+use axum::http::StatusCode;
+use http_body_util::LengthLimitError;
+use tower_http::timeout::TimeoutError;
+
+/// Why a body was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error("the body is longer than {} MiB", .0 >> 20)]
+    TooLong(u64),
+    #[error("the body comes too slowly")]
+    TooSlow,
+    #[error("the server has no room for the body now")]
+    NoRoom,
+    #[error("the body ended before its end")]
+    Broken,
+}
+
+/// Why an upload was not received.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UploadError {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error("this key has too many uploads and checkpoints at once, or they take too much room")]
+    TooMany,
+    #[error("the server has no room for the upload")]
+    Disk(#[source] io::Error),
+}
+
+impl BodyError {
+    /// What is in an error of a body, or of what reads one.
+    pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(known) = error.downcast_ref::<Self>() {
+                return *known;
+            }
+            if error.is::<LengthLimitError>() {
+                return Self::TooLong(0);
+            }
+            if error.is::<TimeoutError>() {
+                return Self::TooSlow;
+            }
+            next = error.source();
+        }
+        Self::Broken
+    }
+
+    /// The status of its answer.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! How a refusal is told: as Jupyter's server does.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::http::problem::Problem;
+use crate::service::error::ServiceError;
+
+/// What is told instead of an answer.
+#[derive(Debug)]
+pub(super) struct Refused {
+    status: StatusCode,
+    message: String,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn no_key() -> Self {
+        let message = "Forbidden: a token is needed, which is the server's key";
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(super) fn no_kernel(id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("Kernel does not exist: {id}"))
+    }
+}
+
+impl From<ServiceError> for Refused {
+    fn from(error: ServiceError) -> Self {
+        let problem = Problem::from(error);
+        Self::new(problem.status, problem.detail)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({"message": self.message, "reason": null}))).into_response()
+    }
+}

@@ -55,7 +55,9 @@ exec("print(bits(np.zeros(2, int)))")
 # Names of files are only text.
 print([compiled(name) for name in ("", "x", "<string>", "ü" * 40, "\U0001f600" * 40, "/" * 5000)])
 print(compiled(ARCHIVE[:-1]), compiled("/usr/local/lib/python315.zip"), compiled("/packages/a.py"))
+# Values are as wide in libraries, indices are not.
 print(compiled(ARCHIVE + "pandas/core/frame.py"), compiled(ARCHIVE + "x.py"))
+print(compiled(ARCHIVE + "x.py", "np.argsort([2, 1])"), compiled("x.py", "np.argsort([2, 1])"))
 print(compiled(ARCHIVE + "numpy/lib/a.py"), compiled("<frozen os>"), compiled(ARCHIVE + "ü"))
 
 # A module of the user, and one that stands for numpy's own.
@@ -81,4 +83,4 @@ print((deep := lambda n: deep(n - 1) if n else bits(np.arange(1)))(800))
 print(bits(Own((1,), int)), bits(np.arange(3).view(Own).argsort()), bits(np.ma.arange(3)))
 
 # with image: data
-# expect stdout: "64 64 [64, 64]\n64 64 64\n64 64 [64]\n64\n[64, 64, 64, 64, 64, 64]\n64 64 64\n32 32\n32 32 64\n8\n64\n[64] 64\n[64]\n[64]\n[64]\n[nan, 64.0]\n{64}\n64\n64 64 64\n"
+# expect stdout: "64 64 [64, 64]\n64 64 64\n64 64 [64]\n64\n[64, 64, 64, 64, 64, 64]\n64 64 64\n64 64\n32 64\n32 32 64\n8\n64\n[64] 64\n[64]\n[64]\n[64]\n[nan, 64.0]\n{64}\n64\n64 64 64\n"

@@ -31,12 +31,20 @@ struct Pass {
 }
 
 /// On the whole module, with its names and its data, in this order.
-const WHOLE: &[Pass] = &[Pass {
-    name: "integers",
-    from: Tier::Data,
-    version: integers::VERSION,
-    apply: |module| Ok(integers::apply(module)?),
-}];
+const WHOLE: &[Pass] = &[
+    Pass {
+        name: "flags of the C library",
+        from: Tier::Core,
+        version: integers::VERSION,
+        apply: |module| Ok(integers::apply_to_c_library(module)?),
+    },
+    Pass {
+        name: "integers",
+        from: Tier::Data,
+        version: integers::VERSION,
+        apply: |module| Ok(integers::apply(module)?),
+    },
+];
 
 /// On its code, which has neither, in this order.
 const CODE: &[Pass] = &[Pass {

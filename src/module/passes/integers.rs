@@ -32,7 +32,7 @@ use parsed::{Changes, Parsed};
 use windows::PLACES;
 
 /// Raised with every change of what the pass makes.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// The module is not the one that this pass knows.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +110,15 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     names::wrap(&parsed, &functions, &mut changes)?;
     indices::wrap(&parsed, &addresses, &mut changes)?;
     floats::apply(&parsed, &mut changes)?;
+    changes.finish()
+}
+
+/// Changes the C library, which every tier of the code holds, and in all of them alike: what a
+/// function costs decides which functions count fuel.
+pub(super) fn apply_to_c_library(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
+    let parsed = Parsed::new(module)?;
+    let mut changes = Changes::new(&parsed);
+    floats::apply_to_c_library(&parsed, &mut changes)?;
     changes.finish()
 }
 

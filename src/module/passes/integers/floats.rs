@@ -4,7 +4,7 @@
 //! WebAssembly has no status flags. The C library's emulation is a word in memory that only
 //! explicit calls write, so numpy, which reads it after every loop, never warns about a division by
 //! zero, an overflow or an invalid operation. Here each operation of numpy's loops, its scalars and
-//! the C library's functions ([`FUNCTIONS`]) is followed by one comparison of its result. An
+//! the C library's functions ([`FUNCTIONS`], [`C_LIBRARY`]) is followed by one comparison of its result. An
 //! infinity or NaN, which is rare, is passed to a function with the operands, which sets the flags
 //! by the rules of IEEE 754 ([`flags`]). So the flags are exact. The fastest loops run as they were,
 //! and once more with flags where a result is an infinity or NaN ([`loops`]).
@@ -29,7 +29,7 @@ use super::windows::Step::{Call, Const, Get};
 use super::windows::{Step, at, find};
 use emit::Other;
 use flags::{Flag, Notes, WANTED};
-use functions::{CONTIGUOUS, CONVERSIONS, FUNCTIONS, SCALARS, STRIDED};
+use functions::{C_LIBRARY, CONTIGUOUS, CONVERSIONS, FUNCTIONS, SCALARS, STRIDED};
 
 /// The function that numpy's scalars call before an operation.
 const CLEAR: &str = "npy_clear_floatstatus_barrier";
@@ -40,17 +40,7 @@ pub(super) fn apply(
 ) -> Result<(), IntegersError> {
     let notes = Notes::add(changes);
     let casts = casts::Casts::add(changes);
-    for (what, names) in FUNCTIONS {
-        for name in names.split_ascii_whitespace() {
-            let indices = parsed.named(name);
-            if indices.is_empty() {
-                return Err(IntegersError::Missing(what));
-            }
-            for index in indices {
-                emit::rewrite(parsed, *index, &notes, Other::default(), changes)?;
-            }
-        }
-    }
+    raise_in(FUNCTIONS, parsed, &notes, changes)?;
     let clear = parsed.function(CLEAR)?;
     for (kinds, operations) in SCALARS {
         for (kind, operation) in pairs(kinds, operations) {
@@ -82,8 +72,38 @@ pub(super) fn apply(
         }
     }
     loops::apply(parsed, &notes, changes)?;
-    forced(parsed, changes)?;
     want_underflow(parsed, changes)
+}
+
+/// Has the functions of the C library raise flags.
+pub(super) fn apply_to_c_library(
+    parsed: &Parsed<'_>,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), IntegersError> {
+    let notes = Notes::add(changes);
+    raise_in(C_LIBRARY, parsed, &notes, changes)?;
+    forced(parsed, changes)
+}
+
+/// Has all functions of these names raise flags.
+fn raise_in(
+    functions: &[(&'static str, &str)],
+    parsed: &Parsed<'_>,
+    notes: &Notes,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), IntegersError> {
+    for (what, names) in functions {
+        for name in names.split_ascii_whitespace() {
+            let indices = parsed.named(name);
+            if indices.is_empty() {
+                return Err(IntegersError::Missing(what));
+            }
+            for index in indices {
+                emit::rewrite(parsed, *index, notes, Other::default(), changes)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn pairs<'a>(left: &'a str, right: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {

@@ -36,7 +36,7 @@ mod wire;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Extension, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -100,6 +100,8 @@ fn data_plane() -> Router<App> {
         .route("/health", get(files::health))
         .fallback(|| async { Fault::not_found("there is nothing here") })
         .layer(MapRequestLayer::new(access::route))
+        // The layer of all routes is lost with the request's other extensions.
+        .layer(DefaultBodyLimit::disable())
 }
 
 /// What is made once, however often it is asked for with one key.

@@ -95,14 +95,16 @@ _LAST_VALUE = "_belljar_last_value"
 
 
 def _keeping_last_value(code: str) -> str:
-    """The code, with the value of its last statement, if that is an expression, in `_LAST_VALUE`."""
+    """The code, with the value of a last statement that is an expression in `_LAST_VALUE`."""
     try:
         module = ast.parse(code)
     except SyntaxError:
         return code  # The session reports it.
     kept: ast.expr = ast.Constant(None)
-    if module.body and isinstance(module.body[-1], ast.Expr):
-        kept = module.body.pop().value
+    last = module.body[-1] if module.body else None
+    if isinstance(last, ast.Expr):
+        kept = last.value
+        module.body.pop()
     module.body.append(ast.Assign([ast.Name(_LAST_VALUE, ast.Store())], kept))
     return ast.unparse(ast.fix_missing_locations(module))
 

@@ -1,7 +1,6 @@
 //! Uploads: received into a file by a task, so that a slow client holds no thread, and then read at once.
 
 use std::io::{self, Cursor, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -152,6 +151,16 @@ impl Spool {
     }
 }
 
+#[cfg(unix)]
+fn read_at(file: &std::fs::File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &std::fs::File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, at)
+}
+
 impl Read for Received {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
@@ -159,7 +168,7 @@ impl Read for Received {
             Content::File { spool, at, end } => {
                 let left = usize::try_from(*end - *at).unwrap_or(usize::MAX);
                 let length = buffer.len().min(left);
-                let read = spool.file.read_at(&mut buffer[..length], *at)?;
+                let read = read_at(&spool.file, &mut buffer[..length], *at)?;
                 *at += read as u64;
                 Ok(read)
             }

@@ -224,7 +224,8 @@ impl StoredSessions {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when there is none, [`SessionError::Elsewhere`] when another node has it
+    /// [`NotFound`](crate::SessionError::NotFound) when there is none,
+    /// [`Elsewhere`](crate::SessionError::Elsewhere) when another node has it
     /// for too long; when the store fails, or its state cannot be restored here.
     pub async fn claim(&self, id: &str) -> Result<Claim, Error> {
         Ok(Claim(Claimed::take(&self.node, id, false).await?))

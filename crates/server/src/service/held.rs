@@ -126,7 +126,7 @@ impl Held {
         self.0.origin.created
     }
 
-    /// The session, for everything but guest work: that goes through [`Service`], which counts it.
+    /// The session, for everything but guest work: that goes through [`Service`](super::Service), which counts it.
     #[must_use]
     pub fn session(&self) -> View<'_> {
         View(&self.0.session)

@@ -232,7 +232,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// As for [`find`](Self::find).
+    /// When the owner has no such session.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
         let held = self.find(owner, id)?;
         self.shared.sessions().remove(held.id());

@@ -1,0 +1,4 @@
+# aim = "answer"
+# tries = "Leaves a result that contains itself."
+result = []
+result.append({"self": result})

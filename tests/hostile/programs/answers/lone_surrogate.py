@@ -1,0 +1,3 @@
+# aim = "answer"
+# tries = "Leaves text that no encoding has."
+result = "\ud800"

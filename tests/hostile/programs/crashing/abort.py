@@ -1,0 +1,5 @@
+# aim = "alive"
+# tries = "Asks the C library to abort."
+import os
+
+os.abort()

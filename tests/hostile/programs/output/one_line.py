@@ -1,0 +1,3 @@
+# aim = "output"
+# tries = "Prints one line of a hundred megabytes."
+print("x" * 100_000_000)

@@ -1,0 +1,5 @@
+# aim = "outside"
+# tries = "Becomes another program."
+import os
+
+os.execv("/bin/sh", ["sh", "-c", "echo planted > @OUTSIDE@/planted.txt"])

@@ -1,0 +1,5 @@
+# aim = "secret"
+# tries = "Reads the file by a program."
+import subprocess
+
+print(subprocess.check_output(["cat", "@SECRET_FILE@"]))

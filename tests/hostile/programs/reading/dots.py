@@ -1,0 +1,3 @@
+# aim = "secret"
+# tries = "Walks out of the working directory by `..`."
+print(open("../secret.txt").read())

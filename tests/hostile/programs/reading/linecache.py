@@ -1,0 +1,5 @@
+# aim = "secret"
+# tries = "Has the cache for tracebacks read the file."
+import linecache
+
+print(linecache.getlines("@SECRET_FILE@"))

@@ -1,0 +1,5 @@
+# aim = "time"
+# tries = "Computes a factorial in C."
+import math
+
+math.factorial(3_000_000)

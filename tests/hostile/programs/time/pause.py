@@ -1,0 +1,5 @@
+# aim = "time"
+# tries = "Waits for a signal."
+import signal
+
+signal.pause()

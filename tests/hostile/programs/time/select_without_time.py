@@ -1,0 +1,5 @@
+# aim = "time"
+# tries = "Waits without a time."
+import select
+
+select.select([], [], [])

@@ -1,0 +1,4 @@
+# aim = "time"
+# tries = "Spins."
+while True:
+    pass

@@ -46,6 +46,15 @@ MODULES = [
 
 LIBRARIES = re.compile(r"\b(?:scipy|sklearn|statsmodels|networkx|joblib)(?:\.[a-z_]+)*")
 
+# How floats are written: to ten digits, or exactly.
+written = "{:.10g}".format
+
+
+def exact():
+    """Write all digits of floats."""
+    global written
+    written = float.__repr__
+
 
 def described(value):
     """What matters of a value, as JSON: its kind, its type and what is in it."""
@@ -70,7 +79,28 @@ def described(value):
         return ["type", value.__name__]
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *map(described, value)]
+    if hasattr(value, "toarray"):
+        return [type(value).__name__, str(value.dtype), described(value.toarray())]
+    if written is float.__repr__:
+        fields = parts(value)
+        if fields is not None:
+            return [type(value).__name__, {str(key): described(fields[key]) for key in fields}]
     return [type(value).__name__, plain(value)]
+
+
+def parts(value):
+    """What a dictionary, or an object that a library gives as its result, consists of."""
+    if isinstance(value, dict):
+        return value
+    home = type(value).__module__.split(".")[0]
+    if home in ("scipy", "statsmodels") and hasattr(value, "__dict__"):
+        return {key: part for key, part in vars(value).items() if plainly(part)}
+    return None
+
+
+def plainly(part):
+    plain = (bool, int, float, str, np.generic, np.ndarray, pd.Series, pd.DataFrame)
+    return isinstance(part, plain)
 
 
 def named(dtype):
@@ -83,7 +113,9 @@ def plain(value):
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, float):
-        return f"{value:.10g}"
+        return written(value)
+    if isinstance(value, complex) and written is float.__repr__:
+        return [written(value.real), written(value.imag)]
     if value is None or isinstance(value, (bool, int, str)):
         return value
     return str(value)
@@ -114,7 +146,7 @@ def outcome(expression):
     names |= {"np": np, "pd": pd, "told": told}
     try:
         names |= imported(expression)
-        return described(eval(compile(expression, "<expression>", "eval"), names))
+        return described(eval(compile(expression, expression, "eval"), names))
     except Exception as error:
         return ["raises", type(error).__name__]
 
@@ -123,9 +155,12 @@ def main():
     warnings.simplefilter("ignore")
     with open("expressions.txt") as file:
         lines = [line.strip() for line in file]
+    if lines[0] == "# exact":
+        exact()
     expressions = [line for line in lines if line and not line.startswith("#")]
     with open("found.json", "w") as file:
         json.dump({each: outcome(each) for each in expressions}, file)
 
 
-main()
+if __name__ == "__main__":
+    main()

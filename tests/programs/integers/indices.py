@@ -22,6 +22,14 @@ print(refused(np.add.reduceat, np.arange(3), big))
 print(refused(np.searchsorted, [1], [1], sorter=big))
 print(refused(pd.Series([1]).repeat, big))
 
+print(refused(pd.Index([1]).repeat, big))
+series, days = pd.Series([1, 2]), pd.date_range("2026-01-01", periods=2)
+print(refused(lambda: series.iloc[[2**32]]), refused(lambda: series.to_frame().iloc[big]))
+print(refused(series.take, big), refused(series.to_frame().take, [-(2**32)]))
+print(refused(pd.Index([1, 2]).take, big), refused(days.take, big), refused(days.array.take, big))
+print(refused(lambda: pd.Categorical([1, 2])[[2**32]]))
+print(series.take(indices=[1, -2]).tolist(), series.iloc[pd.Series([1])].tolist(), days[[1]].day)
+
 # What is no integer is refused as on Linux.
 print(refused(np.repeat, [1, 2], np.array([1.5, 2])))
 print(refused(np.bincount, np.array([1.0])))
@@ -39,4 +47,4 @@ out = np.zeros((), dtype=np.intp)
 print(np.argmax([1, 3, 2], out=out) is out, out.dtype)
 
 # with image: data
-# expect stdout: "OverflowError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nValueError: could not parse sorter argument\nOverflowError: Python int too large to convert to C ssize_t\nTypeError: Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'\nTypeError: Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'\nValueError: invalid literal for int() with base 10: 'x'\nTypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'\n[2 2 2] [1 2 2]\n[[5 6]\n [6 5]] 6\n[] []\n[6 5] [3 3]\nTrue int32\n"
+# expect stdout: "OverflowError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nOverflowError: Python int too large to convert to C ssize_t\nValueError: could not parse sorter argument\nIndexError: Python int too large to convert to C ssize_t\nIndexError: Python int too large to convert to C ssize_t\nIndexError: positional indexers are out-of-bounds IndexError: positional indexers are out-of-bounds\nIndexError: indices are out-of-bounds IndexError: indices are out-of-bounds\nIndexError: Python int too large to convert to C ssize_t IndexError: indices are out-of-bounds IndexError: Python int too large to convert to C ssize_t\nIndexError: indices are out-of-bounds\n[2, 1] [2] Index([2], dtype='int32')\nTypeError: Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'\nTypeError: Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'\nValueError: invalid literal for int() with base 10: 'x'\nTypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'\n[2 2 2] [1 2 2]\n[[5 6]\n [6 5]] 6\n[] []\n[6 5] [3 3]\nTrue int32\n"

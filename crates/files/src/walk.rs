@@ -1,0 +1,150 @@
+//! Everything in a directory, for the host to list, copy and compare.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::dir::Entry;
+use crate::files::{Files, MAX_PATH};
+use crate::node::Node;
+use crate::types::Kind;
+
+/// Something that a walk has come by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its path from where the walk began.
+    pub path: String,
+    /// The node.
+    pub node: Node,
+    /// The type of the file.
+    pub kind: Kind,
+}
+
+/// Goes through everything in a directory of the tree, directories before what is in them, in the order in
+/// which they are listed.
+///
+/// Links are not followed, and trees that are mounted are not entered. It takes no stack, and no path of
+/// more than 4,095 bytes: what has a longer one, as only trees have that were made step by step, is left
+/// out and counted.
+pub struct Walk<'a> {
+    files: &'a Files,
+    path: String,
+    /// The directories on the way: how long their paths are, and what is left of them.
+    stack: Vec<(usize, Entries<'a>)>,
+    skipped: u64,
+}
+
+type Entries<'a> = Box<dyn Iterator<Item = (u64, &'a Entry)> + 'a>;
+
+impl std::fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walk").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// Goes through everything in a directory.
+    #[must_use]
+    pub fn walk(&self, top: Node) -> Walk<'_> {
+        let mut walk = Walk {
+            files: self,
+            path: String::new(),
+            stack: Vec::new(),
+            skipped: 0,
+        };
+        walk.enter(top);
+        walk
+    }
+
+    /// Regular files and links below a directory that are not in `before` under that path, or are not the
+    /// same there.
+    pub fn changes<'a>(&'a self, before: &'a Self, top: Node) -> impl Iterator<Item = Found> + 'a {
+        let walk = (!self.is_same(before)).then(|| self.walk(top));
+        let leaves = walk.into_iter().flatten().filter(|found| found.kind != Kind::Directory);
+        leaves.filter(move |found| {
+            let mut at = Some(top);
+            for name in found.path.split('/') {
+                at = at.and_then(|dir| Some(before.child(dir, name).ok()??.0));
+            }
+            at != Some(found.node) || !self.is_unchanged(before, found.node)
+        })
+    }
+
+    /// Paths that lead to nodes, those in the tree found in one walk for all of them. What has no name, or
+    /// none that is short enough, is left out.
+    #[must_use]
+    pub fn paths_of(&self, nodes: impl IntoIterator<Item = Node>) -> HashMap<Node, String> {
+        let is_named = |node: &Node| {
+            node.is_own() && self.inode(node.number).is_ok_and(|inode| inode.names > 0)
+        };
+        let mut wanted = HashSet::new();
+        let mut paths = HashMap::new();
+        for node in nodes {
+            if is_named(&node) {
+                wanted.insert(node);
+            } else if let Some(path) = self.attached_path(node) {
+                paths.insert(node, path);
+            }
+        }
+        if wanted.remove(&self.root()) {
+            paths.insert(self.root(), "/".into());
+        }
+        let mut walk = self.walk(self.root());
+        while !wanted.is_empty()
+            && let Some(Found { path, node, .. }) = walk.next()
+        {
+            if wanted.remove(&node) {
+                paths.insert(node, format!("/{path}"));
+            }
+        }
+        paths
+    }
+}
+
+impl Walk<'_> {
+    /// How many nodes were left out because their paths are too long, without what is in them.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn enter(&mut self, node: Node) {
+        if node.is_own()
+            && let Ok(dir) = self.files.dir(node.number)
+            && dir.covered_by.is_none()
+        {
+            self.stack.push((self.path.len(), Box::new(dir.entries(0))));
+        }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let (length, entries) = self.stack.last_mut()?;
+            self.path.truncate(*length);
+            let Some((_, entry)) = entries.next() else {
+                self.stack.pop();
+                continue;
+            };
+            if *length + 1 + entry.name.len() > MAX_PATH {
+                self.skipped += 1;
+                continue;
+            }
+            if *length > 0 {
+                self.path.push('/');
+            }
+            self.path.push_str(&entry.name);
+            let node = Node::own(entry.number);
+            let Ok(kind) = self.files.kind(node) else {
+                continue;
+            };
+            self.enter(node);
+            return Some(Found {
+                path: self.path.clone(),
+                node,
+                kind,
+            });
+        }
+    }
+}

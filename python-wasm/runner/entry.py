@@ -2,7 +2,9 @@
 
 import sys
 
-from _belljar import policy, runs, sealing
+from _belljar.baking import sealing
+from _belljar.run import runs
+from _belljar.source import policy
 
 _RUN = ('__import__("_belljar").run()', "__import__('_belljar').run()")
 

@@ -53,7 +53,7 @@ _load()
 
 @pytest.fixture
 def door(monkeypatch):
-    from _belljar import interrupt
+    from _belljar.protocol import interrupt
 
     fresh = Door()
     monkeypatch.setattr(_Host, "door", fresh)

@@ -15,9 +15,15 @@ FRAMES = 50
 _OWN = ("code", "entropy")
 
 
-def _modules():
-    names = (RUNNER / "ORDER").read_text().split()
-    return [[name, (RUNNER / f"{name}.py").read_text()] for name in names]
+def modules():
+    """The names and sources of the runner's modules, as `build.rs` lists them."""
+    paths = sorted(path.relative_to(RUNNER).with_suffix("") for path in RUNNER.rglob("*.py"))
+    names = [".".join(path.parts) for path in paths]
+    return [
+        [name, (RUNNER / f"{name.replace('.', '/')}.py").read_text()]
+        for name in names
+        if name != "bootstrap"
+    ]
 
 
 def _lines(request):
@@ -36,7 +42,7 @@ def main():
         nonlocal number
         op, payload = data[:1], data[1:]
         if op == b"l":
-            return json.dumps({"modules": _modules()}).encode()
+            return json.dumps({"modules": modules()}).encode()
         if op == b"r":
             number += 1
             return requests[number]

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _belljar import door as door_module
-from _belljar import values
+from _belljar.protocol import door as door_module
+from _belljar.values import values
 
 
 def plain(value, **limits):

@@ -12,7 +12,7 @@ import pandas as pd
 import pandas.io.feather_format
 import pytest
 
-from _belljar import arrow_read, arrow_write, feather, flatbuffers, lz4
+from _belljar.formats import arrow_read, arrow_write, feather, flatbuffers, lz4
 from test_parquet import FRAMES, N
 
 try:

@@ -1,33 +1,153 @@
 """Loading the runner the way the host does."""
 
 import ast
+import json
+import subprocess
+import sys
 
 import pytest
 
-from conftest import RUNNER
+import driver
+from process import HERE
 
-MODULES = (RUNNER / "ORDER").read_text().split()
+SOURCES = dict(driver.modules())
+TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
+# A folder imports from itself and from those before it.
+FOLDERS = [
+    "protocol",
+    "source",
+    "values",
+    "display",
+    "tools",
+    "stand_ins",
+    "formats",
+    "dialect",
+    "run",
+    "baking",
+    "",
+]
+NOT_IN_IMAGES = "formats."
 
 
-def test_the_order_lists_every_module_once():
-    files = {path.stem for path in RUNNER.glob("*.py")} - {"bootstrap"}
-    assert sorted(MODULES) == sorted(files)
-    assert MODULES[-1] == "entry"
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_import_only_what_comes_before_them(name):
-    tree = ast.parse((RUNNER / f"{name}.py").read_text())
-    earlier = set(MODULES[: MODULES.index(name)])
+def imports(tree):
+    """The runner's modules that a module imports while it is executed, and those that wait."""
+    at_once, later = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("_belljar"):
-            _, _, module = node.module.partition(".")
-            assert {module} if module else {alias.name for alias in node.names} <= earlier
+            name = node.module.removeprefix("_belljar").removeprefix(".")
+            found = {f"{name}.{alias.name}" for alias in node.names} if name in FOLDERS else {name}
+            (at_once if node in tree.body else later).update(found)
+    return at_once, later
+
+
+def loaded_by(name):
+    found = {name}
+    for other in imports(TREES[name])[0]:
+        found |= loaded_by(other)
+    return found
+
+
+def load(sources):
+    """Load modules with these sources in a process of its own, and print which were executed."""
+    program = (
+        "import json, sys, types\n"
+        "spec = json.loads(sys.argv[1])\n"
+        "names = {'__name__': 'loading'}\n"
+        "exec(spec.pop('loading'), names)\n"
+        "names['load'](spec)\n"
+    )
+    spec = json.dumps({"loading": SOURCES["loading"], **sources})
+    return subprocess.run(
+        [sys.executable, "-c", program, spec], capture_output=True, text=True, check=False, cwd=HERE
+    )
+
+
+def entry(*imports):
+    return "\n".join([*imports, "def publish(package):", "    package.run = run", ""])
+
+
+def test_modules_are_executed_in_the_order_of_their_imports():
+    done = load(
+        {
+            "one.first": "print('first')",
+            "one.second": "from _belljar.one import first\nprint('second', first.__name__)",
+            "two.third": "from _belljar.one.second import first\nprint('third', first.__file__)",
+            "two.unused": "print('unused')",
+            "entry": entry(
+                "from _belljar.two import third", "from _belljar.one import second", "run = 1"
+            ),
+        }
+    )
+    assert done.stdout.splitlines() == [
+        "first",
+        "second _belljar.one.first",
+        "third <belljar>/one/first.py",
+    ], done.stderr
+
+
+def test_a_circle_is_an_error_that_names_it():
+    done = load(
+        {
+            "one.first": "from _belljar.two import second",
+            "two.second": "from _belljar.two import third",
+            "two.third": "from _belljar.one import first",
+            "entry": entry("from _belljar.one import first"),
+        }
+    )
+    circle = "one.first -> two.second -> two.third -> one.first"
+    assert f"import in a circle: {circle}\n" in done.stderr
+
+
+def test_an_import_of_a_module_that_does_not_exist_is_an_error():
+    done = load({"entry": entry("from _belljar.one.first import x")})
+    assert "the runner has no module 'one.first'" in done.stderr
+
+
+def test_a_module_that_waits_is_executed_once_and_again_after_a_failure():
+    done = load(
+        {
+            "one.late": "import sys\nsys.tries += 1\nif sys.tries == 1: raise ValueError\n"
+            "print('late', len([1]))",
+            "entry": entry(
+                "import sys, builtins",
+                "sys.tries = 0",
+                "def use():",
+                "    from _belljar.one import late",
+                "    return late",
+                "class run: pass",
+            )
+            + "    import atexit\n"
+            "    def end():\n"
+            "        builtins.len = None\n"
+            "        del sys.modules['_belljar']\n"
+            "        try: use()\n"
+            "        except ValueError: print('failed')\n"
+            "        assert use() is use()\n"
+            "    atexit.register(end)\n",
+        }
+    )
+    assert done.stdout == "failed\nlate 1\n", done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_folders_import_only_from_those_before_them(name):
+    own = name.rpartition(".")[0]
+    for other in set.union(*imports(TREES[name])):
+        assert FOLDERS.index(other.rpartition(".")[0]) <= FOLDERS.index(own), other
+
+
+def test_images_hold_everything_but_the_formats():
+    executed = loaded_by("entry") | {"loading"}
+    assert all(name.startswith(NOT_IN_IMAGES) for name in set(SOURCES) - executed)
+    assert {name for name in executed if name.startswith(NOT_IN_IMAGES)} == {
+        "formats.parquet",
+        "formats.feather",
+    }
 
 
 def test_only_the_door_knows_the_host():
-    for name in MODULES:
-        assert ("_host" in (RUNNER / f"{name}.py").read_text()) == (name == "door")
+    for name, source in SOURCES.items():
+        assert ("_host" in source) == (name == "protocol.door")
 
 
 def test_nothing_is_left_behind(runs):

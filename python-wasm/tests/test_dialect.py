@@ -4,7 +4,7 @@ import pytest
 
 
 def rewritten(code):
-    from _belljar import dialect
+    from _belljar.dialect import dialect
 
     return dialect.rewrite(code)
 

@@ -5,7 +5,7 @@ import json.encoder
 
 import pytest
 
-from _belljar import door as door_module
+from _belljar.protocol import door as door_module
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,18 @@ def test_exits(runs, code, kind, exit_code, message):
     assert ("bye" in done.stderr) == (message == "bye")
 
 
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Parser stack overflowed - Python source too complex to parse", "exception"),
+        ("", "memory"),
+    ],
+)
+def test_source_that_is_nested_too_deeply_did_not_run_out_of_memory(runs, message, kind):
+    status = runs(f"raise MemoryError({message!r})").status()
+    assert (status["status"], status["type"]) == (kind, "MemoryError")
+
+
 def test_an_exit_whose_message_raises(runs):
     done = runs("class A:\n    def __str__(self): 1/0\nraise SystemExit(A())")
     assert done.status()["message"] == "<exit message str() failed>"

@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 import pytest
 
-from _belljar import frames
+from _belljar.values import frames
 
 OPTIONS = {"capture": True, "max_repr_chars": 1_000, "table_rows": None}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from _belljar import guard, interrupt
+from _belljar.protocol import guard, interrupt
 
 
 def _raise(error):

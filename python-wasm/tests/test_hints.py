@@ -10,7 +10,7 @@ import urllib.error
 
 import pytest
 
-from _belljar import hints
+from _belljar.run import hints
 
 
 def hint(error):

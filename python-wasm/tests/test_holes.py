@@ -2,7 +2,7 @@
 
 import pytest
 
-from _belljar import holes
+from _belljar.baking import holes
 
 
 class Heap:

@@ -3,7 +3,7 @@
 import sys
 import types
 
-from _belljar import hooks
+from _belljar.protocol import hooks
 
 
 def test_every_action_for_a_module_is_done_once(tmp_path, monkeypatch):

@@ -187,7 +187,7 @@ def test_an_import_finds_the_workspace_by_no_patched_name(runs):
 
 
 def stored_by(code):
-    from _belljar import originals
+    from _belljar.source import originals
 
     state = originals._State()
     state.anything = False
@@ -222,7 +222,7 @@ def test_what_a_program_may_patch():
 def test_who_may_have_patched(monkeypatch):
     import email.charset
 
-    from _belljar import originals
+    from _belljar.source import originals
 
     of_library = originals._is_of_library
     assert of_library(sys)
@@ -249,7 +249,7 @@ def test_who_may_have_patched(monkeypatch):
 
 
 def test_nothing_is_looked_at_until_it_is_needed(monkeypatch):
-    from _belljar import originals
+    from _belljar.source import originals
 
     was, mine, looked = object(), object(), []
     space = originals._Namespace(None, held := {"name": was}, {"name": was})

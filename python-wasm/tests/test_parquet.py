@@ -11,7 +11,7 @@ import pandas as pd
 import pandas.io.parquet
 import pytest
 
-from _belljar import parquet, parquet_read, parquet_values, parquet_write, snappy
+from _belljar.formats import parquet, parquet_read, parquet_values, parquet_write, snappy
 
 try:
     import pyarrow

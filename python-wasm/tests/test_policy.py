@@ -2,7 +2,7 @@
 
 import pytest
 
-from _belljar import policy
+from _belljar.source import policy
 
 RULES = {
     "imports": "math datetime json itertools functools collections re random statistics decimal "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from _belljar import questions
+from _belljar.run import questions
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from _belljar import sources
+from _belljar.source import sources
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ import sys
 import numpy as np
 import pytest
 
-from _belljar import calls, loops, standins, tools
+from _belljar.display import ipython as ipython
+from _belljar.stand_ins import loops
+from _belljar.tools import calls, tools
 from conftest import _Host
 
 SPEC = {
@@ -315,7 +317,7 @@ def test_input_asks_the_host_while_it_answers(host, capsys):
 
 
 def test_in_a_notebook_whoever_is_asked_shows_the_prompt(host, capsys, monkeypatch):
-    monkeypatch.setattr(standins.STATE, "shell", object())
+    monkeypatch.setattr(ipython.STATE, "shell", object())
     tools.prepare_input(True)
     try:
         assert input("who? ") == "WHO? "

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _belljar import building, tables, typed
+from _belljar.values import building, tables, typed
 
 LIMITS = typed.Limits(32, 10_000, 1 << 20, 1 << 24)
 
@@ -407,7 +407,7 @@ def test_truth_values_are_no_other_bytes():
 
 
 def test_an_interrupt_is_not_caught(monkeypatch):
-    from _belljar import interrupt
+    from _belljar.protocol import interrupt
 
     class Stopped:
         def __repr__(self):

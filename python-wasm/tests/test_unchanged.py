@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _belljar import frames, unchanged
+from _belljar.values import frames, unchanged
 
 ORDER = {"capture": True, "max_repr_chars": 10_000, "table_rows": None}
 

@@ -1,4 +1,4 @@
-"""`values.convert`, against docs/values.md."""
+"""`values.convert`, against docs/reference/values.md."""
 
 import array
 import collections
@@ -16,8 +16,9 @@ import uuid
 
 import pytest
 
-from _belljar import door as door_module
-from _belljar import interrupt, values
+from _belljar.protocol import door as door_module
+from _belljar.protocol import interrupt
+from _belljar.values import values
 
 WIDE = values.Limits(max_depth=32, max_items=1_000, max_bytes=100_000)
 

@@ -1,0 +1,88 @@
+"""A DataFrame as a Feather file: Arrow's file format, not compressed."""
+
+import json
+import operator
+
+from _belljar.formats import columnar, flatbuffers
+from _belljar.formats.arrow_columns import Body, Prepared
+from _belljar.formats.flatbuffers import Vector
+
+_CODECS = (None, "uncompressed", "lz4")
+_BATCH_ROWS = 1 << 16
+_V5 = ("<h", 4)
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_MAGIC = b"ARROW1"
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+class Content:
+    """What is to be written: checked before a file is touched."""
+
+    def __init__(self, frame, compression=None, chunksize=None):
+        if compression not in _CODECS:
+            raise ValueError(
+                f"Feather files cannot be compressed with {compression!r} here: take "
+                '"uncompressed" or "lz4"'
+            )
+        self._rows = len(frame)
+        self._batch_rows = _BATCH_ROWS if chunksize is None else operator.index(chunksize)
+        if self._batch_rows < 1:
+            raise ValueError("chunksize must be larger than 0")
+        columns, notes = columnar.collect(frame, None, "a Feather file")
+        notes["attributes"] = frame.attrs
+        self._columns = [Prepared(*column, place) for place, column in enumerate(columns)]
+        extra = {0: b"pandas", 1: json.dumps(notes).encode()}
+        fields = Vector([column.field for column in self._columns])
+        self._schema = {0: ("<h", 0), 1: fields, 2: Vector([extra])}
+
+    def write(self, file):
+        """Write the file, one batch after the other."""
+        out = _Output(file)
+        out.put(_MAGIC + b"\0\0")
+        out.message(_SCHEMA, self._schema)
+        dictionaries, batches = [], []
+        for place, column in enumerate(self._columns):
+            body = column.dictionary()
+            if body is not None:
+                header = {0: ("<q", place), 1: _batch(body)}
+                dictionaries.append(out.message(_DICTIONARY, header, body))
+        for start in range(0, self._rows, self._batch_rows):
+            count = min(self._batch_rows, self._rows - start)
+            body = Body(count)
+            for column in self._columns:
+                column.put(body, start, count)
+            batches.append(out.message(_BATCH, _batch(body), body))
+        out.put(_END)
+        form = "<qi4xq"
+        footer = flatbuffers.put(
+            {0: _V5, 1: self._schema, 2: Vector(dictionaries, form), 3: Vector(batches, form)}
+        )
+        out.put(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+
+def _batch(body):
+    return {
+        0: ("<q", body.rows), 1: Vector(body.nodes, "<qq"), 2: Vector(body.buffers, "<qq")
+    }  # fmt: skip
+
+
+class _Output:
+    """A file, and what has been written to it."""
+
+    def __init__(self, file):
+        self._file = file
+        self._at = 0
+
+    def put(self, data):
+        self._file.write(data)
+        self._at += len(data)
+
+    def message(self, kind, header, body=None):
+        """Write a message; the block that a footer has for it."""
+        start, size = self._at, 0 if body is None else body.size
+        data = flatbuffers.put({0: _V5, 1: ("<B", kind), 2: header, 3: ("<q", size)})
+        self.put(_END[:4] + len(data).to_bytes(4, "little") + data)
+        length = self._at - start
+        for part in () if body is None else body.parts:
+            self.put(part)
+        return start, length, size

@@ -1,0 +1,187 @@
+"""The pages of one column of a Parquet file: found, decompressed and decoded."""
+
+import sys
+import zlib
+
+from _belljar.formats import parquet_values, snappy, thrift
+
+_modules = sys.modules
+_DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _DELTA, _DELTA_LENGTH, _DELTA_TEXT, _CODES, _SPLIT = (
+    0, 2, 3, 5, 6, 7, 8, 9,
+)  # fmt: skip
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_PAGE_LIMIT = 1 << 31
+
+
+class Chunk:
+    """What one row group has of a column: values that are there, which those are, a dictionary.
+
+    `valid` is None where all are there. With a dictionary, `values` are places in it.
+    """
+
+    __slots__ = ("dictionary", "valid", "values")
+
+    def __init__(self, dictionary, values, valid):
+        self.dictionary = dictionary
+        self.values = values
+        self.valid = valid
+
+
+def check_codec(codec, name):
+    if codec in (0, 1, 2):
+        return
+    codec = _CODECS[codec] if 0 <= codec < len(_CODECS) else codec
+    raise ValueError(
+        f"column {name!r} of the Parquet file is compressed with {codec}, which cannot be read "
+        'here: write the file with compression="snappy" or "gzip"'
+    )
+
+
+def _decompress(data, codec, size):
+    if not 0 <= size < _PAGE_LIMIT:
+        raise ValueError(f"a page of the Parquet file says that it has {size} bytes")
+    if codec == 0:
+        return data
+    if codec == 1:
+        return snappy.decompress(data, size)
+    try:
+        # One byte more, to see what is longer than it says.
+        found = zlib.decompressobj(31).decompress(data, size + 1)
+    except zlib.error as error:
+        raise ValueError(f"a page of the Parquet file cannot be decompressed: {error}") from None
+    if len(found) != size:
+        raise ValueError("a page of the Parquet file has another length than it says")
+    return found
+
+
+class Column:
+    """Where a column's values lie and what they are, as the file's metadata tell."""
+
+    __slots__ = ("codec", "count", "kind", "levels", "name", "width")
+
+    def __init__(self, name, kind, width, levels, codec, count):
+        self.name = name
+        self.kind = kind
+        self.width = width
+        self.levels = levels  # 1 where values may be missing, else 0
+        self.codec = codec
+        self.count = count
+
+    def read(self, data):
+        """The chunk that the pages in `data` make."""
+        data, at, left = memoryview(data), 0, self.count
+        dictionary, parts = None, []
+        while left > 0:
+            reader = thrift.Reader(data, at)
+            header = reader.struct()
+            size = _number(header, 3)
+            at = reader.at + size
+            body = data[reader.at : at]
+            if size < 0 or len(body) != size:
+                raise ValueError(f"column {self.name!r} of the Parquet file is cut off")
+            kind = header.get(1)
+            if kind == _DICTIONARY:
+                body = _decompress(body, self.codec, _number(header, 2))
+                count = _number(_part(header, 7), 1)
+                dictionary = parquet_values.plain(body, self.kind, self.width, count)
+            elif kind in (_DATA, _DATA_2):
+                part = self._page(header, body, dictionary, left)
+                parts.append(part)
+                left -= part[3]
+        return _joined(parts, dictionary)
+
+    def _page(self, header, body, dictionary, left):
+        """Values, whether they are places in the dictionary, which are there, how many rows."""
+        is_first = header[1] == _DATA
+        page = _part(header, 5 if is_first else 8)
+        count, size = _number(page, 1), _number(header, 2)
+        if not 0 < count <= left:
+            # An empty page is of no use, and could go on for ever.
+            if count == 0:
+                return None, None, None, 0
+            raise ValueError(f"a page of column {self.name!r} has {count} of {left} values")
+        valid = None
+        if is_first:
+            encoding = _number(page, 2)
+            body = memoryview(_decompress(body, self.codec, size))
+            if self.levels:
+                if page.get(3) != _RLE:
+                    raise ValueError(f"column {self.name!r} marks what is missing in an old form")
+                length = int.from_bytes(body[:4], "little")
+                valid = parquet_values.hybrid(body[4 : 4 + length], 1, count)
+                body = body[4 + length :]
+        else:
+            encoding = _number(page, 4)
+            repeats, length = _number(page, 6), _number(page, 5)
+            if repeats < 0 or length < 0 or repeats + length > len(body):
+                raise ValueError(f"a page of column {self.name!r} is cut off")
+            if self.levels:
+                valid = parquet_values.hybrid(body[repeats : repeats + length], 1, count)
+            body = body[repeats + length :]
+            if page.get(7, True):
+                body = memoryview(_decompress(body, self.codec, size - repeats - length))
+        there = count
+        if valid is not None:
+            valid = valid.astype(bool)
+            there = int(valid.sum())
+            valid = None if there == count else valid
+        is_code = encoding in (_PLAIN_DICTIONARY, _CODES)
+        values = self._values(encoding, body, there, dictionary)
+        return values, is_code, valid, count
+
+    def _values(self, encoding, body, count, dictionary):
+        kind, width = self.kind, self.width
+        if encoding == _PLAIN:
+            return parquet_values.plain(body, kind, width, count)
+        if encoding in (_PLAIN_DICTIONARY, _CODES):
+            if dictionary is None:
+                raise ValueError(f"column {self.name!r} of the Parquet file lacks its dictionary")
+            bits = body[0] if len(body) else 0
+            codes = parquet_values.hybrid(body[1:], bits, count)
+            if count and int(codes.max()) >= len(dictionary):
+                raise ValueError(f"column {self.name!r} refers to what its dictionary has not")
+            return codes
+        if encoding == _RLE and kind == parquet_values.BOOLEAN:
+            return parquet_values.hybrid(body[4:], 1, count).astype(bool)
+        if encoding == _DELTA and kind in (parquet_values.INT32, parquet_values.INT64):
+            values = parquet_values.deltas(body, count)[0]
+            return values.astype("<i4") if kind == parquet_values.INT32 else values
+        if encoding == _DELTA_LENGTH and kind == parquet_values.BYTE_ARRAY:
+            return parquet_values.delta_texts(body, count)
+        if encoding == _DELTA_TEXT and kind == parquet_values.BYTE_ARRAY:
+            return parquet_values.delta_prefixed(body, count)
+        if encoding == _SPLIT and (kind in parquet_values.PLAIN or kind == parquet_values.FIXED):
+            return parquet_values.split(body, kind, width, count)
+        raise ValueError(
+            f"column {self.name!r} of the Parquet file has values in the encoding {encoding}, "
+            "which cannot be read here"
+        )
+
+
+def _part(header, number):
+    part = header.get(number)
+    if not isinstance(part, dict):
+        raise ValueError("a page of the Parquet file has no header of its kind")
+    return part
+
+
+def _number(header, number):
+    value = header.get(number)
+    if type(value) is not int:
+        raise ValueError("a page of the Parquet file has a header that is not complete")
+    return value
+
+
+def _joined(parts, dictionary):
+    """Pages as one chunk; a dictionary stays one only where every page refers to it."""
+    numpy = _modules["numpy"]
+    parts = [part for part in parts if part[3]]
+    valid = None
+    if any(part[2] is not None for part in parts):
+        masks = (numpy.ones(p[3], bool) if p[2] is None else p[2] for p in parts)
+        valid = numpy.concatenate(list(masks))
+    if dictionary is not None and parts and all(part[1] for part in parts):
+        return Chunk(dictionary, numpy.concatenate([part[0] for part in parts]), valid)
+    values = [dictionary[part[0]] if part[1] else part[0] for part in parts]
+    return Chunk(None, numpy.concatenate(values) if values else None, valid)

@@ -1,0 +1,87 @@
+"""The pandas objects among the user's global variables."""
+
+import sys
+
+from _belljar.protocol import guard
+from _belljar.protocol.door import encode, send_bytes
+from _belljar.protocol.inspecting import exact_str, mro_of, text_of, type_module
+from _belljar.source import originals
+from _belljar.values import unchanged, values
+
+_COLUMNS = 200
+_modules = sys.modules
+# Of most global variables; looked for by identity, since a class may have a hash of its own.
+_USUAL = frozenset(
+    map(id, (bool, bytes, dict, float, int, list, set, str, tuple, type, type(None), type(sys)))
+)
+_DEPTH = 6
+_BYTES = 1 << 20
+_TOLD = {}  # by name, how an object looked when it was last told, and the frame that told of it
+
+
+def harvest(namespace, options, passes_over, remembers=False):
+    """Send every pandas object in it, in namespace order; each costs only itself.
+
+    `passes_over` says of a name whether it is left out. With `remembers` one that looks as it did
+    after the run before is not printed again.
+    """
+    told = dict(_TOLD) if remembers else {}
+    _TOLD.clear()
+    settings = None
+    for name, value in list(namespace.items()):
+        kind = type(value)
+        if id(kind) in _USUAL or not type_module(kind).startswith("pandas"):
+            continue
+        if type(name) is str and not name.startswith("__") and not passes_over(name):
+            if remembers and settings is None:
+                # To compare options may run code of their own.
+                settings = guard.quietly(unchanged.settings, options) or ()
+            what = f"The pandas object `{name}` cannot be shown"
+            guard.attempt(what, _send, name, value, options, settings, told.get(name))
+
+
+def _send(name, value, options, settings, told):
+    looks = unchanged.looks(value, settings) if settings else None
+    is_same = told is not None and told[0] == looks
+    frame = told[1] if is_same else encode(_described(name, value, options))
+    if looks is not None:
+        _TOLD[name] = looks, frame
+    send_bytes(b"d", frame)
+
+
+def _described(name, value, options):
+    originals.needed()
+    text, truncated = text_of(value, options["max_repr_chars"])
+    frame = {"name": name, "repr": text, "truncated": truncated}
+    if options["table_rows"] is not None:
+        found = table(value, options["table_rows"])
+        if found is not None:
+            frame["table"] = found
+    return frame
+
+
+def table(value, rows):
+    """The columns, types, index and first rows of a frame or a series; None for the rest."""
+    pandas = _modules.get("pandas")
+    bases = mro_of(type(value))
+    if pandas is None:
+        return None
+    if pandas.DataFrame in bases:
+        frame = pandas.DataFrame(value)
+    elif pandas.Series in bases:
+        frame = pandas.Series(value).to_frame()
+    else:
+        return None
+    head = frame.iloc[:rows, :_COLUMNS]
+    converter = values.Converter(values.Limits(_DEPTH, max(rows, 1_000), _BYTES))
+    columns = [values.arrays.column_values(head, index) for index in range(head.shape[1])]
+    lines = zip(*columns, strict=True) if columns else ((),) * len(head)
+    cells = [[converter.value(cell, 1) for cell in line] for line in lines]
+    return {
+        "columns": [converter.key(name) for name in head.columns],
+        "dtypes": [exact_str(str(dtype)) for dtype in head.dtypes],
+        "index": converter.value(head.index, 0),
+        "shape": [int(size) for size in frame.shape],
+        "rows": cells,
+        "truncated": converter.truncated or head.shape != frame.shape,
+    }

@@ -1,8 +1,8 @@
-//! Embeds the Python runner: its modules, in the order in which they are loaded, and a hash of them all.
+//! Embeds the Python runner: its modules by their dotted names, and a hash of them all.
 //! Chooses among the folders of `src/memory/sys`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
@@ -11,7 +11,6 @@ fn main() {
         .join("python-wasm")
         .join("runner");
     println!("cargo::rerun-if-changed={}", runner.display());
-    let order = fs::read_to_string(runner.join("ORDER")).expect("the list of runner modules");
     let mut hasher = blake3::Hasher::new();
     let mut add = |name: &str, file: &Path| {
         let source = fs::read(file).expect("a runner module");
@@ -25,9 +24,8 @@ fn main() {
         "pub const BOOTSTRAP: &str = include_str!({:?});\npub const MODULES: &[(&str, &str)] = &[\n",
         path(&runner.join("bootstrap.py"))
     );
-    for name in order.split_whitespace().filter(|name| *name != "bootstrap") {
-        let file = runner.join(format!("{name}.py"));
-        add(name, &file);
+    for (name, file) in modules(&runner) {
+        add(&name, &file);
         let file = path(&file);
         writeln!(code, "    ({name:?}, include_str!({file:?})),").expect("a string can be written");
     }
@@ -36,6 +34,27 @@ fn main() {
     writeln!(code, "pub const HASH: &str = {:?};", hash.as_str()).expect("a string can be written");
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("runner.rs");
     fs::write(out, code).expect("the output directory can be written");
+}
+
+/// The runner's modules by their dotted names, sorted, and their files. What loads them takes their
+/// order from their imports.
+fn modules(runner: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    let mut folders = vec![(String::new(), runner.to_owned())];
+    while let Some((prefix, folder)) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder of the runner") {
+            let file = entry.expect("an entry of a folder of the runner").path();
+            let stem = path(Path::new(file.file_stem().expect("entries have names")));
+            let name = format!("{prefix}{stem}");
+            if file.is_dir() {
+                folders.push((format!("{name}."), file));
+            } else if file.extension().is_some_and(|it| it == "py") && name != "bootstrap" {
+                found.push((name, file));
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// Says which folder of `src/memory/sys` is for the system. Another is taken where it is asked for, to be

@@ -1,5 +1,5 @@
 //! How many sessions one process holds: a thousand alive, then ten thousand suspended
-//! (`docs/budgets.md`).
+//! (`docs/reference/budgets.md`).
 //!
 //! `cargo bench --bench density`, on a machine that does nothing else; about two minutes.
 

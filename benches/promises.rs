@@ -1,5 +1,5 @@
-//! The promises of `docs/budgets.md`, measured: each figure is printed beside its budget and
-//! beside what starting a process costs in the same run.
+//! The promises of `docs/reference/budgets.md`, measured: each figure is printed beside its budget
+//! and beside what starting a process costs in the same run.
 //!
 //! `cargo bench --bench promises`, on a machine that does nothing else.
 

@@ -1,5 +1,5 @@
-//! The promises about sessions in `docs/budgets.md`, measured: a session with pandas loaded and
-//! 20 MiB of memory that nothing can compress.
+//! The promises about sessions in `docs/reference/budgets.md`, measured: a session with pandas
+//! loaded and 20 MiB of memory that nothing can compress.
 //!
 //! `cargo bench --bench sessions`, on a machine that does nothing else.
 

@@ -1,4 +1,4 @@
-//! What calls of tools and values that are fetched promise: see `docs/budgets.md`.
+//! What calls of tools and values that are fetched promise: see `docs/reference/budgets.md`.
 //!
 //! `cargo bench --bench tools`, on a machine that does nothing else. The figures of tools are the guest's,
 //! by its own clock, so the sandbox around them does not count.

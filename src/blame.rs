@@ -35,7 +35,7 @@ pub(crate) trait Coded {
 
 macro_rules! codes {
     ($($name:ident = $text:literal, $blame:ident;)*) => {
-        /// What went wrong, for programs. `docs/embedding.md` lists all of them.
+        /// What went wrong, for programs. `docs/reference/errors.md` lists all of them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Code {
             $($name,)*
@@ -162,14 +162,14 @@ codes! {
 mod tests {
     use super::*;
 
-    const DOCS: &str = include_str!("../docs/embedding.md");
+    const DOCS: &str = include_str!("../docs/reference/errors.md");
 
     #[test]
     fn every_code_is_used_once_and_documented_with_whose_fault_it_is() {
         let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
         for code in Code::ALL {
             let row = format!("| `{}` | {} | ", code.as_str(), code.blame().as_str());
-            assert!(DOCS.contains(&row), "docs/embedding.md has no row {row}");
+            assert!(DOCS.contains(&row), "docs/reference/errors.md has no row {row}");
         }
         codes.sort_unstable();
         codes.dedup();

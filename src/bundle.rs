@@ -1,6 +1,6 @@
 //! Bundles: everything that some images need to run, in one directory that is only read. A bundle
 //! is made on one machine and carried to others, where nothing is downloaded, compiled or baked.
-//! `docs/bundles.md` specifies it.
+//! `docs/reference/bundles.md` specifies it.
 
 mod error;
 mod files;
@@ -19,7 +19,7 @@ pub(crate) use processor::{features, system};
 pub(crate) const CODE: &str = "code.cwasm";
 /// The images, as `NAME.image`.
 pub(crate) const IMAGES: &str = "images";
-/// Packages of images of one's own, unpacked.
+/// Packages of images of one's own, packed.
 pub(crate) const PACKAGES: &str = "packages";
 
 /// A bundle, opened: it fits this program and this machine.

@@ -57,6 +57,17 @@ impl CacheError {
     }
 }
 
+/// The error of a cache whose files an earlier version left, and that cannot be brought up to date.
+pub(crate) fn not_upgraded(path: &Path) -> impl FnOnce(CacheError) -> CacheError {
+    |error| match error {
+        CacheError::Io { source, .. } => CacheError::io(
+            "bring up to date what an earlier version of belljar left in",
+            path,
+        )(source),
+        error => error,
+    }
+}
+
 impl Coded for CacheError {
     fn code(&self) -> Code {
         match self {
@@ -208,7 +219,11 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<(), CacheError> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(CacheError::io("create", path))
+    match builder.create(path) {
+        // Some systems refuse before they look whether it is there.
+        Err(error) if !path.is_dir() => Err(CacheError::io("create", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(unix)]

@@ -42,12 +42,12 @@ fn how_a_run_is_stopped() {
             bytes(LEAST_FLOOD)
         ),
     ]);
-    says("docs/architecture.md", &format!("After a grace of {grace} (for fuel: {fuel})"));
-    says("docs/security.md", &format!("{grace} later it drops the instance"));
-    says("docs/limitations.md", &format!("{grace} after its deadline"));
+    says("docs/internals/architecture.md", &format!("After a grace of {grace} (for fuel: {fuel})"));
+    says("docs/reference/security.md", &format!("{grace} later it drops the instance"));
+    says("docs/reference/limitations.md", &format!("{grace} after its deadline"));
     let (start, wait) = (MAX_START.as_millis(), MAX_START_WAIT.as_millis());
     says(
-        "docs/architecture.md",
+        "docs/internals/architecture.md",
         &format!("or has run for {start} ms, and after {wait} ms at the latest"),
     );
 }
@@ -55,22 +55,24 @@ fn how_a_run_is_stopped() {
 #[test]
 fn a_bundle() {
     let manifest = format!("at most {}", bytes(MAX_BUNDLE_MANIFEST));
-    says("docs/bundles.md", &manifest);
+    says("docs/reference/bundles.md", &manifest);
 }
 
 #[test]
 fn what_a_guest_does() {
     limits(&[
         format!("| open descriptors of a guest, beyond the given ones | {MAX_OPEN} |"),
+        format!("nameless file of at most {} in the", bytes(MAX_SPOOLED)),
         format!("| {MAX_PATH_NAMES} names, {} bytes |", count(MAX_PATH_BYTES)),
         format!("| subscriptions of one `poll` | {} |", count(MAX_SUBSCRIPTIONS)),
-        format!("| one read or write | {} |", bytes(MAX_COPIED)),
+        format!("| one read or write of a file | {} |", bytes(MAX_MOVED)),
+        format!("| one read of a file of a mount | {} |", bytes(MAX_COPIED)),
         format!("| one read of a device | {} |", bytes(MAX_DEVICE_READ)),
         format!("| wasm stack | {} |", bytes(crate::module::PINS.abi.stack_bytes)),
         format!("| heap of wasm exceptions | {} |", bytes(MAX_EXCEPTIONS)),
     ]);
     says(
-        "docs/security.md",
+        "docs/reference/security.md",
         &format!("the heap that holds wasm exceptions may reach {}", bytes(MAX_EXCEPTIONS)),
     );
 }
@@ -128,23 +130,35 @@ fn what_is_asked_and_what_comes_back() {
         ),
         format!("and {} buffers", count(MAX_TYPED_BUFFERS as u64)),
     ] {
-        says("docs/values.md", &sentence);
+        says("docs/reference/values.md", &sentence);
     }
-    says("docs/security.md", &format!("at most {frame} each and {frames} in a run"));
+    says("docs/reference/security.md", &format!("at most {frame} each and {frames} in a run"));
     says(
-        "docs/security.md",
+        "docs/reference/security.md",
         &format!("at most {} of frames about DataFrames", bytes(MAX_DATAFRAME_BYTES)),
     );
-    says("docs/events.md", &format!("| events in the outcome | {listed} |"));
-    says("docs/events.md", &format!("| {waiting} | the guest waits, for at most {patience} s |"));
-    says("docs/events.md", &format!("When {events} events wait to be read, or {room} of them"));
+    says("docs/reference/events.md", &format!("| events in the outcome | {listed} |"));
     says(
-        "docs/events.md",
+        "docs/reference/events.md",
+        &format!("| {waiting} | the guest waits, for at most {patience} s |"),
+    );
+    says(
+        "docs/reference/events.md",
+        &format!("When {events} events wait to be read, or {room} of them"),
+    );
+    says(
+        "docs/reference/events.md",
         &format!("| one frame that displays something | {} |", display_bounds()),
     );
     says("src/api/watch/channel.rs", &format!("When {events} events or {room} of them"));
-    says("docs/outcome.md", &format!("carries its bytes, up to {inline} (and {together} of all"));
-    says("docs/outcome.md", &format!("at most {} characters on one line", count(MAX_ERROR)));
+    says(
+        "docs/reference/outcome.md",
+        &format!("carries its bytes, up to {inline} (and {together} of all"),
+    );
+    says(
+        "docs/reference/outcome.md",
+        &format!("at most {} characters on one line", count(MAX_ERROR)),
+    );
 }
 
 fn display_bounds() -> String {
@@ -161,6 +175,9 @@ fn what_tools_may_do() {
         format!("| {} | {} | `too_large`", bytes(usual.argument_bytes), bytes(MAX_TOOL_ARGUMENTS)),
         format!("| {} | {} | `too_large`", bytes(usual.answer_bytes), bytes(MAX_TOOL_ANSWER)),
         format!("| {} | {} | `budget", bytes(usual.total_bytes), bytes(MAX_TOOL_BYTES)),
+        format!("together | {}, {} values |", bytes(MAX_LOGGED_BYTES), count(MAX_LOGGED_VALUES)),
+        format!("of one call | {MAX_LOGGED_LEVELS} levels |"),
+        format!("files | {}, {} values |", bytes(MAX_WAITING_BYTES), count(MAX_WAITING_VALUES)),
         format!("for one tool | {} s |", usual.timeout.as_secs()),
         format!("| calls open at once | {MAX_OPEN_CALLS} |"),
         format!("Arguments over {} KiB", MAX_RECORDED_ARGUMENTS >> 10),
@@ -169,7 +186,7 @@ fn what_tools_may_do() {
         format!("| a tool's name | {MAX_TOOL_NAME} bytes |"),
         format!("| its description | {} KiB |", MAX_TOOL_DESCRIPTION >> 10),
     ] {
-        says("docs/tools.md", &phrase);
+        says("docs/guide/tools.md", &phrase);
     }
 }
 
@@ -196,12 +213,18 @@ fn what_is_kept() {
             count(MAX_CHECKPOINT_FILES)
         ),
     ]);
-    says("docs/sessions.md", &format!("| `history` | {} runs, {past} |", history.runs));
-    says("docs/sessions.md", &format!("| `max` | {} |", count(sessions.max as u64)));
-    says("docs/sessions.md", &format!("length of the manifest, at most {manifest} |"));
-    says("docs/sessions.md", &format!("names, at most {}, and", count(MAX_CONDEMNED as u64)));
+    says("docs/reference/sessions.md", &format!("| `history` | {} runs, {past} |", history.runs));
     says(
-        "docs/images.md",
+        "docs/reference/sessions.md",
+        &format!("| `max` | {} | number", count(sessions.max as u64)),
+    );
+    says("docs/internals/checkpoints.md", &format!("length of the manifest, at most {manifest} |"));
+    says(
+        "docs/internals/checkpoints.md",
+        &format!("names, at most {}, and", count(MAX_CONDEMNED as u64)),
+    );
+    says(
+        "docs/internals/images.md",
         &format!("length of the manifest, at most {} |", bytes(MAX_IMAGE_MANIFEST)),
     );
 }
@@ -221,53 +244,60 @@ fn every_bound_is_compared() {
 
 #[test]
 fn numbers_of_the_runner() {
-    let columns = number("python-wasm/runner/frames.py", "_COLUMNS");
-    says("docs/limits.md", &format!("| columns of a table | {columns} |"));
-    let message = number("python-wasm/runner/tracebacks.py", "MESSAGE_LIMIT");
-    says("docs/limits.md", &format!("| an exception's message | {} characters", count(message)));
-    let traceback = number("python-wasm/runner/tracebacks.py", "TRACEBACK_LIMIT");
-    let row = format!("| a traceback in `error_detail` | {} characters |", count(traceback));
-    says("docs/limits.md", &row);
-    let (displays, form, text) = (
-        count(number("python-wasm/runner/displays.py", "_DISPLAYS")),
-        bytes(number("python-wasm/runner/bundles.py", "FORM_BYTES")),
-        count(number("python-wasm/runner/bundles.py", "TEXT_CHARACTERS")),
+    let columns = number("python-wasm/runner/values/frames.py", "_COLUMNS");
+    says("docs/reference/limits.md", &format!("| columns of a table | {columns} |"));
+    let message = number("python-wasm/runner/source/tracebacks.py", "MESSAGE_LIMIT");
+    says(
+        "docs/reference/limits.md",
+        &format!("| an exception's message | {} characters", count(message)),
     );
-    let history = count(number("python-wasm/runner/shell.py", "_HISTORY"));
-    says("docs/events.md", &format!("its code; {history} of them are kept"));
-    says("docs/events.md", &format!("| displays in one run | {displays} |"));
-    says("docs/events.md", &format!("| one form of a value | {form}; text {text} characters |"));
-    let repr = number("python-wasm/runner/values.py", "_REPR_LIMIT");
-    says("docs/values.md", &format!("its `repr`, at most {} characters", count(repr)));
+    let traceback = number("python-wasm/runner/source/tracebacks.py", "TRACEBACK_LIMIT");
+    let row = format!("| a traceback in `error_detail` | {} characters |", count(traceback));
+    says("docs/reference/limits.md", &row);
+    let (displays, form, text) = (
+        count(number("python-wasm/runner/display/displays.py", "_DISPLAYS")),
+        bytes(number("python-wasm/runner/display/bundles.py", "FORM_BYTES")),
+        count(number("python-wasm/runner/display/bundles.py", "TEXT_CHARACTERS")),
+    );
+    let history = count(number("python-wasm/runner/dialect/shell.py", "_HISTORY"));
+    says("docs/reference/events.md", &format!("its code; {history} of them are kept"));
+    says("docs/reference/events.md", &format!("| displays in one run | {displays} |"));
+    says(
+        "docs/reference/events.md",
+        &format!("| one form of a value | {form}; text {text} characters |"),
+    );
+    let repr = number("python-wasm/runner/values/values.py", "_REPR_LIMIT");
+    says("docs/reference/values.md", &format!("its `repr`, at most {} characters", count(repr)));
 }
 
 #[test]
 fn numbers_of_their_own_modules() {
     let slice = number("src/instance/drive.rs", "SLICE") / 1_000_000;
-    says("docs/limits.md", &format!("burns up to {slice} million units"));
-    says("docs/metering.md", &format!("gives way every {slice} million units"));
-    says("docs/architecture.md", &format!("gives way every {slice} million units"));
-    says("docs/security.md", &format!("gives way every {slice} million units"));
+    says("docs/reference/limits.md", &format!("burns up to {slice} million units"));
+    says("docs/internals/metering.md", &format!("gives way every {slice} million units"));
+    says("docs/internals/architecture.md", &format!("gives way every {slice} million units"));
+    says("docs/reference/security.md", &format!("gives way every {slice} million units"));
     let resident = number("src/memory/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
-    says("docs/security.md", &format!("amount to more than {resident} MiB"));
-    says("docs/architecture.md", &format!("there is more than {resident} MiB of them"));
+    says("docs/reference/security.md", &format!("amount to more than {resident} MiB"));
+    says("docs/internals/architecture.md", &format!("there is more than {resident} MiB of them"));
     let idle = number("src/runtime.rs", "MAX_IDLE");
     let least = number("src/runtime.rs", "MIN_IDLE");
     let row =
         format!("| idle memories kept | {idle}, or as many as `concurrency`, at least {least};");
-    says("docs/limits.md", &row);
+    says("docs/reference/limits.md", &row);
     let stacks = number("src/memory/sys/linux/stacks.rs", "MAX_IDLE");
     let resident = number("src/memory/sys/linux/stacks.rs", "MAX_RESIDENT") >> 10;
-    says("docs/limits.md", &format!("| idle stacks kept | {stacks}, each of {resident} KiB |"));
-    says("docs/security.md", &format!("upper {resident} KiB are overwritten"));
-    says("docs/architecture.md", &format!("At most {idle} idle regions are kept"));
-    let unused = number("src/workspace.rs", "MAX_UNUSED");
-    says("docs/limits.md", &format!("| unused workspaces kept | {unused} |"));
+    says(
+        "docs/reference/limits.md",
+        &format!("| idle stacks kept | {stacks}, each of {resident} KiB |"),
+    );
+    says("docs/reference/security.md", &format!("upper {resident} KiB are overwritten"));
+    says("docs/internals/architecture.md", &format!("At most {idle} idle regions are kept"));
 }
 
 #[test]
 fn every_frame_of_the_runner_is_in_the_table() {
-    let table = text("docs/architecture.md");
+    let table = text("docs/internals/architecture.md");
     let mut found = 0;
     for file in files("python-wasm/runner") {
         for call in fs::read_to_string(&file).unwrap().split("(b\"").skip(1) {
@@ -311,7 +341,7 @@ fn number(file: &str, name: &str) -> u64 {
 
 fn limits(phrases: &[String]) {
     for phrase in phrases {
-        says("docs/limits.md", phrase);
+        says("docs/reference/limits.md", phrase);
     }
 }
 
@@ -349,10 +379,20 @@ fn text(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// All Python files in a folder and the folders in it.
 fn files(directory: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|e| e == "py"));
+    let (mut files, mut folders) =
+        (Vec::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "py") {
+                files.push(path);
+            }
+        }
+    }
     files.sort();
     files
 }

@@ -111,7 +111,7 @@ impl Error {
     }
 
     /// What went wrong, for programs: a short text such as `workspace.full` that stays the same from
-    /// version to version. `docs/embedding.md` lists them.
+    /// version to version. `docs/reference/errors.md` lists them.
     pub fn code(&self) -> &'static str {
         Coded::code(self).as_str()
     }

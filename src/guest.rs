@@ -2,7 +2,7 @@
 //!
 //! A frame is one opcode byte and a JSON text. Every frame is hostile input: it is bounded,
 //! parsed, and kept as the guest's claim; what the host can see for itself it never takes from a
-//! frame. `docs/security.md` says what a forged frame can and cannot do.
+//! frame. `docs/reference/security.md` says what a forged frame can and cannot do.
 
 mod display;
 mod question;

@@ -7,7 +7,9 @@ mod goldens;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use belljar_files::Packed;
 pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 
 use crate::blame::{Code, Coded};
@@ -123,10 +125,12 @@ pub(crate) struct Image {
     /// SHA-256 of its memory, in hexadecimal: what a session's changes are changes to.
     pub identity: String,
     pub memory: Source,
+    /// What guests read of its packages, if it has any.
+    pub packages: Option<Arc<Packed>>,
 }
 
 impl Image {
-    /// Opens an image file. A file whose seal does not say that it is unchanged is checked whole.
+    /// Opens an image file, without its packages. A file whose seal does not say that it is unchanged is checked whole.
     pub(crate) fn load(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
         seal::check(path)?;
         Self::load_unsealed(path, strategy)
@@ -144,6 +148,7 @@ impl Image {
             identity: crate::hex::encode(&head.memory_sha256),
             manifest: head.manifest,
             memory: Source::from_file(strategy, file, head.memory_offset, length)?,
+            packages: None,
         })
     }
 

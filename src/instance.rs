@@ -2,7 +2,6 @@
 
 mod clock;
 pub(crate) mod control;
-mod descriptors;
 mod door;
 mod drive;
 mod factory;
@@ -13,11 +12,9 @@ mod limiter;
 mod meter;
 mod missing;
 mod output;
-mod quota;
 mod recorder;
 mod relay;
 mod roots;
-mod shared_dirs;
 mod state;
 mod sync;
 mod wasi;
@@ -28,7 +25,6 @@ use wasmtime::{Memory, Store, TypedFunc, Val};
 
 pub(crate) use clock::{SeededBytes, SteppingClock};
 pub(crate) use control::{Control, StopReason};
-pub(crate) use descriptors::Descriptor;
 pub(crate) use door::{Answer, Host};
 pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};
 pub(crate) use factory::{Factory, Options, Setup};
@@ -37,7 +33,10 @@ pub(crate) use keep::Kept;
 pub(crate) use missing::Missing;
 pub(crate) use output::{Output, Sink};
 pub(crate) use recorder::{Audience, List, Recorder};
-pub(crate) use roots::{TEMPORARY_PATH, WORKSPACE_PATH};
+pub(crate) use roots::{
+    Library, PACKAGES_PATH, Roots, TEMPORARY_PATH, WORKSPACE_PATH, is_of_host, limits, mount_paths,
+};
+pub(crate) use wasi::Descriptor;
 
 use self::state::State;
 use crate::blame::{self, Coded};

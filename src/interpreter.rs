@@ -14,7 +14,8 @@ use crate::cause::Cause;
 use crate::guest::{RunHost, RunOrder, Transcript};
 use crate::instance::{
     Audience, Budget, Control, Driven, Ended, Factory, Host, Input, Instance, InstanceError, Kept,
-    Missing, Options, Output, Recorder, SeededBytes, Setup, Sink, SteppingClock, StopReason, Turn,
+    Missing, Options, Output, PACKAGES_PATH, Recorder, SeededBytes, Setup, Sink, SteppingClock,
+    StopReason, Turn,
 };
 use crate::limits::{GRACE, GRACE_FUEL, after};
 use crate::tools::{Calls, Finished, Logged, Toolset};
@@ -129,7 +130,7 @@ impl Interpreter {
             stdout,
             stderr,
             recorder,
-            has_packages: options.package_dir.is_some(),
+            has_packages: options.image.packages.is_some(),
         })
     }
 
@@ -138,7 +139,7 @@ impl Interpreter {
         let started = task.started;
         let mut order = task.order;
         if self.has_packages {
-            order = order.with_packages("/packages");
+            order = order.with_packages(PACKAGES_PATH);
         }
         if self.stdin.replace(task.stdin) {
             order = order.with_used_stdin();
@@ -162,7 +163,7 @@ impl Interpreter {
             tools: self.calls.finish(),
             memory_refused: self.instance.memory_refused(),
             memory_peak: self.instance.memory_peak(),
-            touched: self.instance.state().quota.touched(),
+            touched: self.instance.state().touched(),
             wall: clock.map_or_else(
                 || started.elapsed(),
                 |(clock, was)| clock.elapsed().saturating_sub(was),

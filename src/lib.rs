@@ -53,6 +53,9 @@ mod licenses;
 mod limits;
 mod memory;
 mod module;
+#[cfg(test)]
+#[cfg(feature = "compile")]
+mod overflows;
 #[cfg(feature = "compile")]
 mod pack;
 mod parallel;
@@ -94,7 +97,7 @@ pub use image::ImageError;
 pub use images::{ImageContents, ImageIdentity, ImageInfo, Images};
 pub use instance::InstanceError;
 pub use licenses::License;
-pub use memory::{MemoryError, Strategy};
+pub use memory::{MemoryError, Strategy, trim_memory};
 pub use module::{ArtifactError, CodeError, Tier};
 #[cfg(feature = "compile")]
 pub use pack::{BundleInfo, BundleOptions};
@@ -102,9 +105,9 @@ pub use run::{CheckReport, Run, RunFiles};
 pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
 pub use session::{
     CHUNK_GRACE, ChunkProblem, Collected, Completeness, Completion, FileAction, HistoryBounds,
-    HistoryEntry, Inspection, LeaseEnd, PathEntry, PathKind, RestoreOptions, Saved, Session,
-    SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
-    SessionStatus, Sessions, collect_chunks,
+    HistoryEntry, Inspection, LeaseEnd, LeaseRequest, PathEntry, PathKind, RestoreOptions,
+    RestoreRequest, Saved, Session, SessionBounds, SessionError, SessionFiles, SessionInfo,
+    SessionLimits, SessionOptions, SessionStatus, Sessions, collect_chunks,
 };
 pub use stored::{Claim, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions};
-pub use workspace::{PathProblem, WorkspaceError};
+pub use workspace::{PathProblem, RunFile, WorkspaceError};

@@ -56,9 +56,13 @@ pub(crate) const MAX_OPEN: usize = 256;
 pub(crate) const MAX_PATH_NAMES: usize = 64;
 /// How many bytes such a path may have.
 pub(crate) const MAX_PATH_BYTES: usize = 2048;
+/// Bytes of files of guests that one runtime has on the disk, beyond what it has in memory.
+pub(crate) const MAX_SPOOLED: u64 = 64 << 30;
 /// Bytes that wasmtime-wasi may copy for the guest in one call.
 pub(crate) const MAX_COPIED: usize = 1 << 30;
-/// Bytes that one call reads of a device at most, as it takes time but no fuel.
+/// Bytes of a file that one call moves at most, as it takes time but no fuel.
+pub(crate) const MAX_MOVED: u32 = 64 << 20;
+/// The same for a device, whose bytes may have to be made.
 pub(crate) const MAX_DEVICE_READ: u32 = 1 << 20;
 /// The most subscriptions that one `poll_oneoff` looks at.
 pub(crate) const MAX_SUBSCRIPTIONS: i32 = 1024;
@@ -105,6 +109,19 @@ pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 
 /// The most calls of tools that are open at once: not answered, or the answer not fetched.
 pub(crate) const MAX_OPEN_CALLS: usize = 256;
+
+// What a run that may wait for an answer is begun again with.
+
+/// The most bytes of JSON of its calls and their answers.
+pub(crate) const MAX_LOGGED_BYTES: u64 = 256 << 20;
+/// The most values, keys included, that these may consist of.
+pub(crate) const MAX_LOGGED_VALUES: u64 = 3_000_000;
+/// How many levels deep the arguments or the answer of one call may be nested.
+pub(crate) const MAX_LOGGED_LEVELS: u32 = MAX_TYPED_LEVELS;
+/// The most bytes of JSON of its request, without standard input and files.
+pub(crate) const MAX_WAITING_BYTES: u64 = 1 << 30;
+/// The most values, keys included, that the request may consist of.
+pub(crate) const MAX_WAITING_VALUES: u64 = 1_000_000;
 
 // What the host reports.
 

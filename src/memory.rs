@@ -24,6 +24,7 @@ use crate::hint::Hint;
 
 pub(crate) use creator::Creator;
 pub(crate) use heap::note_freed;
+pub use heap::trim_memory;
 pub(crate) use pages::{Imported, PAGE as HOST_PAGE, PageStore, Pages, Stretch};
 pub(crate) use pool::{Pool, Slot};
 pub(crate) use process::Process;

@@ -14,9 +14,9 @@ mod target;
 mod tier;
 
 pub use artifact::ArtifactError;
-pub(crate) use artifact::{Artifact, PINS};
+pub(crate) use artifact::{Artifact, PINS, read_archive};
 pub use code::CodeError;
-pub(crate) use code::{Code, Codes, Need, code_file, first_memory};
+pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory};
 pub(crate) use compiler::IS_HERE as HAS_COMPILER;
 pub(crate) use passes::{
     FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, check_module, meter_module,

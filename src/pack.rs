@@ -2,11 +2,13 @@
 
 mod library;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use belljar_files::Packed;
 
 use crate::bakery::stamp;
 use crate::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
@@ -15,7 +17,7 @@ use crate::cache::seal::hash_bytes;
 use crate::doctor::tree_size;
 use crate::error::Error;
 use crate::memory::Strategy;
-use crate::module::{Artifact, Codes, Need, PINS, Tier, code_file, compile_for, left_out};
+use crate::module::{Artifact, Codes, Form, Need, PINS, Tier, code_file, compile_for, left_out};
 use crate::parallel::apart;
 use crate::progress::Progress;
 use crate::shared::Engine;
@@ -232,10 +234,9 @@ fn write_images(
         let image = engine.images.ensure(&engine.factory, name)?;
         let stored = engine.images.stored(name)?;
         files.copy(&stored.path, &bundle::image_file(name))?;
-        if let (Some(directory), Some(packages)) =
-            (engine.images.package_dir(&image), &image.manifest.package_dir)
-        {
-            files.copy_tree(&directory, &format!("{}/{packages}", bundle::PACKAGES))?;
+        if let Some(packages) = engine.images.package_file(&image) {
+            let name = packages.file_name().unwrap_or_default().to_string_lossy();
+            files.copy(&packages, &format!("{}/{name}", bundle::PACKAGES))?;
         }
     }
     Ok(())
@@ -250,7 +251,8 @@ fn write_code(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     if made_for.is_here && made_for.processor == Processor::ThisMachine {
-        let codes = Codes::new(cache.clone(), artifact.clone(), Strategy::default(), true)?;
+        let codes =
+            Codes::new(cache.clone(), artifact.clone(), Strategy::default(), Form::Metered)?;
         codes.ensure(tier, Need::Now, progress)?;
         return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
     }
@@ -290,21 +292,20 @@ fn write_library(
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (path, name)
     };
-    let (directory, name) = place(artifact.library());
-    let archive = directory.join(&PINS.abi.library_zip);
-    // What the archive has of matplotlib's data is beside it, unpacked.
+    let (archive, name) = place(artifact.library_zip());
+    // What the archive has of matplotlib's data is beside it, packed.
     let modules: BTreeSet<&str> = left_out.iter().copied().collect();
     let reduced = library::reduced(&archive, &modules, &[&PINS.abi.font_data])
         .map_err(BundleError::io("read", &archive))?;
-    files.write(&format!("{name}/{}", PINS.abi.library_zip), reduced.as_slice())?;
+    files.write(&name, reduced.as_slice())?;
     let (fonts, name) = place(artifact.font_data());
     if tier == Tier::Core {
-        files.directory(&name)?;
+        let mut empty = Vec::new();
+        Packed::pack(&BTreeMap::new(), &mut empty).map_err(BundleError::io("write", &fonts))?;
+        files.write(&name, empty.as_slice())?;
     } else {
-        files.copy_tree(&fonts, &name)?;
+        files.copy(&fonts, &name)?;
     }
-    let (_, name) = place(artifact.empty_root());
-    files.directory(&name)?;
     let (licenses, name) = place(artifact.licenses());
     files.copy_tree(&licenses, &name)?;
     let (manifest, name) = place(artifact.manifest());

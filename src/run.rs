@@ -8,7 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use belljar_files::{Errno, Files};
 
 use self::report::{Artifacts, Execution};
 use self::verdict::Failure;
@@ -17,57 +19,56 @@ use crate::api::policy::Plan;
 use crate::error::Error;
 use crate::guest::RunOrder;
 use crate::image::Image;
-use crate::instance::{Ended, Options};
+use crate::instance::{Ended, Options, limits};
 use crate::interpreter::{Interpreter, Observed, Task, entropy};
 use crate::shared::{Engine, on_blocking_thread};
-use crate::workspace::{self, Copies, Workspace};
+use crate::workspace::{Copies, RunFile, Workspace, now, place};
 
-/// A finished run: its outcome, and its workspace, which is removed when this is dropped. One to which the
-/// run wrote nothing is another run's by then: many outcomes can be held without a directory for each.
+/// A finished run: its outcome, and the files that it left, which are gone when this is dropped.
 #[derive(Debug)]
 pub struct Run {
     /// What the run returned.
     pub outcome: Outcome,
     workspace: Workspace,
+    /// Where a directory is made for a caller who keeps the files.
+    temp_dir: Arc<Path>,
 }
 
-/// The files that a run left, which are removed when this is dropped.
+/// The files that a run left, which are gone when this is dropped.
 #[derive(Debug)]
 pub struct RunFiles(Workspace);
 
 impl RunFiles {
-    /// Opens one of them, by its path in the outcome. Links are not followed out of the workspace.
+    /// Opens one of them, by its path in the outcome. No link is followed.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
-    pub fn open(&self, path: &str) -> Result<std::fs::File, Error> {
+    pub fn open(&self, path: &str) -> Result<RunFile, Error> {
         open(&self.0, path)
     }
 }
 
-fn open(workspace: &Workspace, path: &str) -> Result<std::fs::File, Error> {
-    let opened = workspace.open(path).map_err(|_| Error::NoSuchFile { path: path.into() })?;
-    Ok(opened.into_std())
+fn open(workspace: &Workspace, path: &str) -> Result<RunFile, Error> {
+    workspace.open(path).ok_or_else(|| Error::NoSuchFile { path: path.into() })
 }
 
 impl Run {
-    /// The bytes of a file that the run left, by its path in the outcome. Links are not followed
-    /// out of the workspace.
+    /// The bytes of a file that the run left, by its path in the outcome. No link is followed.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchFile`] when there is no regular file of that name.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        found(workspace::read(&self.workspace, path, u64::MAX), path)
+        found(self.workspace.read(path, u64::MAX), path)
     }
 
-    /// Opens a file that the run left, to read it in pieces. Links are not followed out of the workspace.
+    /// Opens a file that the run left, to read it in pieces. No link is followed.
     ///
     /// # Errors
     ///
     /// As for [`read`](Self::read).
-    pub fn open(&self, path: &str) -> Result<std::fs::File, Error> {
+    pub fn open(&self, path: &str) -> Result<RunFile, Error> {
         open(&self.workspace, path)
     }
 
@@ -87,16 +88,17 @@ impl Run {
     pub fn copy_to(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
         let names = regular.map(|file| &file.path);
-        Ok(Copies::make(dir.to_owned(), names, |copies, name| copies.add(&self.workspace, name))?)
+        Ok(Copies::make(dir.to_owned(), self.workspace.files(), names)?)
     }
 
-    /// Keeps the workspace's directory, which then belongs to the caller.
+    /// Writes the workspace to a new directory, which belongs to the caller. Links with an absolute target
+    /// are left out: on the host they would lead somewhere else.
     ///
     /// # Errors
     ///
-    /// Of a run that wrote nothing the directory is made here, which can fail.
+    /// When the directory cannot be made, or the host's file system cannot have a file of that name.
     pub fn keep(self) -> Result<PathBuf, Error> {
-        Ok(self.workspace.keep()?)
+        Ok(self.workspace.keep(&self.temp_dir)?)
     }
 }
 
@@ -127,8 +129,8 @@ impl CheckReport {
 /// Runs `plan` in a fresh sandbox.
 pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Result<Run, Error> {
     if plan.request.code.trim().is_empty() {
-        let workspace = engine.workspaces.create(&plan.request.files)?;
-        return Ok(unbegun(plan, workspace, verdict::no_code()));
+        let files = plan_files(engine, image, &plan)?;
+        return Ok(unbegun(engine, plan, files, verdict::no_code()));
     }
     let deterministic = plan.request.deterministic.as_ref();
     let order = RunOrder::new(&plan, entropy(deterministic).map_err(random)?, false);
@@ -140,13 +142,12 @@ pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Resu
             _ => break (observed, workspace),
         }
     };
-    let (mut workspace, execution) = finish(&plan, observed, workspace).await?;
-    if !execution.observed.touched {
-        workspace.declare_unused();
-        workspace.give_back();
-    }
-    let outcome = Outcome::of(plan, execution, None);
-    Ok(Run { outcome, workspace })
+    let (workspace, execution) = finish(&plan, observed, workspace).await?;
+    Ok(Run {
+        outcome: Outcome::of(plan, execution, None),
+        workspace,
+        temp_dir: Arc::clone(&engine.temp_dir),
+    })
 }
 
 /// Runs a plan, which may have `begun` on less code than it needs.
@@ -158,12 +159,13 @@ async fn attempt(
     begun: bool,
 ) -> Result<(Observed, Workspace), Error> {
     let mut start = engine.starts.begin().await;
-    let workspace = engine.workspaces.create(&plan.request.files)?;
-    let mut interpreter = fresh(engine, image, plan, &workspace)?;
+    let files = plan_files(engine, image, plan)?;
+    let mut interpreter = fresh(engine, image, plan, &files)?;
     let control = Arc::clone(interpreter.control());
     let mut task = Task::of(plan, order, Instant::now());
     task.audience.knows = begun;
     let observed = start.watch(|| control.is_waiting(), interpreter.run(task)).await?;
+    let workspace = Workspace::between(files, interpreter.instance().files().clone());
     drop(interpreter);
     // Its memory is clean again, or waits to be cleaned, for the next that begins.
     drop(start);
@@ -172,13 +174,38 @@ async fn attempt(
 
 /// What comes of a plan that was interrupted before its turn.
 pub(crate) fn interrupted(engine: &Engine, plan: Plan) -> Result<Run, Error> {
-    let workspace = engine.workspaces.create(&[])?;
-    Ok(unbegun(plan, workspace, verdict::interrupted()))
+    let files = engine.roots.files(&[], None).map_err(no_files)?;
+    Ok(unbegun(engine, plan, files, verdict::interrupted()))
 }
 
-fn unbegun(plan: Plan, workspace: Workspace, hindrance: Failure) -> Run {
-    let outcome = Outcome::not_begun(plan, hindrance, None);
-    Run { outcome, workspace }
+fn unbegun(engine: &Engine, plan: Plan, files: Files, hindrance: Failure) -> Run {
+    Run {
+        outcome: Outcome::not_begun(plan, hindrance, None),
+        workspace: Workspace::untouched(files),
+        temp_dir: Arc::clone(&engine.temp_dir),
+    }
+}
+
+/// The files that a plan's run begins with. Those that were given do not count against its bounds.
+fn plan_files(engine: &Engine, image: &Image, plan: &Plan) -> Result<Files, Error> {
+    let mut files = fresh_files(engine, image, plan)?;
+    files.set_limits(limits(u64::MAX, u64::MAX));
+    let now = now(plan.request.deterministic.as_ref(), Duration::ZERO);
+    place(&mut files, &plan.request.files, now)?;
+    let (used, bounds) = (files.usage(), &plan.bounds);
+    let bytes = bounds.workspace.saturating_add(used.bytes);
+    files.set_limits(limits(bytes, bounds.files.saturating_add(used.files)));
+    Ok(files)
+}
+
+fn fresh_files(engine: &Engine, image: &Image, plan: &Plan) -> Result<Files, Error> {
+    let mounts = &plan.request.mounts;
+    engine.roots.files(mounts, image.packages.as_ref()).map_err(no_files)
+}
+
+/// The error of a file system that cannot be laid out.
+pub(crate) fn no_files(errno: Errno) -> Error {
+    Error::system("lay out the files of a sandbox")(io::Error::from(errno))
 }
 
 /// Looks at a plan's code under its rules, in a fresh sandbox that never runs it.
@@ -187,11 +214,11 @@ pub(crate) async fn check(
     image: &Image,
     plan: Plan,
 ) -> Result<CheckReport, Error> {
-    let workspace = engine.workspaces.create(&[])?;
+    let files = fresh_files(engine, image, &plan)?;
     let order = RunOrder::new(&plan, entropy(None).map_err(random)?, false).checking();
-    let mut interpreter = fresh(engine, image, &plan, &workspace)?;
+    let mut interpreter = fresh(engine, image, &plan, &files)?;
     let observed = interpreter.run(Task::of(&plan, order, Instant::now())).await?;
-    let (_, execution) = finish(&plan, observed, workspace).await?;
+    let (_, execution) = finish(&plan, observed, Workspace::untouched(files)).await?;
     let violations = match execution.failure {
         Some(failure) if failure.detail.violations.is_empty() => vec![Violation {
             message: failure.error,
@@ -208,20 +235,13 @@ pub(crate) async fn check(
 }
 
 /// An interpreter for one run.
-fn fresh(
-    engine: &Engine,
-    image: &Image,
-    plan: &Plan,
-    workspace: &Workspace,
-) -> Result<Interpreter, Error> {
+fn fresh(engine: &Engine, image: &Image, plan: &Plan, files: &Files) -> Result<Interpreter, Error> {
     let options = Options {
         image,
-        workspace,
+        files,
         mounts: &plan.request.mounts,
         aliases: &plan.request.aliases,
-        package_dir: engine.images.package_dir(image),
         memory: plan.bounds.memory,
-        quota: (plan.bounds.workspace, plan.bounds.files),
         deterministic: plan.request.deterministic.as_ref(),
         kept: None,
     };
@@ -253,10 +273,10 @@ pub(crate) async fn finish(
         let named = observed.transcript.plots.clone();
         let capture = plan.request.capture.clone();
         (workspace, artifacts) = on_blocking_thread(move || {
-            let artifacts = Artifacts::of(&workspace, &named, &capture)?;
-            Ok::<_, Error>((workspace, artifacts))
+            let artifacts = Artifacts::of(&workspace, &named, &capture);
+            (workspace, artifacts)
         })
-        .await??;
+        .await?;
     }
     let warnings = &observed.transcript.warnings;
     report::tell(&observed.recorder, warnings, &artifacts, failure.as_ref()).await;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use belljar_files::DEFAULT_MEMORY;
 pub use options::RuntimeOptions;
 use tokio::sync::Semaphore;
 use tracing::Instrument;
@@ -21,19 +22,19 @@ use crate::bundle::{Bundle, BundleError};
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::images::{ImageIdentity, Images};
-use crate::instance::Factory;
+use crate::instance::{Factory, Roots};
 use crate::licenses::{self, License};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code, CodeError, Codes, HAS_COMPILER, Tier};
+use crate::module::{Artifact, Code, CodeError, Codes, Form, HAS_COMPILER, Tier};
 #[cfg(feature = "compile")]
 use crate::pack::{BundleInfo, BundleOptions, pack};
 use crate::progress::{Progress, Silent};
 use crate::reactor::Reactor;
-use crate::run::{self, CheckReport, Run, next_run};
+use crate::run::{self, CheckReport, Run, next_run, no_files};
 use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
 use crate::shared::{Engine, Makers};
 use crate::turns::{Starts, Turns};
-use crate::workspace::{Workspaces, default_parent};
+use crate::workspace::default_parent;
 
 /// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
 ///
@@ -67,13 +68,14 @@ pub struct RuntimeBuilder {
     bundle: Option<PathBuf>,
     bundle_hash: Option<String>,
     temp_dir: Option<PathBuf>,
+    file_memory: u64,
     progress: Arc<dyn Progress>,
     concurrency: usize,
     queue: usize,
     defaults: Bounds,
     ceilings: Bounds,
     strategy: Strategy,
-    metered: bool,
+    form: Form,
     background: bool,
     sessions: SessionBounds,
 }
@@ -87,13 +89,14 @@ impl Default for RuntimeBuilder {
             bundle: None,
             bundle_hash: None,
             temp_dir: None,
+            file_memory: DEFAULT_MEMORY,
             progress: Arc::new(Silent),
             concurrency: 4 * cores,
             queue: 1_024,
             defaults: Bounds::default(),
             ceilings: Bounds::CEILINGS,
             strategy: Strategy::default(),
-            metered: true,
+            form: Form::Metered,
             background: false,
             sessions: SessionBounds::default(),
         }
@@ -134,10 +137,20 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes workspaces in `dir`, instead of the system's directory for temporary files.
+    /// Has files that memory has no room for go to `dir`, instead of the system's directory for temporary files;
+    /// [`Run::keep`] makes its directories there.
     #[must_use]
     pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.temp_dir = Some(dir.into());
+        self
+    }
+
+    /// Keeps at most `bytes` of all sandboxes' files in memory, 256 MiB by default. The rest is in a nameless
+    /// file in [`temp_dir`](Self::temp_dir); where none can be made, a write that finds no room fails in the
+    /// sandbox with `ENOSPC`.
+    #[must_use]
+    pub fn file_memory(mut self, bytes: u64) -> Self {
+        self.file_memory = bytes;
         self
     }
 
@@ -205,7 +218,14 @@ impl RuntimeBuilder {
     #[doc(hidden)]
     #[must_use]
     pub fn unmetered(mut self) -> Self {
-        self.metered = false;
+        self.form = Form::Unmetered;
+        self
+    }
+
+    /// Runs code that writes to stderr where a loop of numpy over 32-bit integers overflows.
+    #[cfg(test)]
+    pub(crate) fn telling_overflows(mut self) -> Self {
+        self.form = Form::TellingOverflows;
         self
     }
 
@@ -292,7 +312,7 @@ impl RuntimeBuilder {
     /// loaded.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
-        let (factory, images) = match self.open_bundle()? {
+        let (factory, images, artifact) = match self.open_bundle()? {
             Some(bundle) => self.unpacked(bundle)?,
             None => self.set_up()?,
         };
@@ -300,7 +320,9 @@ impl RuntimeBuilder {
         let engine = Arc::new(Engine {
             factory,
             images,
-            workspaces: Workspaces::new(temp_dir.clone()),
+            roots: Roots::new(temp_dir.clone(), self.file_memory, artifact.open()?)
+                .map_err(no_files)?,
+            temp_dir: temp_dir.clone().into(),
             defaults: self.defaults,
             ceilings: self.ceilings,
             turns: Turns::new(self.concurrency, self.queue),
@@ -341,7 +363,7 @@ fn compile_later(engine: &Arc<Engine>) {
 }
 
 /// What makes instances, and what they start from.
-type Parts = (Factory, ImageStore);
+type Parts = (Factory, ImageStore, Artifact);
 
 impl RuntimeBuilder {
     /// From the cache, in which what is missing is made.
@@ -351,11 +373,12 @@ impl RuntimeBuilder {
         }
         let cache = Cache::open(self.cache.clone())?;
         let artifact = self.artifact(&cache)?;
-        let codes = Codes::new(cache.clone(), artifact.clone(), self.strategy, self.metered)?;
+        let codes = Codes::new(cache.clone(), artifact.clone(), self.strategy, self.form)?;
         let progress = Arc::clone(&self.progress);
-        let factory = Factory::new(codes, artifact.clone(), self.idle(), progress)?;
+        let factory = Factory::new(codes, self.idle(), progress)?;
         let progress = Arc::clone(&self.progress);
-        Ok((factory, ImageStore::new(cache, artifact, self.strategy, progress)))
+        let images = ImageStore::new(cache, artifact.clone(), self.strategy, progress);
+        Ok((factory, images, artifact))
     }
 
     /// From a bundle.
@@ -372,9 +395,10 @@ impl RuntimeBuilder {
             })?;
         let artifact = Artifact::in_bundle(bundle.root());
         let left_out = &bundle.manifest().left_out;
-        let factory = Factory::of(code, artifact.clone(), left_out, self.idle())?;
+        let factory = Factory::of(code, left_out, self.idle())?;
         let progress = Arc::clone(&self.progress);
-        Ok((factory, ImageStore::in_bundle(bundle, artifact, self.strategy, progress)))
+        let images = ImageStore::in_bundle(bundle, artifact.clone(), self.strategy, progress);
+        Ok((factory, images, artifact))
     }
 
     /// Memories that are kept for reuse.
@@ -527,12 +551,10 @@ impl Runtime {
         &self.sessions
     }
 
-    /// Ends the runtime of a process that is about to end as well: removes the directories that it keeps for
-    /// further runs, and leaves its memory to the system, which takes it back faster than it is freed piece by
-    /// piece. One that has sessions is dropped.
+    /// Ends the runtime of a process that is about to end as well: leaves its memory to the system, which takes
+    /// it back faster than it is freed piece by piece. One that has sessions is dropped.
     pub fn end(self) {
         if self.check_process().is_ok() && self.sessions.list().is_empty() {
-            self.engine.workspaces.clear();
             std::mem::forget(self);
         }
     }

@@ -5,6 +5,7 @@
 //! are the same operation: bringing a state to life.
 
 mod afterwards;
+mod asked;
 mod checkpoint;
 mod context;
 mod core;
@@ -25,13 +26,16 @@ mod restore;
 mod snapshots;
 mod state;
 mod storage;
+mod times;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
+use self::checkpoint::{Frozen, Written};
 use self::context::Context;
 use self::core::Core;
 use self::fence::Pass;
@@ -43,7 +47,9 @@ use crate::error::Error;
 use crate::run::next_run;
 use crate::shared::on_blocking_thread;
 use crate::store::{Condition, Store};
+use crate::workspace::list;
 
+pub use asked::{LeaseRequest, RestoreRequest};
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
 pub use error::{ChunkProblem, FileAction, SessionError};
@@ -57,6 +63,7 @@ pub use questions::{Completeness, Completion, Inspection};
 pub use registry::Sessions;
 pub(crate) use registry::{check_name, new_id};
 pub use restore::RestoreOptions;
+pub(crate) use times::Times;
 
 /// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same
 /// session, which lives until it is [closed](Self::close), or the runtime is gone.
@@ -188,9 +195,8 @@ impl Session {
     /// [`SessionError::NoState`] when the history does not hold that state.
     pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
         let mut core = self.lock_to_change_any_state().await?;
-        core.go_back(&self.inner.context, execution).await?;
-        self.inner.context.touch();
-        Ok(())
+        let _use = self.inner.context.begin_use();
+        core.go_back(&self.inner.context, execution).await
     }
 
     /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
@@ -201,12 +207,12 @@ impl Session {
     pub async fn rewind_keeping(&self, execution: u64) -> Result<Session, Error> {
         let context = &self.inner.context;
         let mut core = self.lock_to_change().await?;
+        let _use = context.begin_use();
         let later = self.sessions.prepare_fork(context, &mut core).await?;
         let state = core.find(context, execution).await?;
         // From here on nothing is waited for: a caller that is gone leaves all of it done, or nothing.
         let later = later.register(&self.sessions)?;
         let left = core.return_to(state, execution);
-        context.touch();
         self.sessions.shared.afterwards.drop_aside(left);
         Ok(later)
     }
@@ -277,11 +283,36 @@ impl Session {
         key: &str,
         condition: Condition,
     ) -> Result<Option<Saved>, Error> {
-        let context = &self.inner.context;
-        let mut core = self.lock().await?;
-        let (frozen, written) = (core.freeze_as_it_is(context).await?, Arc::clone(&core.written));
-        drop(core);
+        let (frozen, written) = self.freeze().await?;
         checkpoint::save_apart(frozen, &written, store, key, condition).await
+    }
+
+    /// Writes the session as [`save`](Self::save) does, for a record that tells when it was made and last
+    /// used: the times in what is written are those that were counted.
+    pub(crate) async fn save_beside_record(
+        &self,
+        store: &Arc<dyn Store>,
+        key: &str,
+    ) -> Result<(), Error> {
+        let (mut frozen, written) = self.freeze().await?;
+        frozen.set_times(self.inner.context.clock.counted());
+        // The key is drawn by lot. What is under it was written by this, which a store asked twice.
+        checkpoint::save_apart(frozen, &written, store, key, Condition::Always).await.map(drop)
+    }
+
+    async fn freeze(&self) -> Result<(Frozen, Arc<Written>), Error> {
+        let mut core = self.lock().await?;
+        let frozen = core.freeze_as_it_is(&self.inner.context).await?;
+        Ok((frozen, Arc::clone(&core.written)))
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        self.inner.context.clock.times()
+    }
+
+    /// For how long nobody has used it on this runtime.
+    pub(crate) fn unused(&self) -> Duration {
+        self.inner.context.used().elapsed()
     }
 
     /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs, and
@@ -329,7 +360,7 @@ impl Session {
     pub async fn files(&self) -> Result<Vec<FileEntry>, Error> {
         self.check_process()?;
         let mut core = self.lock().await?;
-        Ok(core.past(&self.inner.context).await?.state.contents.list())
+        Ok(list(&core.past(&self.inner.context).await?.state.files))
     }
 
     /// What a run of this session gets that asks for nothing else; memory, workspace and files for

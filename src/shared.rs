@@ -1,6 +1,7 @@
 //! What runs and sessions share.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -9,16 +10,18 @@ use crate::api::request::ImageChoice;
 use crate::bakery::{ImageStore, choose, tier_for};
 use crate::error::Error;
 use crate::image::Image;
-use crate::instance::{Factory, Missing};
+use crate::instance::{Factory, Missing, Roots};
 use crate::module::Tier;
 use crate::turns::{Starts, Turns};
-use crate::workspace::Workspaces;
 
 /// Everything that outlives a run.
 pub(crate) struct Engine {
     pub factory: Factory,
     pub images: ImageStore,
-    pub workspaces: Arc<Workspaces>,
+    /// Where the files of sandboxes are.
+    pub roots: Roots,
+    /// Where directories are made for callers.
+    pub temp_dir: Arc<Path>,
     pub defaults: Bounds,
     pub ceilings: Bounds,
     pub turns: Turns,

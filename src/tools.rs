@@ -10,6 +10,7 @@ mod fuzz;
 mod log;
 mod open;
 mod record;
+mod weight;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,7 @@ pub(crate) use self::fuzz::answer_frames;
 pub(crate) use self::log::{Logged, LoggedAnswer};
 use self::open::{Open, start};
 use self::record::Record;
+pub(crate) use self::weight::{LogRoom, Weight};
 use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolErrorKind};
 use crate::api::tool::{Answerer, Tool, ToolError, ToolLimits, WaitingCall};
@@ -84,6 +86,8 @@ struct Inner {
     is_awaited: bool,
     /// Answers by the numbers of their calls.
     log: Option<BTreeMap<u64, Logged>>,
+    /// What the log has room for yet.
+    room: LogRoom,
     difference: Option<String>,
 }
 
@@ -195,7 +199,7 @@ impl Calls {
         let (tools, answerer, limits) =
             (Arc::clone(&inner.tools), inner.answerer.clone(), inner.limits);
         let fresh: Vec<_> = fresh.into_iter().map(|fresh| inner.with_logged(fresh)).collect();
-        let keeps_log = inner.log.is_some();
+        let mut room = inner.log.is_some().then_some(inner.room);
         // The caller's functions run without the lock.
         drop(inner);
         let mut settled = Vec::new();
@@ -204,7 +208,8 @@ impl Calls {
             let record = Record::new(id, since);
             match asks {
                 Asks::Tool(_) | Asks::Typed(_) => {
-                    let started = start(&tools, &limits, record, &asks, (keeps_log, logged));
+                    let log = (room.as_mut(), logged);
+                    let started = start(&tools, &limits, record, &asks, log);
                     if let Ok(Open {
                         difference: Some(found),
                         ..
@@ -219,15 +224,21 @@ impl Calls {
                     }
                     match started {
                         Ok(call) => open.push(call),
-                        Err(failed) => settled.push((failed.0, Err(failed.1))),
+                        Err(failed) => settled.push((failed.0, Err(failed.1), None)),
                     }
                 }
                 Asks::Input(frame) => match InputFrame::read(&frame).zip(answerer.as_ref()) {
                     Some((InputFrame { prompt }, answerer)) => {
+                        let record = record.unlisted();
+                        let taken = room.as_mut().map(|room| room.take_call(&prompt)).transpose();
+                        if let Err(error) = taken {
+                            settled.push((record, Err(error), None));
+                            continue;
+                        }
                         let mut call = Open {
-                            record: record.unlisted(),
+                            record,
                             answering: Some(answerer.ask(prompt.clone())),
-                            logged: keeps_log.then(|| ("input()".into(), prompt.into())),
+                            logged: room.map(|_| ("input()".into(), prompt.into())),
                             difference: None,
                         };
                         if let Some(logged) = logged {
@@ -236,38 +247,23 @@ impl Calls {
                         }
                         open.push(call);
                     }
-                    None => settled.push((record.unlisted(), Ok(Value::Null))),
+                    None => settled.push((record.unlisted(), Ok(Value::Null), None)),
                 },
             }
         }
         let mut still = Vec::with_capacity(open.len());
-        let mut log = Vec::new();
         for mut call in open {
             match call.poll(context) {
                 Poll::Pending => still.push(call),
-                Poll::Ready(answer) => {
-                    if let Some((name, arguments)) = call.logged {
-                        let (id, answer) = (call.record.id(), LoggedAnswer::of(&answer));
-                        log.push(Logged {
-                            id,
-                            name,
-                            arguments,
-                            answer,
-                            is_for_any: false,
-                        });
-                    }
-                    settled.push((call.record, answer));
-                }
+                Poll::Ready(answer) => settled.push((call.record, answer, call.logged)),
             }
         }
         let mut inner = self.lock();
         inner.open = still;
         inner.difference = inner.difference.take().or(difference);
-        if let Some(kept) = &mut inner.log {
-            kept.extend(log.into_iter().map(|logged| (logged.id, logged)));
-        }
-        for (record, answer) in settled {
-            let record = inner.settle(record, answer);
+        inner.room = room.unwrap_or_default();
+        for (record, answer, logged) in settled {
+            let record = inner.settle(record, answer, logged);
             if takes_events && record.is_listed() {
                 events.push(EventKind::ToolAnswer(record.clone().finish(inner.repeatable)));
             }

@@ -3,8 +3,8 @@
 //!
 //! A [`Value`] keeps what plain JSON loses: tuples, sets, bytes, keys that are no strings, exact
 //! numbers, dates, numpy arrays and pandas objects with their types. It is read and written as
-//! JSON in the tagged form that `docs/values.md` specifies: what JSON has a form for stands for
-//! itself, everything else is an object with the key `$`.
+//! JSON in the tagged form that `docs/reference/values.md` specifies: what JSON has a form for
+//! stands for itself, everything else is an object with the key `$`.
 //!
 //! ```
 //! use belljar::value::Value;

@@ -1,33 +1,34 @@
 //! Workspaces: the one place where a run can write, and what it left there.
 //!
-//! The host looks at a workspace through a [`Dir`] handle, which never follows a link out.
+//! They are trees in memory. A file becomes one of the host's only where a caller has it copied out.
 
-mod contents;
 mod copies;
 mod edit;
-mod folder;
+mod merge;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata};
+use belljar_files::{Content, ContentReader, Errno, Files, Kind, Node};
 
-pub(crate) use self::contents::{
-    Contents, FadingFile, Identities, Node, Prepared, Spool, StoredFile, json_bytes,
-};
-pub(crate) use self::copies::Copies;
-pub(crate) use self::edit::Moved;
+pub(crate) use self::copies::{Copies, copy_whole};
 pub use self::edit::PathProblem;
-use self::folder::Folder;
-use crate::api::request::{Content, InputFile};
+pub(crate) use self::edit::{Editor, Look, below_top};
+pub(crate) use self::merge::merge;
+use crate::api::outcome::FileEntry;
+use crate::api::request::{Content as Given, Deterministic, InputFile};
 use crate::blame::{Code, Coded};
 use crate::hint::{self, Hint};
 
-/// A run's directory cannot be made, filled or read.
+/// Where a guest has its workspace.
+const ROOT: &str = "/workspace";
+/// Where a guest has its temporary files.
+const TEMPORARY: &str = "/tmp";
+
+/// A run's files cannot be placed, read or copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -141,361 +142,233 @@ fn can_be_written(place: &Path) -> bool {
     tempfile::tempdir_in(place).is_ok()
 }
 
-/// Makes workspaces, and keeps those that were never written to for the next run.
-#[derive(Debug)]
-pub(crate) struct Workspaces {
-    parent: PathBuf,
-    unused: Mutex<Vec<Folder>>,
-    swept: Once,
-}
-
-/// The most unused directories that are kept.
-const MAX_UNUSED: usize = 32;
-
-impl Workspaces {
-    /// Workspaces under `parent`.
-    pub(crate) fn new(parent: PathBuf) -> Arc<Self> {
-        Arc::new(Self {
-            parent,
-            unused: Mutex::default(),
-            swept: Once::new(),
-        })
-    }
-
-    /// An empty workspace with `files` placed in it.
-    pub(crate) fn create(
-        self: &Arc<Self>,
-        files: &[InputFile],
-    ) -> Result<Workspace, WorkspaceError> {
-        let kept = self.lock().pop();
-        let mut workspace = Workspace {
-            folder: Some(kept.map_or_else(|| self.folder(), Ok)?),
-            home: Arc::clone(self),
-            unused: false,
-            before: Snapshot::new(),
-        };
-        for file in files {
-            workspace.put(file)?;
-        }
-        if !files.is_empty() {
-            workspace.before = workspace.snapshot()?;
-        }
-        Ok(workspace)
-    }
-
-    /// Removes those that are kept.
-    pub(crate) fn clear(&self) {
-        let unused = std::mem::take(&mut *self.lock());
-        drop(unused);
-    }
-
-    fn folder(&self) -> Result<Folder, WorkspaceError> {
-        let folder = Folder::create(&self.parent)?;
-        self.swept.call_once(|| folder::sweep(&self.parent, &folder));
-        Ok(folder)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Folder>> {
-        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A fresh directory for one run or session; removed, or if it was never written to given back,
-/// when dropped.
-#[derive(Debug)]
+/// The files that a run began with, and those that it left.
+#[derive(Clone)]
 pub(crate) struct Workspace {
-    /// `None` once it was given away or back.
-    folder: Option<Folder>,
-    home: Arc<Workspaces>,
-    unused: bool,
-    before: Snapshot,
+    before: Files,
+    now: Files,
 }
 
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        self.give_back();
-    }
-}
-
-/// Files and links of a workspace at one time, by path.
-pub(crate) type Snapshot = BTreeMap<String, Entry>;
+/// Files and links of a workspace that a run made or changed, by path.
+pub(crate) type Changes = BTreeMap<String, Entry>;
 
 /// A file or a symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub size: u64,
     pub link: Option<String>,
-    identity: FileIdentity,
+    /// Number of the file whatever its name.
+    pub number: u64,
 }
 
-/// Tells a rewritten file from an untouched one: inode, and times of modification and change.
-type FileIdentity = (u64, Option<SystemTime>, i128);
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workspace").finish_non_exhaustive()
+    }
+}
 
-impl Entry {
-    /// Number of the file whatever its name; `None` where the system does not tell.
-    pub(crate) fn number(&self) -> Option<u64> {
-        Some(self.identity.0).filter(|number| *number != 0)
+/// A file that a run left, to be read.
+pub struct RunFile(ContentReader, u64);
+
+impl RunFile {
+    pub(crate) fn of(content: &Content) -> Self {
+        Self(content.reader(), content.len())
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.1
+    }
+}
+
+impl std::fmt::Debug for RunFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RunFile").field(&self.1).finish()
+    }
+}
+
+impl Read for RunFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for RunFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
     }
 }
 
 impl Workspace {
-    /// Declares that nothing was placed in it and no guest wrote to it.
-    pub(crate) fn declare_unused(&mut self) {
-        self.unused = self.before.is_empty();
+    /// A workspace before a run, and after it.
+    pub(crate) fn between(before: Files, now: Files) -> Self {
+        Self { before, now }
     }
 
-    /// Declares that it is not for others any more.
-    pub(crate) fn declare_used(&mut self) {
-        self.unused = false;
+    /// A workspace to which no run has written.
+    pub(crate) fn untouched(files: Files) -> Self {
+        Self::between(files.clone(), files)
     }
 
-    /// Lets others have its directory at once if it is unused.
-    pub(crate) fn give_back(&mut self) {
-        if !self.unused {
-            return;
-        }
-        if let Some(folder) = self.folder.take().filter(Folder::is_own) {
-            let mut unused = self.home.lock();
-            if unused.len() < MAX_UNUSED {
-                unused.push(folder);
-            }
-        }
-    }
-
-    fn folder(&self) -> &Folder {
-        self.folder.as_ref().expect("a workspace that guests see has its folder")
-    }
-
-    fn dir(&self) -> &Dir {
-        self.folder().dir()
-    }
-
-    /// The directory that the guest sees as `/workspace`.
-    pub(crate) fn root(&self) -> PathBuf {
-        self.folder().root()
-    }
-
-    /// The directory that the guest sees as `/tmp`.
-    pub(crate) fn temporary(&self) -> PathBuf {
-        self.folder().temporary()
-    }
-
-    /// Places further files, before a further run; what is there then is not new to it. Returns
-    /// their bytes and their number.
-    pub(crate) fn put_all(&mut self, files: &[InputFile]) -> Result<(u64, u64), WorkspaceError> {
-        for file in files {
-            self.put(file)?;
-        }
-        self.look()?;
-        let placed = files.iter().filter_map(|file| self.before.get(&file.path));
-        let bytes = placed.map(|entry| entry.size).sum();
-        Ok((bytes, files.len() as u64))
-    }
-
-    /// Takes what is there now for what was there before the next run.
-    pub(crate) fn look(&mut self) -> Result<(), WorkspaceError> {
-        self.before = self.snapshot()?;
-        Ok(())
-    }
-
-    /// Bytes and files that were in it before the run.
-    pub(crate) fn before(&self) -> (u64, u64) {
-        (self.before.values().map(|e| e.size).sum(), self.before.len() as u64)
-    }
-
-    /// Files that are new or changed since the run began, sorted by path.
-    pub(crate) fn changes(&self) -> Result<Snapshot, WorkspaceError> {
-        let mut now = self.snapshot()?;
-        now.retain(|path, entry| self.before.get(path) != Some(entry));
-        Ok(now)
-    }
-
-    /// Opens a regular file, never through a link that leaves the workspace.
-    pub(crate) fn open(&self, path: &str) -> io::Result<cap_std::fs::File> {
-        let dir = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?.dir();
-        if !dir.symlink_metadata(path)?.is_file() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        dir.open(path)
-    }
-
-    /// Gives the directory to the caller; of one that was given back, an empty one.
-    pub(crate) fn keep(mut self) -> Result<PathBuf, WorkspaceError> {
-        let folder = self.folder.take().map_or_else(|| self.home.folder(), Ok)?;
-        Ok(folder.keep())
-    }
-
-    fn put(&self, file: &InputFile) -> Result<(), WorkspaceError> {
-        let path = Path::new(&file.path);
-        if let Some(parent) = path.parent() {
-            self.dir().create_dir_all(parent).map_err(failed("create the directory of", path))?;
-        }
-        match &file.content {
-            Content::Bytes(bytes) => self.dir().write(path, bytes).map_err(failed("write", path)),
-            Content::Host(host) => {
-                let unreadable = |source| WorkspaceError::Input {
-                    path: host.clone(),
-                    source,
-                };
-                let mut from = std::fs::File::open(host).map_err(unreadable)?;
-                if !from.metadata().map_err(unreadable)?.is_file() {
-                    return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-                }
-                let mut to = self.dir().create(path).map_err(failed("write", path))?.into_std();
-                io::copy(&mut from, &mut to).map_err(failed("copy to", path))?;
-                Ok(())
-            }
-        }
-    }
-
-    fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
-        let mut found = Snapshot::new();
-        let mut waiting = vec![String::new()];
-        while let Some(folder) = waiting.pop() {
-            let at = if folder.is_empty() {
-                "."
-            } else {
-                folder.as_str()
-            };
-            let entries = self.dir().read_dir(at).map_err(failed("list", Path::new(at)))?;
-            for entry in entries {
-                let entry = entry.map_err(failed("list", Path::new(at)))?;
-                let Ok(name) = entry.file_name().into_string() else {
-                    continue;
-                };
-                let path = if folder.is_empty() {
-                    name
-                } else {
-                    format!("{folder}/{name}")
-                };
-                let meta = self
-                    .dir()
-                    .symlink_metadata(&path)
-                    .map_err(failed("look at", Path::new(&path)))?;
-                if meta.is_dir() {
-                    waiting.push(path);
-                } else if let Some(entry) = self.entry(&path, &meta) {
-                    found.insert(path, entry);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// A regular file, or a link that leads to one inside the workspace; nothing else is listed.
-    fn entry(&self, path: &str, meta: &Metadata) -> Option<Entry> {
-        let link = if meta.is_symlink() {
-            let target = self.dir().read_link_contents(path).ok()?;
-            self.dir().metadata(path).ok().filter(Metadata::is_file)?;
-            Some(target.into_os_string().into_string().ok()?)
-        } else if meta.is_file() {
-            None
-        } else {
-            return None;
+    /// Files that are new or changed since the run began, sorted by path. Of links only those are listed
+    /// that lead to a file of the workspace.
+    pub(crate) fn changes(&self) -> Changes {
+        let Ok(top) = self.now.find(ROOT) else {
+            return Changes::new();
         };
-        Some(Entry {
-            size: meta.len(),
-            link,
-            identity: identity(meta),
-        })
+        let changed = self.now.changes(&self.before, top);
+        changed.filter_map(|found| entry(&self.now, found.path, found.node, top)).collect()
+    }
+
+    /// A regular file. No link is followed.
+    fn content(&self, path: &str) -> Option<&Content> {
+        content(&self.now, path)
+    }
+
+    /// Opens a regular file. No link is followed.
+    pub(crate) fn open(&self, path: &str) -> Option<RunFile> {
+        self.content(path).map(RunFile::of)
+    }
+
+    /// The bytes of a regular file, `max` of them at most.
+    pub(crate) fn read(&self, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
+        read(&self.now, path, max)
+    }
+
+    /// The files that the run left.
+    pub(crate) fn files(&self) -> &Files {
+        &self.now
+    }
+
+    /// Writes all of it to a new directory below `parent`, which belongs to the caller.
+    pub(crate) fn keep(&self, parent: &Path) -> Result<PathBuf, WorkspaceError> {
+        let dir = tempfile::Builder::new()
+            .prefix("belljar-run-")
+            .rand_bytes(12)
+            .tempdir_in(parent)
+            .map_err(failed("create a directory in", parent))?;
+        copy_whole(&self.now, ROOT, dir.path())?;
+        Ok(dir.keep())
     }
 }
 
-#[cfg(unix)]
-fn identity(meta: &Metadata) -> FileIdentity {
-    use cap_std::fs::MetadataExt;
-    let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
-    (meta.ino(), meta.modified().ok().map(cap_std::time::SystemTime::into_std), changed)
-}
-
-#[cfg(not(unix))]
-fn identity(meta: &Metadata) -> FileIdentity {
-    (0, meta.modified().ok().map(cap_std::time::SystemTime::into_std), 0)
-}
-
-/// Reads a file of a workspace, at most `most` bytes of it.
-pub(crate) fn read(workspace: &Workspace, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match workspace.open(path) {
-        Ok(file) => file,
-        Err(error) if hint::lacks_descriptors(&error).is_some() => return Err(error),
-        Err(_) => return Ok(None),
+/// The bytes of a regular file of the workspace, `max` of them at most.
+pub(crate) fn read(files: &Files, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(content) = content(files, path) else {
+        return Ok(None);
     };
     let mut bytes = Vec::new();
-    file.take(max).read_to_end(&mut bytes)?;
+    content.reader().take(max).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 
-/// A directory that a guest writes to, as the host measures it; links are not followed.
-#[derive(Debug)]
-pub(crate) struct Tree(PathBuf);
+/// A regular file of the workspace. No link is followed.
+fn content<'f>(files: &'f Files, path: &str) -> Option<&'f Content> {
+    files.content(find(files, path)?)
+}
 
-impl Tree {
-    pub(crate) fn new(root: PathBuf) -> Self {
-        Self(root)
-    }
+fn find(files: &Files, path: &str) -> Option<Node> {
+    let is_inside = !path.starts_with('/') && path.split('/').all(|name| name != "..");
+    files.find(&format!("{ROOT}/{path}")).ok().filter(|_| is_inside)
+}
 
-    /// Bytes and files, directories included, below the root, and whether there are links.
-    pub(crate) fn measure(&self) -> io::Result<(u64, u64, bool)> {
-        let (mut bytes, mut files, mut has_links) = (0, 0, false);
-        self.walk(Path::new("."), |_, meta| {
-            files += 1;
-            bytes += if meta.is_dir() { 0 } else { meta.len() };
-            has_links |= meta.is_symlink();
-        })?;
-        Ok((bytes, files, has_links))
-    }
-
-    /// A path without the links that lead to it, if there is something.
-    pub(crate) fn real(&self, path: &str) -> Option<String> {
-        self.open().ok()?.canonicalize(path).ok()?.into_os_string().into_string().ok()
-    }
-
-    pub(crate) fn is_directory(&self, path: &str) -> bool {
-        self.open().and_then(|root| root.symlink_metadata(path)).is_ok_and(|meta| meta.is_dir())
-    }
-
-    /// How many names and bytes of names the deepest path below `path` has.
-    pub(crate) fn height(&self, path: &str) -> Option<(usize, usize)> {
-        let start = Path::new(path);
-        if !self.open().ok()?.symlink_metadata(start).ok()?.is_dir() {
-            return Some((0, 0));
+/// A file, or a link that leads to a file of the workspace.
+fn entry(files: &Files, path: String, node: Node, top: Node) -> Option<(String, Entry)> {
+    let stat = files.stat(node).ok()?;
+    let link = match stat.kind {
+        Kind::File => None,
+        Kind::Symlink => {
+            let there = files.find_below(top, &format!("{ROOT}/{path}")).ok()?;
+            files.content(there)?;
+            Some(files.target(node)?.to_owned())
         }
-        let (mut parts, mut bytes) = (0, 0);
-        self.walk(start, |below, _| {
-            parts = parts.max(below.components().count());
-            bytes = bytes.max(below.as_os_str().len() + 1);
+        _ => return None,
+    };
+    let entry = Entry {
+        size: stat.size,
+        link,
+        number: stat.ino,
+    };
+    Some((path, entry))
+}
+
+/// The files and links of a workspace, sorted by path.
+pub(crate) fn list(files: &Files) -> Vec<FileEntry> {
+    let walk = files.find(ROOT).ok().map(|top| files.walk(top));
+    let listed = walk.into_iter().flatten().filter_map(|found| {
+        let stat = files.stat(found.node).ok()?;
+        let is_listed = matches!(stat.kind, Kind::File | Kind::Symlink);
+        is_listed.then(|| FileEntry {
+            path: found.path,
+            size: stat.size,
+            symlink: files.target(found.node).map(str::to_owned),
+            sha256: None,
+            media_type: None,
         })
-        .ok()?;
-        Some((parts, bytes))
-    }
+    });
+    let mut listed: Vec<FileEntry> = listed.collect();
+    listed.sort_by(|one, other| one.path.cmp(&other.path));
+    listed
+}
 
-    /// Every path below the root.
-    pub(crate) fn paths(&self) -> io::Result<Vec<String>> {
-        let mut paths = Vec::new();
-        self.walk(Path::new("."), |path, _| paths.extend(path.to_str().map(str::to_owned)))?;
-        Ok(paths)
-    }
-
-    /// Opened only to measure, which few runs need.
-    fn open(&self) -> io::Result<Dir> {
-        Dir::open_ambient_dir(&self.0, ambient_authority())
-    }
-
-    /// Visits everything below `start`, by its path from there.
-    fn walk(&self, start: &Path, mut visit: impl FnMut(&Path, &Metadata)) -> io::Result<()> {
-        let root = self.open()?;
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(folder) = waiting.pop() {
-            for entry in root.read_dir(start.join(&folder))? {
-                let entry = entry?;
-                let path = folder.join(entry.file_name());
-                let meta = entry.metadata()?;
-                visit(&path, &meta);
-                if meta.is_dir() {
-                    waiting.push(path);
-                }
-            }
+/// Places files for a run, at a time in nanoseconds since 1970. Returns their bytes and their number.
+pub(crate) fn place(
+    files: &mut Files,
+    inputs: &[InputFile],
+    now: u64,
+) -> Result<(u64, u64), WorkspaceError> {
+    let mut bytes = 0;
+    for input in inputs {
+        let path = Path::new(&input.path);
+        let refused = |errno: Errno| failed("write", path)(errno.into());
+        let content = match &input.content {
+            Given::Bytes(bytes) => files.pool().content(bytes).map_err(refused)?,
+            Given::Host(host) => from_host(files, host)?.map_err(refused)?,
+        };
+        bytes += content.len();
+        let inside = format!("{ROOT}/{}", input.path);
+        if files.find(&inside).is_ok_and(|node| files.target(node).is_some()) {
+            files.remove(&inside, false, now).map_err(refused)?;
         }
-        Ok(())
+        files.put_file(&inside, content, now).map_err(refused)?;
     }
+    Ok((bytes, inputs.len() as u64))
+}
+
+fn from_host(files: &Files, host: &Path) -> Result<Result<Content, Errno>, WorkspaceError> {
+    let unreadable = |source| WorkspaceError::Input {
+        path: host.to_owned(),
+        source,
+    };
+    let mut from = fs::File::open(host).map_err(unreadable)?;
+    if !from.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+    }
+    let received = files.pool().receive(&mut from, u64::MAX).map_err(unreadable)?;
+    Ok(received.and_then(|content| content.ok_or(Errno::Fbig)))
+}
+
+/// The time in nanoseconds since 1970, on the clock of a guest that has lived so long.
+pub(crate) fn now(deterministic: Option<&Deterministic>, lived: Duration) -> u64 {
+    let since = match deterministic {
+        Some(clock) => Duration::from_secs(clock.epoch).saturating_add(lived),
+        None => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+    };
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A file's time as others have it.
+pub(crate) fn time(nanoseconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds)
+}
+
+/// Bytes of a text as JSON.
+pub(crate) fn json_bytes(text: &str) -> u64 {
+    let bytes = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    });
+    bytes.sum::<u64>() + 2
 }

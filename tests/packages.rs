@@ -32,6 +32,8 @@ const COMMAND: &str = "belljar-cli";
 const SERVER: (&str, &str) = ("belljar-server", "belljar-kernel");
 /// What opens stores by URL, and who does.
 const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0]);
+/// The file system of guests, which knows nobody, and who may know it.
+const FILES: (&str, [&str; 2]) = ("belljar-files", ["belljar", "belljar-fuzz"]);
 
 #[test]
 fn an_embedder_gets_no_more_than_the_engine() {
@@ -55,6 +57,19 @@ fn the_library_has_errors_with_names() {
     assert!(!Packages::read().dependencies["belljar"].contains("anyhow"));
 }
 
+/// A classifier is a promise to whoever looks for packages.
+#[test]
+fn the_python_package_promises_what_was_tested() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let is_tested = !text("docs/guide/python.md").contains("That has **not been tested**.");
+    let is_promised = text("crates/python/pyproject.toml").contains(":: Free Threading");
+    assert_eq!(
+        is_promised, is_tested,
+        "free-threaded Python: classifier and docs/guide/python.md differ"
+    );
+}
+
 #[test]
 fn no_edge_knows_another() {
     let packages = Packages::read();
@@ -65,6 +80,7 @@ fn no_edge_knows_another() {
             packages.dependencies[name].intersection(&packages.own.keys().cloned().collect())
         {
             let is_fine = match name.as_str() {
+                name if dependency == FILES.0 && FILES.1.contains(&name) => true,
                 "belljar" => false,
                 COMMAND => true,
                 name if name == SERVER.0 && dependency == SERVER.1 => true,
@@ -91,8 +107,10 @@ fn the_longest_line_of_a_batch() {
     let source = read("crates/cli/src/batch/lines.rs");
     let constant = source.split_once("u64 = ").unwrap().1;
     let mib = constant.split_once(" << 20;").expect("the longest line is in MiB").0;
-    assert!(read("docs/limits.md").contains(&format!("| a line of `batch` | {mib} MiB |")));
-    assert!(read("docs/cli.md").contains(&format!("A line may be {mib} MiB long")));
+    assert!(
+        read("docs/reference/limits.md").contains(&format!("| a line of `batch` | {mib} MiB |"))
+    );
+    assert!(read("docs/reference/cli.md").contains(&format!("A line may be {mib} MiB long")));
 }
 
 /// What `cargo metadata` says of this workspace.

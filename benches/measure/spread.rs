@@ -1,5 +1,6 @@
 //! What the benches of thousands of runs share: how long each took, and what they cost.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Runs a second on two processors.
@@ -22,19 +23,27 @@ impl Spread {
 
     /// Prints what was measured of runs that took `elapsed` together, and `cpu` on all threads,
     /// beside the budgets for two processors.
+    #[allow(dead_code, reason = "not every bench has these budgets")]
     pub fn report(&self, name: &str, jobs: usize, elapsed: Duration, cpu: Duration) {
         let count = self.0.len();
         let rate = count as f64 / elapsed.as_secs_f64();
         let (median, slow) = (self.at(0.5), self.at(0.99));
-        let mean = self.0.iter().sum::<Duration>() / count as u32;
         let each = cpu / count as u32;
         let kept = (jobs == 1 || rate >= MIN_RATE) && slow <= 2 * median && each <= MAX_CPU_TIME;
         println!(
-            "PROMISE {name}: {rate:.0} runs/s, median {median:.0?}, mean {mean:.0?}, p99 {slow:.0?}, \
+            "PROMISE {name}: {rate:.0} runs/s, {self}, \
              CPU time {each:.0?} of {count} runs, budget {MIN_RATE} runs/s with 2 \
              jobs and more, p99 of 2 medians, CPU time {MAX_CPU_TIME:.0?}: {}",
             if kept { "kept" } else { "MISSED" }
         );
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mean = self.0.iter().sum::<Duration>() / self.0.len().max(1) as u32;
+        let (median, slow) = (self.at(0.5), self.at(0.99));
+        write!(f, "median {median:.2?}, mean {mean:.2?}, p99 {slow:.2?}")
     }
 }
 

@@ -1,9 +1,9 @@
-/** Python in a sandbox inside this process. The guide is docs/node.md. */
+/** Python in a sandbox inside this process. The guide is docs/guide/node.md. */
 
 /** A value that has a form in JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** A value in the tagged form of docs/values.md, for what JavaScript has not. */
+/** A value in the tagged form of docs/reference/values.md, for what JavaScript has not. */
 export interface Tagged {
   $: string;
   [key: string]: unknown;
@@ -107,7 +107,25 @@ export interface SessionOptions extends Omit<RunOptions, 'signal' | 'onEvent'>, 
   history?: { runs: number; bytes: number };
 }
 
-/** Something that happened in a run; docs/events.md lists the types. */
+/** What a restored session gets that is not in its checkpoint, or instead of what is. */
+export interface RestoreOptions extends ToolOptions {
+  id?: string;
+  client?: string;
+  /** A directory of the host for each place where the session sees one. */
+  mounts?: Record<string, string>;
+  /** Seconds since it was restored: of each limit the smaller of this and the checkpoint's counts. */
+  lifetime?: number;
+  /** Seconds since its last run, after which it is closed. */
+  idle?: number;
+  /** Fuel of all its runs together. */
+  fuel_total?: number;
+  /** In the place of the checkpoint's. */
+  policy?: Policy;
+  /** How long somebody answers for it, in seconds, and what becomes of it then: it is closed by default. */
+  lease?: { seconds: number; then?: 'close' | 'suspend' };
+}
+
+/** Something that happened in a run; docs/reference/events.md lists the types. */
 export interface Event {
   readonly at_ms: number;
   readonly type: string;
@@ -171,7 +189,7 @@ export interface Usage {
   readonly workspace_bytes: number;
 }
 
-/** What a run returned: docs/outcome.md. It is frozen. */
+/** What a run returned: docs/reference/outcome.md. It is frozen. */
 export interface Outcome {
   readonly success: boolean;
   readonly result: any;
@@ -221,8 +239,10 @@ export interface RuntimeOptions {
   bundle?: string;
   /** The SHA-256 that the bundle's manifest must have. */
   bundle_hash?: string;
-  /** Where workspaces are made. Default: the system's directory for temporary files. */
+  /** Where files go that memory has no room for. Default: the system's directory for temporary files. */
   temp_dir?: string;
+  /** Bytes of sandboxes' files that are kept in memory. Default: 256 MiB. */
+  file_memory?: number;
   /** Runs at once. Default: four for each core. */
   concurrency?: number;
   /** Runs that may wait. Default: 1,024. */
@@ -240,8 +260,8 @@ export class Runtime {
   /** The same, with its events as they happen. */
   stream(code: string, options?: Omit<RunOptions, 'onEvent'> & ToolOptions): EventStream;
   session(options?: SessionOptions): Promise<Session>;
-  /** Starts a session from a checkpoint. */
-  restore(path: string, options?: ToolOptions): Promise<Session>;
+  /** Starts a session from a checkpoint, whose author chose its limits and its policy. */
+  restore(path: string, options?: RestoreOptions): Promise<Session>;
   /** Looks at code without running it. */
   check(code: string, policy?: Policy): Promise<CheckReport>;
 }

@@ -76,8 +76,10 @@ class Runtime {
     return new Session(OWN, made);
   }
 
-  async restore(path, { tools } = {}) {
-    const made = await asked(() => this.#native.restore(path, ...tooling(tools)));
+  async restore(path, options = {}) {
+    const { tools, fuel_total: fuel, ...rest } = checked(options);
+    const asks = JSON.stringify({ ...rest, fuel });
+    const made = await asked(() => this.#native.restore(path, asks, ...tooling(tools)));
     return new Session(OWN, made);
   }
 

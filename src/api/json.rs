@@ -40,7 +40,8 @@ pub struct RunRequest {
     /// what the code names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Variables that the code finds, by name; their values in the typed form of `docs/values.md`.
+    /// Variables that the code finds, by name; their values in the typed form of
+    /// `docs/reference/values.md`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, PythonValue>,
     /// Files placed in the workspace before the code runs, by their path in it.
@@ -58,8 +59,8 @@ pub struct RunRequest {
     /// Absolute paths under which the code finds its workspace besides `/workspace`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The current directory: the workspace under one of its paths, or a directory in it, which is
-    /// made if missing. Default `/workspace`.
+    /// The current directory: the workspace under one of its paths, `/tmp`, or a directory in them, which
+    /// is made if missing. Default `/workspace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.

@@ -41,8 +41,8 @@ pub struct Outcome {
     pub truncated: Vec<Truncated>,
     /// What the run used.
     pub usage: Usage,
-    /// The value asked for, typed, in the form of `docs/values.md`; only where the request asked for
-    /// it. `result` is null then.
+    /// The value asked for, typed, in the form of `docs/reference/values.md`; only where the
+    /// request asked for it. `result` is null then.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -334,7 +334,7 @@ pub enum Truncated {
 pub struct Usage {
     /// Wall clock time in milliseconds, sleep included.
     pub wall_ms: f64,
-    /// Fuel, the deterministic measure of work: see `docs/metering.md`.
+    /// Fuel, the deterministic measure of work: see `docs/internals/metering.md`.
     pub fuel: u64,
     /// The largest size of the guest's memory above its image, in bytes.
     pub memory_peak_bytes: u64,

@@ -260,7 +260,7 @@ pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
 }
 
 /// Guest directories that mounts may not cover.
-const TAKEN: [&str; 4] = ["workspace", "tmp", "usr", "packages"];
+const TAKEN: [&str; 5] = ["workspace", "tmp", "usr", "packages", "dev"];
 
 fn check_mounts(request: &Request, reasons: &mut Vec<Reason>) {
     for (index, mount) in request.mounts.iter().enumerate() {
@@ -319,8 +319,11 @@ fn check_places(request: &Request, reasons: &mut Vec<Reason>) {
                 || rest.strip_prefix('/').is_some_and(|inner| check_relative(inner).is_ok())
         })
     };
-    if !is_in("/workspace") && !request.aliases.iter().any(|alias| is_in(alias)) {
-        let message = format!("{cwd:?} is not the workspace, nor below it, by any of its paths");
+    let is_own = is_in("/workspace") || is_in("/tmp");
+    if !is_own && !request.aliases.iter().any(|alias| is_in(alias)) {
+        let message = format!(
+            "{cwd:?} is neither the workspace, by any of its paths, nor /tmp, nor below one"
+        );
         reasons.push(Reason::new(Field::Cwd, ReasonKind::Invalid, message));
     }
 }

@@ -47,8 +47,8 @@ pub struct Request {
     pub run_env: BTreeMap<String, String>,
     /// Absolute paths under which the code finds its workspace besides `/workspace`.
     pub aliases: Vec<String>,
-    /// The current directory: the workspace under one of its paths, or below it, where it is made if
-    /// missing. `None` is `/workspace`.
+    /// The current directory: the workspace under one of its paths, `/tmp`, or a directory below one of
+    /// these, which is made if missing. `None` is `/workspace`.
     pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.
     pub args: Vec<String>,
@@ -265,7 +265,7 @@ pub enum Dialect {
 }
 
 /// Makes a run repeatable: the same request gives the same bytes and the same fuel. The times of
-/// files follow the clock below, and directories list their files by name.
+/// files follow the clock below, and directories list their files in the order of their making.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -504,7 +504,7 @@ impl Request {
         self
     }
 
-    /// Sets the current directory: the workspace under one of its paths, or a directory in it.
+    /// Sets the current directory: the workspace under one of its paths, `/tmp`, or a directory in them.
     #[must_use]
     pub fn cwd(mut self, path: impl Into<String>) -> Self {
         self.cwd = Some(path.into());

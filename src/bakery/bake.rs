@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_files::{DEFAULT_MEMORY, Packed};
+
 use super::error::{BakeError, MissingCode};
 use super::recipe::{BOOTSTRAP, MODULES, Recipe};
 use crate::api::policy::{Bounds, Plan, resolve};
@@ -17,15 +19,17 @@ use crate::cache::{Cache, create_private_dir};
 use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::image::{Image, InterruptAddresses, Manifest, Reserved};
 use crate::instance::{
-    Answer, Audience, Budget, Ended, Factory, Host, Missing, Options, RUN, Turn,
+    Answer, Audience, Budget, Ended, Factory, Host, InstanceError, Library, Missing, Options, RUN,
+    Roots, Turn, limits,
 };
 use crate::interpreter::{Interpreter, Observed, Task};
 use crate::module::PINS;
 use crate::progress::{Progress, Stage, Step};
 use crate::tools::Toolset;
-use crate::workspace::{Workspace, Workspaces};
 
-pub(super) use packages::{LockedPackage, StoredRecipe, lock_packages, package_dir};
+pub(super) use packages::{
+    LockedPackage, StoredRecipe, lock_packages, open, pack, package_file, package_name, remove,
+};
 
 /// Order for one image.
 pub(super) struct Order<'a> {
@@ -34,20 +38,23 @@ pub(super) struct Order<'a> {
     /// Names everything that the image depends on.
     pub key: String,
     pub packages: &'a [LockedPackage],
+    /// The same as guests read them.
+    pub packed: Option<Arc<Packed>>,
     pub cache: &'a Cache,
+    /// What guests read.
+    pub library: Library,
     pub progress: &'a dyn Progress,
 }
 
 /// Runs the recipe and returns the image's manifest and memory. It blocks.
 pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
     let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
-    let package_dir = packages::unpack(order.cache, &order.recipe.name, order.packages)?;
     let work = || {
         tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(BakeError::System)?
-            .block_on(follow(factory, order, package_dir))
+            .block_on(follow(factory, order))
     };
     // On a thread of its own: the caller's may belong to an asynchronous runtime.
     let baked = std::thread::scope(|scope| {
@@ -66,12 +73,8 @@ fn workshop(order: &Order<'_>) -> PathBuf {
 }
 
 /// Does what the recipe says.
-async fn follow(
-    factory: &Factory,
-    order: &Order<'_>,
-    package_dir: Option<PathBuf>,
-) -> Result<(Manifest, Vec<u8>), BakeError> {
-    let mut oven = Oven::open(factory, order, package_dir.as_ref())?;
+async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let mut oven = Oven::open(factory, order)?;
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
@@ -84,7 +87,7 @@ async fn follow(
     oven.rehearse().await?;
     oven.turn("sealing", SEAL).await?;
     let reserved = oven.reserve().await?;
-    oven.capture(order, interrupt, reserved, package_dir)
+    oven.capture(order, interrupt, reserved)
 }
 
 /// Puts the runner's patches into modules that were imported since.
@@ -108,30 +111,30 @@ struct Oven<'a> {
     interpreter: Interpreter,
     recipe: &'a Recipe,
     observation: Arc<Mutex<interrupt::Observation>>,
-    _workspace: Workspace,
 }
 
 impl<'a> Oven<'a> {
-    fn open(
-        factory: &Factory,
-        order: &'a Order<'_>,
-        package_dir: Option<&PathBuf>,
-    ) -> Result<Self, BakeError> {
+    fn open(factory: &Factory, order: &'a Order<'_>) -> Result<Self, BakeError> {
         // What a process that was killed has left: this one holds the image's lock.
         let dir = workshop(order);
         let _ = std::fs::remove_dir_all(&dir);
         create_private_dir(&dir)?;
-        let workspace = Workspaces::new(dir).create(&[])?;
+        let image = Image {
+            packages: order.packed.clone(),
+            ..order.base.clone()
+        };
+        let files = Roots::new(dir, DEFAULT_MEMORY, order.library.clone())
+            .and_then(|roots| roots.files(&[], image.packages.as_ref()));
+        let mut files = files.map_err(|errno| InstanceError::start(errno.into()))?;
+        files.set_limits(limits(1 << 30, 10_000));
         let observation = Arc::default();
         let front = |run| Box::new(Front::new(run, Arc::clone(&observation))) as Box<dyn Host>;
         let options = Options {
-            image: order.base,
-            workspace: &workspace,
+            image: &image,
+            files: &files,
             aliases: &[],
             mounts: &[],
-            package_dir: package_dir.cloned(),
             memory: 2 << 30,
-            quota: (1 << 30, 10_000),
             // The same recipe makes the same image: its clock and its random numbers are fixed.
             deterministic: Some(&Deterministic::default()),
             kept: None,
@@ -140,7 +143,6 @@ impl<'a> Oven<'a> {
             interpreter: Interpreter::start_behind(factory, &options, front)?,
             recipe: order.recipe,
             observation,
-            _workspace: workspace,
         })
     }
 
@@ -295,23 +297,23 @@ impl<'a> Oven<'a> {
         order: &Order<'_>,
         interrupt: InterruptAddresses,
         reserved: Reserved,
-        package_dir: Option<PathBuf>,
     ) -> Result<(Manifest, Vec<u8>), BakeError> {
-        let open = self.interpreter.instance().state().quota.open_descriptors();
+        let files = self.interpreter.instance().files();
+        let open = files.open_files().filter(|(_, open)| !open.given);
+        let open: Vec<i32> = open.map(|(number, _)| number.cast_signed()).collect();
         if !open.is_empty() {
             return Err(BakeError::OpenFiles {
                 image: order.recipe.name.clone(),
                 open,
             });
         }
-        let dir_name = |dir: PathBuf| Some(dir.file_name()?.to_string_lossy().into_owned());
         let manifest = Manifest {
             name: order.recipe.name.clone(),
             base: Some(order.recipe.base.clone()),
             description: order.recipe.description.clone(),
             imports: order.recipe.imports.clone(),
             packages: order.packages.iter().map(LockedPackage::pin).collect(),
-            package_dir: package_dir.and_then(dir_name),
+            package_file: package_name(order.packages),
             artifact: PINS.files.module.sha256.clone(),
             recipe: order.key.clone(),
             stack_pointer: self.interpreter.instance().stack_pointer(),

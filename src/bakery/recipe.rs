@@ -11,7 +11,7 @@ use crate::cache::seal::hash_bytes;
 use crate::cause::Cause;
 use crate::module::{PINS, pass_versions};
 
-/// The runner's modules in the order in which they are loaded, with their sources.
+/// What loads the runner, and its modules by their dotted names, with their sources.
 pub(super) use sources::{BOOTSTRAP, MODULES};
 
 mod sources {
@@ -20,7 +20,7 @@ mod sources {
 
 /// Raised when images must be made again although neither recipe nor runner changed: the order of
 /// preopened directories, the way images are baked.
-const BAKERY: u32 = 2;
+const BAKERY: u32 = 3;
 
 /// Names what every image of this program depends on.
 pub(crate) fn stamp() -> String {
@@ -202,6 +202,43 @@ impl Recipe {
             "imports"
         } else {
             "init"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_package(package: &str) -> Result<Recipe, RecipeError> {
+        let text = format!("name = \"own\"\npackages = [{package:?}]");
+        Recipe::parse(&text, Path::new("own.toml"))
+    }
+
+    /// pip would build what is at a path, which runs code of it on the host, and take an option.
+    #[test]
+    fn a_package_is_a_name_and_neither_a_path_nor_an_option() {
+        for package in ["plotly", "plotly==6.5.0", "zope.interface==8.0", "3to2"] {
+            assert!(with_package(package).is_ok(), "{package}");
+        }
+        for package in [
+            ".",
+            "..",
+            "./own",
+            "../own",
+            "/own",
+            "own/here",
+            ".hidden",
+            "-r",
+            "--pre",
+            "-e.",
+            "_own",
+            "=1",
+            "own @ file",
+            "",
+        ] {
+            let refused = with_package(package).unwrap_err().to_string();
+            assert!(refused.contains("is not of the form name or name==version"), "{refused}");
         }
     }
 }

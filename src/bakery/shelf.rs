@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::bake::{LockedPackage, StoredRecipe, package_dir};
+use super::bake::{self, LockedPackage, StoredRecipe};
 use super::choose::{BUILT_IN, tier_for};
 use super::error::BakeError;
 use super::recipe::Recipe;
@@ -67,14 +67,18 @@ impl Shelf {
     fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
         let others: Vec<Vec<LockedPackage>> =
             self.every_name()?.iter().filter_map(|name| Some(self.kept(name)?.packages)).collect();
-        if !packages.is_empty() && !others.iter().any(|other| other == packages) {
-            let unpacked = package_dir(&self.cache, packages);
-            removed(fs::remove_dir_all(&unpacked), &unpacked)?;
+        if !others.iter().any(|other| other == packages) {
+            bake::remove(&self.cache, packages)?;
         }
         for package in packages {
             if !others.iter().any(|other| other.contains(package)) {
                 let wheel = package.wheel(&self.cache);
-                removed(fs::remove_file(&wheel), &wheel)?;
+                match fs::remove_file(&wheel) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                        return Err(CacheError::io("remove", &wheel)(e).into());
+                    }
+                    _ => {}
+                }
             }
         }
         Ok(())
@@ -178,14 +182,6 @@ impl Shelf {
     /// The recipe of a user's own image, in a directory that is there.
     pub(super) fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
         Ok(self.cache.dir(DIRECTORY)?.join(recipe_file(name)))
-    }
-}
-
-/// Something that is not there is as good as removed.
-fn removed(result: io::Result<()>, path: &Path) -> Result<(), CacheError> {
-    match result {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
-        _ => Ok(()),
     }
 }
 

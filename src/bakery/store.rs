@@ -149,10 +149,10 @@ impl ImageStore {
         self.bundle.as_ref().map_or(Ok(()), |bundle| Err(super::bundled::fixed(bundle, action)))
     }
 
-    /// Where an image's packages are, for mounting.
-    pub(crate) fn package_dir(&self, image: &Image) -> Option<PathBuf> {
-        let name = image.manifest.package_dir.as_ref()?;
-        Some(self.cache.root().join("packages").join(name))
+    /// The file of an image's packages.
+    pub(crate) fn package_file(&self, image: &Image) -> Option<PathBuf> {
+        let name = image.manifest.package_file.as_ref()?;
+        Some(bake::package_file(&self.cache, name))
     }
 
     /// The tier of code that the image takes.
@@ -166,7 +166,10 @@ impl ImageStore {
 
     fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
-            return Ok(super::bundled::load(bundle, name, self.strategy)?);
+            let mut image = super::bundled::load(bundle, name, self.strategy)?;
+            let file = self.package_file(&image);
+            image.packages = file.map(|file| bake::open(&file)).transpose()?;
+            return Ok(image);
         }
         if !HAS_COMPILER {
             return Err(ImageError::from(BundleError::NoCompiler).into());
@@ -194,20 +197,26 @@ impl ImageStore {
         };
         let key = recipe.key(&base_key);
         let path = self.shelf.path(name)?;
+        let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
+        let package_file = bake::package_name(packages);
+        let complete = |image| Image {
+            packages: packed.clone(),
+            ..image
+        };
         let current = || {
             if anew {
-                Ok(None)
-            } else {
-                self.load_current(&path, &key)
+                return Ok(None);
             }
+            let loaded = self.load_current(&path, &key)?;
+            Ok::<_, ImageError>(loaded.filter(|image| image.manifest.package_file == package_file))
         };
         if let Some(image) = current()? {
-            return Ok(image);
+            return Ok(complete(image));
         }
         let lock = format!("image-{name}");
         let _lock = self.cache.lock(&lock, || self.progress.begin(Stage::Waiting, name))?;
         if let Some(image) = current()? {
-            return Ok(image);
+            return Ok(complete(image));
         }
         let base = match base {
             Some(base) => self.ensure(factory, base)?,
@@ -218,7 +227,9 @@ impl ImageStore {
             base: &base,
             key: key.clone(),
             packages,
+            packed: packed.clone(),
             cache: &self.cache,
+            library: self.artifact.open()?,
             progress: &*self.progress,
         };
         let (manifest, memory) = loop {
@@ -234,7 +245,7 @@ impl ImageStore {
         };
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
-        Ok(Image::load(&path, self.strategy)?)
+        Ok(complete(Image::load(&path, self.strategy)?))
     }
 
     /// Loads an image that is whole and was made from what the key names.
@@ -267,7 +278,7 @@ impl ImageStore {
             description: "the artifact as it comes".into(),
             imports: Vec::new(),
             packages: Vec::new(),
-            package_dir: None,
+            package_file: None,
             artifact,
             recipe: key,
             stack_pointer: split.stack_pointer,

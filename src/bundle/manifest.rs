@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::BundleError;
 use crate::cache::seal::hash_bytes;
 use crate::limits::MAX_BUNDLE_MANIFEST;
-use crate::module::Tier;
+use crate::module::{Artifact, Tier};
 
 /// Its name in the bundle.
 pub(crate) const FILE: &str = "belljar-bundle.json";
 /// Raised with every change that an older program would misread.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 3;
 
 /// What is in a bundle, and for whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,8 +123,11 @@ pub(super) fn read(root: &Path, hash: Option<&str>) -> Result<Manifest, BundleEr
     if let Some(image) = manifest.images.iter().find(|name| !listed(&super::image_file(name))) {
         return Err(damaged(format!("its manifest lists no file for the image {image}")));
     }
-    if !listed(super::CODE) {
-        return Err(damaged("its manifest lists no code".into()));
+    let artifact = Artifact::in_bundle(Path::new(""));
+    let library = [artifact.library_zip(), artifact.font_data()];
+    let needed = [Path::new(super::CODE), &library[0], &library[1]];
+    if let Some(file) = needed.iter().find(|path| !path.to_str().is_some_and(listed)) {
+        return Err(damaged(format!("its manifest does not list {}", file.display())));
     }
     Ok(manifest)
 }

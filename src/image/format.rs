@@ -1,5 +1,5 @@
 //! The image file: a header that says what it is, a manifest, and memory at an offset from which
-//! it can be mapped. `docs/images.md` specifies it.
+//! it can be mapped. `docs/internals/images.md` specifies it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -36,8 +36,9 @@ pub(crate) struct Manifest {
     pub imports: Vec<String>,
     /// Packages added to it, as `name==version`.
     pub packages: Vec<String>,
-    /// The directory in the cache that holds those packages.
-    pub package_dir: Option<String>,
+    /// What those packages are called in the cache, where they are in one file.
+    #[serde(rename = "package_dir")]
+    pub package_file: Option<String>,
     /// SHA-256 of the module and the library it needs.
     pub artifact: String,
     /// SHA-256 of the recipe and the runner that it was made with.

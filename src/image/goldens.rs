@@ -50,7 +50,7 @@ fn manifest() -> Manifest {
         description: "An image, \"quoted\", with ü".into(),
         imports: vec!["json".into(), "numpy".into()],
         packages: vec!["plotly==6.0.0".into()],
-        package_dir: Some("packages/golden".into()),
+        package_file: Some("packages/golden".into()),
         artifact: "a".repeat(64),
         recipe: "b".repeat(64),
         stack_pointer: 16_777_216,
@@ -82,7 +82,7 @@ fn after(head: &[u8]) -> Vec<u8> {
     [vec![0; offset - head.len()], memory()].concat()
 }
 
-/// As docs/images.md has it: 96 bytes, and the manifest whose length is at 12.
+/// As docs/internals/images.md has it: 96 bytes, and the manifest whose length is at 12.
 fn head_length(image: &[u8]) -> usize {
     96 + u32::from_le_bytes(image[12..16].try_into().unwrap()) as usize
 }

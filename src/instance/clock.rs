@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
@@ -71,6 +71,11 @@ impl HostMonotonicClock for SteppingClock {
     fn now(&self) -> u64 {
         u64::try_from(self.read().as_nanos()).unwrap_or(u64::MAX)
     }
+}
+
+/// The time since 1970, by the system's clock.
+pub(super) fn today() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A clock that goes on where another stopped: the monotonic clock of a guest that is kept.

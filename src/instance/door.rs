@@ -86,9 +86,11 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
     }
     let frame = frame.filter(|_| state.frames <= MAX_FRAMES);
     match frame {
-        Some(SPACE) => state.quota.space().map_or(Answer::Refused, |(total, used)| {
+        Some(SPACE) => {
+            let used = state.files.usage().bytes;
+            let total = state.files.limits().bytes.max(used);
             Answer::Bytes(format!("[{total},{used}]").into_bytes())
-        }),
+        }
         Some([COMPILED_CODE, name @ ..]) => {
             let is_seen = state.recorder.has_told() || state.calls.has_any();
             state.held.answer(name, is_seen).map_or_else(Answer::Ends, Answer::Bytes)

@@ -1,12 +1,13 @@
 //! Makes instances.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::cmp::Reverse;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use belljar_files::Files;
 use wasmtime::{InstancePre, Linker, Store};
 use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
@@ -20,20 +21,17 @@ use super::limiter::Limiter;
 use super::meter::{self, Meter};
 use super::missing::{self, Held};
 use super::output::{self, Sink};
-use super::quota::Quota;
 use super::recorder::Recorder;
-use super::roots::{self, MountPoint, TEMPORARY_FD, WORKSPACE_FD};
-use super::shared_dirs::SharedDirs;
+use super::roots;
 use super::state::State;
 use super::{Instance, InstanceError, wasi};
 use crate::api::request::{Deterministic, Mount};
 use crate::cause::Cause;
 use crate::image::Image;
 use crate::memory::{Creator, Pool, Slot, Source, Tracker};
-use crate::module::{Artifact, Code, Codes, Need, PINS, Tier};
+use crate::module::{Code, Codes, Need, PINS, Tier};
 use crate::progress::{Progress, Silent};
 use crate::tools::Calls;
-use crate::workspace::{Tree, Workspace};
 
 /// Makes instances; one for each runtime.
 pub(crate) struct Factory {
@@ -43,9 +41,7 @@ pub(crate) struct Factory {
     left_out: Arc<[String]>,
     /// The largest code that was loaded. It is only replaced by a larger one.
     linked: RwLock<Option<Arc<Linked>>>,
-    artifact: Artifact,
     pool: Arc<Pool>,
-    shared_dirs: SharedDirs,
     progress: Arc<dyn Progress>,
 }
 
@@ -70,17 +66,14 @@ impl Linked {
 /// Settings for all of an interpreter's life.
 pub(crate) struct Options<'a> {
     pub image: &'a Image,
-    pub workspace: &'a Workspace,
+    /// The files that it begins with, and the bounds on them.
+    pub files: &'a Files,
     /// Directories of the host that the guest can read.
     pub mounts: &'a [Mount],
     /// Other paths of the workspace.
     pub aliases: &'a [String],
-    /// The directory with the image's packages.
-    pub package_dir: Option<PathBuf>,
     /// Bytes of memory above the image.
     pub memory: u64,
-    /// Bytes and files in the workspace.
-    pub quota: (u64, u64),
     /// How clocks and random numbers repeat themselves, where they do.
     pub deterministic: Option<&'a Deterministic>,
     /// State to resume from, if it is kept between runs; it has yet to do so.
@@ -98,17 +91,11 @@ pub(crate) struct Setup {
     pub host: Box<dyn Host>,
 }
 
-/// Where the guest sees the packages of its image, without the first `/`.
-const PACKAGES: &str = "packages";
-/// Which of the directories that every guest is given are the same for all, and only read.
-const READ_ONLY: [usize; 3] = [0, 1, 4];
-
 impl Options<'_> {
-    /// Host directories that can only be read, and where the guest sees them, without the first `/`.
-    fn read_only(&self) -> impl Iterator<Item = (&Path, &str)> {
-        let asked =
-            self.mounts.iter().map(|mount| (mount.host.as_path(), mount.guest.trim_matches('/')));
-        asked.chain(self.package_dir.iter().map(|dir| (dir.as_path(), PACKAGES)))
+    /// Directories of the host that are mounted, and where the guest sees them.
+    fn read_only(&self) -> impl Iterator<Item = (&Path, String)> {
+        let hosts = self.mounts.iter().map(|mount| mount.host.as_path());
+        hosts.zip(roots::mount_paths(self.mounts))
     }
 
     /// A clock and random numbers that repeat themselves, as far as they have come.
@@ -125,7 +112,6 @@ impl Factory {
     /// Takes all of the code if it is in the cache. At most `idle` memories are kept for reuse.
     pub(crate) fn new(
         codes: Codes,
-        artifact: Artifact,
         idle: usize,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, InstanceError> {
@@ -135,27 +121,18 @@ impl Factory {
             codes: Some(codes),
             left_out: Arc::default(),
             linked: RwLock::new(linked),
-            artifact,
             pool: Pool::new(idle),
-            shared_dirs: SharedDirs::new(&READ_ONLY),
             progress,
         })
     }
 
     /// Has this code, and never any other, and a library without the top-level modules in `left_out`.
-    pub(crate) fn of(
-        code: Code,
-        artifact: Artifact,
-        left_out: &[String],
-        idle: usize,
-    ) -> Result<Self, InstanceError> {
+    pub(crate) fn of(code: Code, left_out: &[String], idle: usize) -> Result<Self, InstanceError> {
         Ok(Self {
             codes: None,
             left_out: left_out.into(),
             linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
-            artifact,
             pool: Pool::new(idle),
-            shared_dirs: SharedDirs::new(&READ_ONLY),
             progress: Arc::new(Silent),
         })
     }
@@ -240,24 +217,23 @@ impl Factory {
         setup: Setup,
         held: Held,
     ) -> Result<State, InstanceError> {
-        let workspace = options.workspace;
-        let roots = vec![
-            (WORKSPACE_FD, Tree::new(workspace.root())),
-            (TEMPORARY_FD, Tree::new(workspace.temporary())),
-        ];
-        let (bytes, files) = options.quota;
-        // One that is kept counts from nothing every time that it is brought back.
-        let there = options.kept.map_or_else(|| workspace.before(), |_| (0, 0));
         let repeatable = options.repeatable();
         let running = options.kept.map(|kept| RunningClock::after(kept.lived));
         let wasi =
-            self.wasi(options, &setup, repeatable.as_ref().map(|(clock, _)| clock), running)?;
+            wasi_context(options, &setup, repeatable.as_ref().map(|(clock, _)| clock), running)?;
         let (clock, random) = repeatable.unzip();
+        let mut files = options.files.clone();
+        files.set_distinct_times(clock.is_some());
+        let mut aliases = options.aliases.to_vec();
+        // The longest first, for one may lie below another.
+        aliases.sort_by_key(|alias| Reverse(alias.len()));
         Ok(State {
             wasi,
             limiter: Limiter::new(options.image.memory.len(), options.memory),
-            quota: Quota::new(roots, bytes, files, there),
-            mounts: MountPoint::of(options.read_only().map(|(_, guest)| guest), options.aliases),
+            began: files.version(),
+            files,
+            hosts: wasi::Hosts::new(roots::mount_paths(options.mounts)),
+            aliases,
             host: setup.host,
             frames: 0,
             answer: None,
@@ -266,59 +242,42 @@ impl Factory {
             calls: setup.calls,
             meter: Meter::default(),
             held,
-            files: clock.as_ref().map(|clock| wasi::Files::new(clock.peek(true))),
+            shown: clock.as_ref().map(|clock| wasi::Shown::new(clock.peek(true))),
             clock,
             random,
-            devices: HashMap::new(),
             // wasmtime-wasi's monotonic clock counts from the making of the context.
             running: running.unwrap_or_default(),
         })
     }
+}
 
-    fn wasi(
-        &self,
-        options: &Options<'_>,
-        setup: &Setup,
-        repeatable: Option<&SteppingClock>,
-        running: Option<RunningClock>,
-    ) -> Result<WasiP1Ctx, InstanceError> {
-        let mut builder = WasiCtxBuilder::new();
-        builder
-            .allow_blocking_current_thread(true)
-            .args(&[&PINS.abi.argv0])
-            .stdin(input::InputHandle(Arc::clone(&setup.stdin)))
-            .stdout(output::SinkStream(Arc::clone(&setup.stdout)))
-            .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
-        if let Some(clock) = repeatable {
-            builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
-        } else if let Some(clock) = running {
-            builder.monotonic_clock(clock);
-        }
-        let mut open =
-            |path: &Path, guest: &str, perms| match builder.preopened_dir(path, guest, perms) {
-                Ok(_) => Ok(()),
-                Err(source) => Err(InstanceError::Directory {
-                    path: path.to_owned(),
-                    source: Cause::new(source),
-                }),
-            };
-        let own = [
-            (self.artifact.library(), FsPerms::ReadOnly),
-            (self.artifact.font_data(), FsPerms::ReadOnly),
-            (options.workspace.root(), FsPerms::ReadWrite),
-            (options.workspace.temporary(), FsPerms::ReadWrite),
-            (self.artifact.empty_root(), FsPerms::ReadOnly),
-        ];
-        for ((host, perms), guest) in own.into_iter().zip(roots::OWN.iter()) {
-            open(&host, guest, perms)?;
-        }
-        for (host, guest) in options.read_only() {
-            open(host, guest, FsPerms::ReadOnly)?;
-        }
-        let mut wasi = builder.build_p1();
-        self.shared_dirs.share(&mut wasi)?;
-        Ok(wasi)
+/// What wasmtime-wasi serves: streams, clocks, and the directories that are mounted.
+fn wasi_context(
+    options: &Options<'_>,
+    setup: &Setup,
+    repeatable: Option<&SteppingClock>,
+    running: Option<RunningClock>,
+) -> Result<WasiP1Ctx, InstanceError> {
+    let mut builder = WasiCtxBuilder::new();
+    builder
+        .allow_blocking_current_thread(true)
+        .args(&[&PINS.abi.argv0])
+        .stdin(input::InputHandle(Arc::clone(&setup.stdin)))
+        .stdout(output::SinkStream(Arc::clone(&setup.stdout)))
+        .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
+    if let Some(clock) = repeatable {
+        builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
+    } else if let Some(clock) = running {
+        builder.monotonic_clock(clock);
     }
+    for (path, guest) in options.read_only() {
+        let opened = builder.preopened_dir(path, guest, FsPerms::ReadOnly);
+        opened.map(drop).map_err(|source| InstanceError::Directory {
+            path: path.to_owned(),
+            source: Cause::new(source),
+        })?;
+    }
+    Ok(builder.build_p1())
 }
 
 /// The result of an instantiation. Ours has nothing to wait for: the limiter answers at once, and

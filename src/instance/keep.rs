@@ -1,18 +1,17 @@
 //! An interpreter between two runs: written down, and brought back to life.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_files::Files;
 use wasmtime::Val;
 
 use super::{Descriptor, Instance, InstanceError, State};
 use crate::image::Image;
 use crate::memory::{PageStore, Pages};
 use crate::module::PAGE;
-use crate::workspace::Spool;
 
-/// An interpreter at rest, apart from its image and the files in its directories.
+/// An interpreter at rest, apart from its image and its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// What differs from the image.
@@ -20,7 +19,8 @@ pub(crate) struct Kept {
     /// Bytes of memory.
     pub memory: usize,
     pub stack_pointer: i32,
-    pub descriptors: Vec<Descriptor>,
+    /// What it has open of the host.
+    pub hosts: Vec<Descriptor>,
     /// How long it has lived, as its monotonic clock says.
     pub lived: Duration,
     /// How many blocks of its random numbers it used, where these are repeatable.
@@ -37,20 +37,13 @@ impl Kept {
         }
     }
 
-    /// Bytes of its open files that have no name, each of which counts once.
-    pub(crate) fn nameless_bytes(&self) -> u64 {
-        let nameless = self.descriptors.iter().filter_map(|file| file.nameless.as_ref());
-        let once: HashMap<_, _> = nameless.map(|file| (file.address(), file.size)).collect();
-        once.into_values().fold(0, u64::saturating_add)
-    }
-
     /// No interpreter at all.
     pub(crate) fn nothing() -> Self {
         Self {
             pages: Arc::default(),
             memory: 0,
             stack_pointer: 0,
-            descriptors: Vec::new(),
+            hosts: Vec::new(),
             lived: Duration::ZERO,
             random_blocks: 0,
         }
@@ -79,7 +72,7 @@ impl Instance {
             state.answer = None;
             self.run_source = None;
         }
-        state.reopen(&kept.descriptors).await
+        state.reopen_hosts(&kept.hosts).await
     }
 
     /// Puts its memory back to what was kept last. False when that cannot be done: it was not kept
@@ -97,19 +90,37 @@ impl Instance {
         Ok(true)
     }
 
-    /// Whether it has files open, beyond those it was given.
-    pub(crate) fn has_open_files(&self) -> bool {
-        !self.state().quota.open_descriptors().is_empty()
+    /// Its files, as they are now, with all that it has open.
+    pub(crate) fn files(&self) -> &Files {
+        &self.state().files
     }
 
-    /// The files that it has open; `before` is what it was resumed from or kept as last. Files
-    /// without a name are copied to `spool`. It blocks.
-    pub(crate) async fn descriptors(
-        &mut self,
-        before: &Kept,
-        spool: &Spool,
-    ) -> Result<Vec<Descriptor>, InstanceError> {
-        self.store.data_mut().descriptors(&before.descriptors, spool).await
+    /// The same, to be changed by its host.
+    pub(crate) fn files_mut(&mut self) -> &mut Files {
+        &mut self.store.data_mut().files
+    }
+
+    /// The time in nanoseconds since 1970, on its clock.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.state().now(true).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether it has something open of the host that it was not given.
+    pub(crate) fn has_open_host_files(&self) -> bool {
+        self.state().hosts.has_open()
+    }
+
+    /// Puts its files back to what they were, with their bounds as they are now.
+    pub(crate) fn put_back_files(&mut self, before: &Files) {
+        let files = self.files_mut();
+        let limits = files.limits();
+        *files = before.clone();
+        files.set_limits(limits);
+    }
+
+    /// What it has open of the host. It blocks.
+    pub(crate) async fn host_files(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
+        self.store.data_mut().host_files().await
     }
 
     /// How many bytes of its memory [`keep`](Self::keep) has to look at.
@@ -117,12 +128,12 @@ impl Instance {
         self.tracker.look(self.memory.data(&self.store))
     }
 
-    /// Writes down what it is now, with its open files; `before` is what it was resumed from or
+    /// Writes down what it is now, with what it has open of the host; `before` is what it was resumed from or
     /// kept as last. It takes time in proportion to what has changed since, and does not yield.
     pub(crate) fn keep(
         &mut self,
         before: &Kept,
-        descriptors: Vec<Descriptor>,
+        hosts: Vec<Descriptor>,
         store: &Arc<PageStore>,
     ) -> Result<Kept, InstanceError> {
         let memory = self.memory.data_mut(&mut self.store);
@@ -133,31 +144,27 @@ impl Instance {
         Ok(Kept {
             pages,
             memory,
-            descriptors,
+            hosts,
             lived: state.now(false),
             random_blocks: state.random.as_ref().map_or(0, super::SeededBytes::blocks),
             stack_pointer,
         })
     }
 
-    /// Begins a further run, for which its host placed so many bytes and files.
-    pub(crate) fn begin(&mut self, placed: (u64, u64)) {
+    /// Begins a further run.
+    pub(crate) fn begin(&mut self) {
         let memory = self.memory.data_size(&self.store);
         let State {
-            quota,
+            files,
+            began,
             frames,
             limiter,
             ..
         } = self.store.data_mut();
-        quota.begin(placed);
+        *began = files.version();
         *frames = 0;
         limiter.refused = false;
         limiter.peak = memory.saturating_sub(limiter.image) as u64;
-    }
-
-    /// Counts what its directories hold, which others filled, and its files without a name.
-    pub(crate) fn measure_files(&mut self, kept: &Kept) -> std::io::Result<()> {
-        self.store.data_mut().quota.measure(kept.nameless_bytes())
     }
 
     /// Bytes of memory.

@@ -1,57 +1,52 @@
-//! The system interface of a guest: wasmtime-wasi's, with what it leaves to us added.
+//! The system interface of a guest.
 //!
-//! wasmtime-wasi does the work and keeps the guest inside its directories. The functions below
-//! stand before it where a limit has to be kept (bytes, files, descriptors, depth), where a
-//! mounted directory has to be found, and where a guest sleeps.
+//! Its files are a tree in memory ([`belljar_files::Files`]): no path that a guest names is walked on the
+//! host. Only the directories that a caller mounts are the host's; wasmtime-wasi serves these, read-only, and
+//! the streams, the clocks and the arguments.
 
 mod bytes;
-mod devices;
+mod descriptors;
+mod hosts;
 mod paths;
-mod reads;
 mod repeatable;
 mod waiting;
-mod writes;
 
+use belljar_files::{Errno, World};
 use wasmtime::{Caller, Extern, Linker};
-use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
+use wasmtime_wasi::p1::wasi_snapshot_preview1::WasiSnapshotPreview1;
 use wiggle::GuestMemory;
 
-pub(super) use self::devices::Device;
-pub(super) use self::repeatable::Files;
+use self::bytes::Answer;
+pub(crate) use self::hosts::Descriptor;
+pub(super) use self::hosts::Hosts;
+pub(super) use self::repeatable::Shown;
 use super::State;
+use super::clock::{SeededBytes, SteppingClock, today};
 use crate::limits::MAX_COPIED;
 
 const MODULE: &str = "wasi_snapshot_preview1";
 
-/// A directory's file type.
-pub(super) const DIRECTORY: u8 = 3;
-
 // Error numbers of WASI preview 1.
-pub(super) const SUCCESS: i32 = 0;
+const SUCCESS: i32 = 0;
 const ACCES: i32 = 2;
 const BADF: i32 = 8;
-const EXIST: i32 = 20;
 const FAULT: i32 = 21;
+const ILSEQ: i32 = 25;
 const INVAL: i32 = 28;
 const IO: i32 = 29;
 const MFILE: i32 = 33;
-const NAMETOOLONG: i32 = 37;
-const NOSPC: i32 = 51;
 const NOTDIR: i32 = 54;
 const OVERFLOW: i32 = 61;
-const NOTCAPABLE: i32 = 76;
+const PERM: i32 = 63;
+const XDEV: i32 = 75;
 
 /// Adds everything that the module imports from its system.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p1::add_to_linker_async(linker, |state| &mut state.wasi)?;
     linker.allow_shadowing(true);
-    writes::add_to_linker(linker)?;
-    reads::add_to_linker(linker)?;
+    descriptors::add_to_linker(linker)?;
     paths::add_to_linker(linker)?;
-    add_descriptors(linker)?;
-    devices::add_to_linker(linker)?;
     waiting::add_to_linker(linker)?;
-    repeatable::add_to_linker(linker)?;
     linker.allow_shadowing(false);
     Ok(())
 }
@@ -59,7 +54,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 /// The guest's memory and state, at once, after giving way to others if it is time to.
 async fn enter<'a>(
     caller: &'a mut Caller<'_, State>,
-) -> wasmtime::Result<(GuestMemory<'a>, &'a mut State)> {
+) -> wasmtime::Result<(&'a mut [u8], &'a mut State)> {
     let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
         wasmtime::bail!("the guest has no memory");
     };
@@ -67,34 +62,64 @@ async fn enter<'a>(
     control.breathe().await;
     let (bytes, state) = memory.data_and_store_mut(caller);
     state.wasi.set_hostcall_fuel(MAX_COPIED);
-    Ok((GuestMemory::Unshared(bytes), state))
+    Ok((bytes, state))
 }
 
-fn add_descriptors(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.func_wrap_async(MODULE, "fd_close", |mut caller, (fd,): (i32,)| {
-        Box::new(async move {
-            let (mut memory, state) = enter(&mut caller).await?;
-            let result = p1::fd_close(&mut state.wasi, &mut memory, fd).await?;
-            if result == SUCCESS {
-                state.quota.closed(fd);
-                state.devices.remove(&fd);
-            }
-            Ok(result)
-        })
-    })?;
-    linker.func_wrap_async(MODULE, "fd_renumber", |mut caller, (from, to): (i32, i32)| {
-        Box::new(async move {
-            let (mut memory, state) = enter(&mut caller).await?;
-            let result = p1::fd_renumber(&mut state.wasi, &mut memory, from, to).await?;
-            if result == SUCCESS && from != to {
-                state.quota.renumbered(from, to);
-                state.devices.remove(&to);
-                if let Some(device) = state.devices.remove(&from) {
-                    state.devices.insert(to, device);
-                }
-            }
-            Ok(result)
-        })
-    })?;
-    Ok(())
+/// The memory as wasmtime-wasi takes it.
+fn guest(memory: &mut [u8]) -> GuestMemory<'_> {
+    GuestMemory::Unshared(memory)
+}
+
+/// What a call returns.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "functions of the linker return it"
+)]
+fn returned(answer: Answer) -> wasmtime::Result<i32> {
+    Ok(answer.err().unwrap_or(SUCCESS))
+}
+
+/// The error number of a call on the guest's own files.
+fn errno(error: Errno) -> i32 {
+    i32::from(error.raw())
+}
+
+/// The guest's clock and chance, for its files.
+pub(super) struct Outside<'a> {
+    clock: Option<&'a SteppingClock>,
+    random: Option<&'a mut SeededBytes>,
+}
+
+impl World for Outside<'_> {
+    fn now(&mut self) -> u64 {
+        let now = self.clock.map_or_else(today, |clock| clock.peek(true));
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn random(&mut self, into: &mut [u8]) -> bool {
+        fill(self.random.as_deref_mut(), into)
+    }
+}
+
+/// Fills `target` with random bytes, those that follow from the seed where there is one; false where
+/// the system has none.
+fn fill(seeded: Option<&mut SeededBytes>, target: &mut [u8]) -> bool {
+    match seeded {
+        Some(seeded) => {
+            seeded.fill(target);
+            true
+        }
+        None => getrandom::fill(target).is_ok(),
+    }
+}
+
+impl State {
+    /// The guest's own files, and what their calls need from outside.
+    fn own(&mut self) -> (&mut belljar_files::Files, Outside<'_>) {
+        let outside = Outside {
+            clock: self.clock.as_ref(),
+            random: self.random.as_mut(),
+        };
+        (&mut self.files, outside)
+    }
 }

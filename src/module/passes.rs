@@ -118,6 +118,12 @@ fn imported_functions(section: ImportSectionReader) -> Result<u32, BinaryReaderE
     Ok(count)
 }
 
+/// Has a module that was changed tell of integers that overflow.
+#[cfg(test)]
+pub(super) fn tell_overflows(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    Ok(integers::tell_overflows(module)?)
+}
+
 /// Names all passes and their versions. Code and images depend on it.
 pub(crate) fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How much of the Python module is compiled to native code. Each tier holds the ones before it.
 ///
 /// An image runs on any tier that holds what it calls, and the same code does the same on all of
-/// them, with the same fuel: `docs/tiers.md`.
+/// them, with the same fuel: `docs/internals/tiers.md`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_runner_asks_for_the_modules_that_are_known_here() {
-        let hooks = include_str!("../../python-wasm/runner/hooks.py");
+        let hooks = include_str!("../../python-wasm/runner/protocol/hooks.py");
         let (_, list) = hooks.split_once("_UNSURE = frozenset((").unwrap();
         let (list, _) = list.split_once("))").unwrap();
         let mut asked: Vec<&str> =

@@ -55,7 +55,7 @@ mod tests {
              Current thread 0x01 (most recent call first):\n\
              \x20 File \"<string>\", line 7 in f\n\
              \x20 File \"<string>\", line 9 in <module>\n\
-             \x20 File \"<belljar>/runs.py\", line 130 in _execute\n\
+             \x20 File \"<belljar>/run/runs.py\", line 130 in _execute\n\
              \x20 File \"<reactor>\", line 295 in turn\n",
         );
         let found = find(&mut printed).unwrap();

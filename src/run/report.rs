@@ -19,7 +19,7 @@ use crate::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::run::verdict::Failure;
 use crate::value::Value;
-use crate::workspace::{self, Snapshot, Workspace, WorkspaceError};
+use crate::workspace::{Changes, Workspace};
 
 /// All that is known of a run that has ended.
 pub(crate) struct Execution {
@@ -169,29 +169,22 @@ pub(crate) struct Artifacts {
 impl Artifacts {
     /// Lists what is new in `workspace`; `named` are the paths that the guest calls figures. It
     /// blocks: a guest can leave many files, and large ones.
-    pub(crate) fn of(
-        workspace: &Workspace,
-        named: &[NamedPlot],
-        capture: &Capture,
-    ) -> Result<Self, WorkspaceError> {
-        let changes = workspace.changes()?;
-        Ok(Self {
+    pub(crate) fn of(workspace: &Workspace, named: &[NamedPlot], capture: &Capture) -> Self {
+        let changes = workspace.changes();
+        Self {
             files: files(workspace, &changes, capture),
             plots: plots(workspace, &changes, named, capture),
             bytes: changes.values().map(|e| e.size).sum(),
-        })
+        }
     }
 }
 
-fn files(workspace: &Workspace, changes: &Snapshot, capture: &Capture) -> Vec<FileEntry> {
+fn files(workspace: &Workspace, changes: &Changes, capture: &Capture) -> Vec<FileEntry> {
     // A guest may give one file a thousand names.
     let mut hashes: HashMap<_, Option<String>> = HashMap::new();
     let entries = changes.iter().map(|(path, entry)| {
         let is_hashed = capture.file_hashes && entry.link.is_none();
-        let take = || match entry.number() {
-            Some(number) => hashes.entry(number).or_insert_with(|| hash(workspace, path)).clone(),
-            None => hash(workspace, path),
-        };
+        let take = || hashes.entry(entry.number).or_insert_with(|| hash(workspace, path)).clone();
         FileEntry {
             path: path.clone(),
             size: entry.size,
@@ -205,7 +198,7 @@ fn files(workspace: &Workspace, changes: &Snapshot, capture: &Capture) -> Vec<Fi
 
 fn plots(
     workspace: &Workspace,
-    changes: &Snapshot,
+    changes: &Changes,
     named: &[NamedPlot],
     capture: &Capture,
 ) -> Vec<PlotEntry> {
@@ -241,7 +234,7 @@ fn relative(path: &str) -> &str {
 
 fn hash(workspace: &Workspace, path: &str) -> Option<String> {
     let mut hasher = HashWriter(Sha256::new());
-    io::copy(&mut workspace.open(path).ok()?, &mut hasher).ok()?;
+    io::copy(&mut workspace.open(path)?, &mut hasher).ok()?;
     Some(hex::encode(&hasher.0.finalize()))
 }
 
@@ -263,7 +256,7 @@ fn media_type(path: &str) -> Option<String> {
 }
 
 fn data_uri(workspace: &Workspace, path: &str) -> Option<String> {
-    let bytes = workspace::read(workspace, path, MAX_INLINE + 1).ok()??;
+    let bytes = workspace.read(path, MAX_INLINE + 1).ok()??;
     if bytes.len() as u64 > MAX_INLINE {
         return None;
     }

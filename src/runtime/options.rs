@@ -27,8 +27,10 @@ pub struct RuntimeOptions {
     pub bundle: Option<PathBuf>,
     /// The SHA-256 that the bundle's manifest must have.
     pub bundle_hash: Option<String>,
-    /// Where workspaces are made. Default: the system's directory for temporary files.
+    /// Where files go that memory has no room for. Default: the system's directory for temporary files.
     pub temp_dir: Option<PathBuf>,
+    /// Bytes of sandboxes' files that are kept in memory. Default 256 MiB.
+    pub file_memory: Option<u64>,
     /// Runs at once. Default: four for each core.
     pub concurrency: Option<usize>,
     /// Runs that may wait. Default 1,024.
@@ -53,6 +55,9 @@ impl RuntimeBuilder {
         }
         if let Some(dir) = options.temp_dir {
             self = self.temp_dir(dir);
+        }
+        if let Some(bytes) = options.file_memory {
+            self = self.file_memory(bytes);
         }
         if let Some(runs) = options.concurrency {
             self = self.concurrency(runs);

@@ -1,10 +1,12 @@
-//! Checkpoints: a session as one file. `docs/sessions.md` specifies the format.
+//! Checkpoints: a session as one file. `docs/internals/checkpoints.md` specifies the format.
 
 #[cfg(test)]
 mod bounded;
 mod caps;
 mod chunks;
+mod copies;
 mod documents;
+mod fetched;
 mod filed;
 mod format;
 mod frozen;
@@ -17,21 +19,24 @@ mod known;
 mod later;
 mod layout;
 mod listing;
+mod opened;
 mod pieces;
 mod problem;
 mod read;
 mod rules;
 mod second;
+mod since;
 mod stored;
 mod waiting;
 mod wanted;
 mod write;
 
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Seek, Write};
+use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+
+use belljar_files::{BLOCK, Content};
 
 pub(super) use self::filed::Filed;
 pub(super) use self::frozen::Frozen;
@@ -49,38 +54,32 @@ use super::options::FixedSettings;
 use super::past::{Elsewhere, Past};
 use super::pending::Pending;
 use super::storage::Storage;
+use super::times::Times;
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
 use crate::cache::CacheError;
 use crate::cache::seal::Identity;
 use crate::error::Error;
 use crate::image::Image;
-use crate::memory::Process;
 use crate::shared::on_blocking_thread;
-use crate::store::Store;
+use crate::store::{Store, Version};
 
-/// A session on the disk, removed from there when dropped.
+/// A session that was put away.
 pub(super) struct Suspended {
-    path: PathBuf,
-    process: Process,
-    /// What is not in that file.
+    content: Content,
+    /// What is not in it.
     elsewhere: Elsewhere,
 }
 
-impl Drop for Suspended {
-    fn drop(&mut self) {
-        if self.process.is_current() {
-            // At worst it goes with its directory.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
+/// The name of one in errors.
+const SUSPENDED: &str = "(a suspended session)";
 
 impl Suspended {
-    /// Reads it back: the latest state, and the others when somebody asks for them. The file is kept open until
-    /// then, and goes when it is closed.
+    /// Reads it back: the latest state, and the others when somebody asks for them. What it takes is kept until
+    /// then.
     pub(super) async fn read(&self, context: &Context) -> Result<(Past, Arc<Named>), Error> {
-        let opened = open(&self.path).await?;
+        let reader = Box::new(self.content.reader());
+        let opened = blocking(move || Checkpoint::read_manifest(reader, SUSPENDED.into())).await?;
         let storage = Arc::clone(&context.storage);
         let (image, given) = (
             Arc::clone(&context.image),
@@ -96,25 +95,20 @@ impl Suspended {
     }
 }
 
-/// Writes a session to the runtime's own directory: what is there already is copied. It blocks.
+/// Puts a session away: what is there already is copied. It blocks.
 pub(super) fn suspend(
     context: &Context,
     (frozen, reused): (&Frozen, Option<&Reused>),
     elsewhere: Elsewhere,
 ) -> Result<Suspended, Error> {
-    let suspended = Suspended {
-        path: context.storage.spool.path(),
-        process: Process::current(),
+    let mut to = BufWriter::with_capacity(BLOCK, context.storage.put_away());
+    let written = frozen.write(&mut to, reused).and_then(|_| to.flush());
+    written.map_err(io(FileAction::Write, Path::new(SUSPENDED)))?;
+    let (to, _) = to.into_parts();
+    Ok(Suspended {
+        content: to.into_content(),
         elsewhere,
-    };
-    let failed = io(FileAction::Write, &suspended.path);
-    let written = File::create_new(&suspended.path).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        frozen.write(&mut file, reused)?;
-        file.flush()
-    });
-    written.map_err(failed)?;
-    Ok(suspended)
+    })
 }
 
 /// Writes a session to `path`, all at once. What is in a file already, if that is as it was `filed`, is copied.
@@ -163,24 +157,24 @@ pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
 /// adds to what cannot be compressed.
 const OVERHEAD: u64 = 128 << 20;
 
-/// Reads a checkpoint of at most `max` bytes of memory and files into a file in `dir`, which nobody
-/// else finds, and reads its manifest.
+/// Takes a checkpoint of at most `max` bytes of memory and files from a reader, and reads its manifest.
 pub(super) async fn receive(
     reader: Box<dyn std::io::Read + Send>,
-    dir: PathBuf,
+    storage: Arc<Storage>,
     max: u64,
 ) -> Result<Checkpoint, Error> {
     blocking(move || {
         let path = PathBuf::from("(a reader)");
         let max = max.saturating_add(OVERHEAD);
-        let mut file = tempfile::tempfile_in(&dir).map_err(io(FileAction::Write, &dir))?;
-        let read = std::io::copy(&mut reader.take(max.saturating_add(1)), &mut file);
+        let mut to = BufWriter::with_capacity(BLOCK, storage.put_away());
+        let read = std::io::copy(&mut reader.take(max.saturating_add(1)), &mut to);
+        let read = read.and_then(|read| to.flush().map(|()| read));
         if read.map_err(io(FileAction::Read, &path))? > max {
             let reason = "it holds more than this runtime restores";
             return Err(SessionError::Format { path, reason }.into());
         }
-        file.rewind().map_err(io(FileAction::Read, &path))?;
-        Checkpoint::read_manifest(Box::new(file), path)
+        let (to, _) = to.into_parts();
+        Checkpoint::read_manifest(Box::new(to.into_content().reader()), path)
     })
     .await
 }
@@ -193,7 +187,7 @@ pub(super) struct Checkpoint {
     identity: Option<Identity>,
     /// The store that has its chunks, the key of its manifest, and when that was surely there. `None`
     /// for a checkpoint that carries its chunks, wherever it came from.
-    stored: Option<(Arc<dyn Store>, String, Instant)>,
+    stored: Option<(Arc<dyn Store>, String, Version)>,
 }
 
 /// Contents of a checkpoint.
@@ -208,6 +202,7 @@ pub(super) struct Read {
     pub written: Option<Written>,
     pub execution: u64,
     pub fuel: u64,
+    pub times: Times,
     pub pending: Option<Pending>,
 }
 
@@ -247,9 +242,9 @@ impl Checkpoint {
             let chunks = opened.chunks;
             let mut read = opened.read(&image, given, storage, (&ceilings, max), &path)?;
             read.filed = Filed::found(path, identity, chunks, &read.known);
-            if let Some((store, key, seen)) = stored {
+            if let Some((store, key, version)) = stored {
                 let known = Arc::clone(&read.known);
-                read.written = Some(Written::read(&store, &key, seen, known));
+                read.written = Some(Written::read(&store, &key, version, known));
             }
             Ok(read)
         })

@@ -9,8 +9,9 @@ use super::SessionError;
 use super::fence::{Fence, Pass};
 use super::info::{SessionInfo, SessionStatus};
 use super::lease::{Lease, LeaseEnd};
-use super::options::{FixedSettings, misplaced};
+use super::options::{FixedSettings, SessionLimits, misplaced};
 use super::storage::Storage;
+use super::times::Clock;
 use crate::api::outcome::Outcome;
 use crate::api::policy::{Plan, resolve};
 use crate::api::refusal::Refusal;
@@ -46,7 +47,9 @@ pub(super) struct Context {
     pub engine: Arc<Engine>,
     pub storage: Arc<Storage>,
     pub room: Weak<dyn Room>,
-    pub born: Instant,
+    /// How far it may go: as far as its own limits and the runtime's allow.
+    pub limits: SessionLimits,
+    pub clock: Clock,
     pub status: SharedStatus,
 }
 
@@ -60,8 +63,6 @@ pub(super) struct SharedStatus {
     keeping: AtomicBool,
     /// Stop switch of the run that is going on.
     running: Mutex<Option<Arc<Control>>>,
-    /// When the last run ended.
-    used: Mutex<Instant>,
     pub labels: Mutex<BTreeMap<String, String>>,
     pub lease: Mutex<Option<Lease>>,
     /// Which handles may change the session.
@@ -78,7 +79,6 @@ impl SharedStatus {
             closed: AtomicBool::new(false),
             keeping: AtomicBool::new(false),
             running: Mutex::default(),
-            used: Mutex::new(Instant::now()),
             fence: Fence::default(),
         }
     }
@@ -119,15 +119,15 @@ impl Context {
 
     /// Why the session may not run any more, if it may not.
     pub(super) fn over(&self) -> Option<Failure> {
-        let limits = &self.fixed.limits;
-        let too_old = limits.lifetime.filter(|limit| self.born.elapsed() >= *limit);
-        let too_idle = limits.idle.filter(|limit| self.used().elapsed() >= *limit);
+        let times = self.clock.times();
+        let too_old = self.limits.lifetime.filter(|limit| times.age >= *limit);
+        let too_idle = self.limits.idle.filter(|limit| times.idle >= *limit);
         too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
     }
 
-    /// Sort key: oldest first.
-    pub(super) fn age(&self) -> (Instant, &str) {
-        (self.born, &self.id)
+    /// Sort key: by when they came to this runtime.
+    pub(super) fn order(&self) -> (Instant, &str) {
+        (self.clock.born(), &self.id)
     }
 
     pub(super) fn info(&self) -> SessionInfo {
@@ -207,12 +207,16 @@ impl Context {
     }
 
     pub(super) fn used(&self) -> Instant {
-        *self.status.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clock.used()
     }
 
-    /// The session was used just now.
-    pub(super) fn touch(&self) {
-        *self.status.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// The session is used until what is returned is dropped, and idle from then on. Every way to run or
+    /// change it begins with this.
+    pub(super) fn begin_use(&self) -> Use<'_> {
+        Use {
+            context: self,
+            was_over: self.over().is_some(),
+        }
     }
 
     /// Sees to it that this session's memory is not one too many.
@@ -306,6 +310,19 @@ impl Context {
         reasons.extend(report.restart_reason.take());
         report.interpreter_restarted = true;
         report.restart_reason = Some(reasons.join("; "));
+    }
+}
+
+/// A session is used.
+pub(super) struct Use<'a> {
+    context: &'a Context,
+    /// Whether it was past a limit when the use began.
+    was_over: bool,
+}
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        self.context.clock.touch(self.was_over);
     }
 }
 

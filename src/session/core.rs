@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use belljar_files::Files;
+
 use self::keeping::{Failed, Unkept};
 use super::SessionError;
 use super::checkpoint::{Filed, Frozen, Named, Reused, Suspended, Written};
@@ -23,13 +25,13 @@ use crate::api::request::{InputFile, Request};
 use crate::api::tool::{Tool, ToolAnswer, WaitingCall};
 use crate::error::Error;
 use crate::guest::RunOrder;
-use crate::instance::{Ended, Kept, Options, StopReason};
+use crate::instance::{Ended, Kept, Options, StopReason, limits};
 use crate::interpreter::{Interpreter, Task};
 use crate::run::report::Execution;
-use crate::run::{finish, found, random, verdict};
+use crate::run::{finish, found, no_files, random, verdict};
 use crate::shared::on_blocking_thread;
 use crate::tools::Logged;
-use crate::workspace::{Copies, Identities, Workspace};
+use crate::workspace::{self, Copies, Workspace, place};
 
 /// A session's changing parts; one run at a time has them.
 pub(super) struct Core {
@@ -49,7 +51,7 @@ pub(super) struct Core {
     /// Why the interpreter was lost outside a run that could say so.
     lost: Option<&'static str>,
     /// The files of a run whose interpreter was lost, until the next run.
-    lost_workspace: Option<Arc<Workspace>>,
+    lost_files: Option<Files>,
     /// The run that waits for answers; the state is the one before it.
     pub pending: Option<Pending>,
     /// What of it is in a store.
@@ -66,13 +68,9 @@ enum Residence {
     Disk(Suspended),
 }
 
-/// An interpreter between two runs.
+/// An interpreter between two runs, with its files.
 struct Awake {
     interpreter: Interpreter,
-    workspace: Workspace,
-    /// Nothing was ever written to the workspace; between two runs others can have it.
-    pristine: bool,
-    files: Identities,
 }
 
 /// Bytes of memory that are put back without that being long enough to be in the way of others on the
@@ -85,10 +83,13 @@ const ENGINE_FAILED: &str = "the engine failed in an earlier run";
 
 impl Core {
     /// A session that has yet to run its initial code.
-    pub(super) fn new(context: &Context, entropy: [u8; 32]) -> Self {
+    pub(super) fn new(context: &Context, entropy: [u8; 32]) -> Result<Self, Error> {
+        let packages = context.image.packages.as_ref();
+        let files = context.storage.roots.files(&context.fixed.mounts, packages);
+        let files = Arc::new(files.map_err(no_files)?);
         let origin = Arc::new(State {
             kept: Kept::fresh(&context.image),
-            contents: Arc::default(),
+            files,
             placed: (0, 0),
         });
         let past = Past {
@@ -96,7 +97,7 @@ impl Core {
             origin: origin.into(),
             history: History::new(context.fixed.history),
         };
-        Self::of(past, 0, entropy, 0)
+        Ok(Self::of(past, 0, entropy, 0))
     }
 
     /// A session at rest.
@@ -110,7 +111,7 @@ impl Core {
             entropy,
             fuel,
             lost: None,
-            lost_workspace: None,
+            lost_files: None,
             pending: None,
             written: Arc::default(),
             filed: None,
@@ -172,12 +173,13 @@ impl Core {
             let own = context.fixed.deterministic.as_ref();
             // With the session's own, of which a checkpoint then has those that are deferred.
             context.fixed.tools.complete(&mut request);
-            Some(Pending {
+            let pending = Pending {
                 request: request.clone(),
                 pins: Pins::new(own, self.entropy, lived).map_err(random)?,
                 log: Vec::new(),
                 awaited: Vec::new(),
-            })
+            };
+            Some(aside(true, move || pending.check_size().map(|()| pending)).await??)
         } else {
             None
         };
@@ -224,7 +226,7 @@ impl Core {
         if let Some(pending) = &pending {
             plan.request.deterministic = Some(pending.pins.deterministic.clone());
         }
-        let fuel = context.fixed.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
+        let fuel = context.limits.fuel.map(|total| (total, total.saturating_sub(self.fuel)));
         let hindrance = match fuel {
             _ if let Some(failure) = context.over() => Some(failure),
             _ if plan.request.interrupt.as_ref().is_some_and(Interrupt::is_interrupted) => {
@@ -240,8 +242,9 @@ impl Core {
         if let Some((_, left)) = fuel {
             plan.bounds.fuel = Some(plan.bounds.fuel.map_or(left, |fuel| fuel.min(left)));
         }
+        let using = context.begin_use();
         let ran = self.attempt(context, &plan, pending.as_ref()).await;
-        context.touch();
+        drop(using);
         let (mut execution, restart_reason) = ran?;
         let repeats = pending.is_some();
         if let Some(pending) = pending.filter(|_| is_waiting(&execution)) {
@@ -341,76 +344,49 @@ impl Core {
         pending: Option<&Pending>,
         begun: bool,
     ) -> Result<Option<(Execution, Option<String>)>, Error> {
-        let (awake, placed) = awake.put(&plan.request.files).await?;
+        let room = self.past_in_memory().state.room(&context.fixed.bounds);
+        let (awake, placed) = awake.put(&plan.request.files, room).await?;
         let entropy = pending.map_or(self.entropy, |pending| pending.pins.entropy);
         let log = pending.map(|pending| pending.log.clone());
-        let ran = awake.run(context, plan, (entropy, log), placed, begun).await?;
+        let ran = awake.run(context, plan, (entropy, log), begun).await?;
         let Some((awake, execution)) = ran else {
             return Ok(None);
         };
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
-        if is_waiting(&execution) {
-            self.lost_workspace = Some(awake.workspace.into());
-            return Ok(Some((execution, None)));
+        let reason = restart_reason(&execution).filter(|_| !is_waiting(&execution));
+        if is_waiting(&execution) || reason.is_some() {
+            let mut awake = awake;
+            self.lost_files = Some(awake.interpreter.instance().files().clone());
+            return Ok(Some((execution, reason)));
         }
-        let reason = restart_reason(&execution);
-        if reason.is_some() {
-            self.lost_workspace = Some(awake.workspace.into());
-        } else {
-            let files_changed = execution.observed.touched || placed.1 > 0;
-            self.unkept = Some(Unkept::new(awake, placed, files_changed));
-        }
-        Ok(Some((execution, reason)))
+        let placed = self.past_in_memory().state.with_placed(placed, &context.fixed.bounds);
+        self.unkept = Some(Unkept::new(awake, placed));
+        Ok(Some((execution, None)))
     }
 
     /// Brings the last state to life.
     async fn wake(&mut self, context: &Context, pins: Option<&Pins>) -> Result<Awake, Error> {
         let state = Arc::clone(&self.past(context).await?.state);
         tracing::debug!(session = context.id, "a session's interpreter is made");
-        let mut workspace = context.engine.workspaces.create(&[])?;
-        let has_files = !state.contents.0.is_empty();
-        let pristine = !has_files;
-        let (workspace, files) = if has_files {
-            let contents = Arc::clone(&state.contents);
-            aside(true, move || {
-                let files = contents.write_into(&workspace)?;
-                workspace.look()?;
-                Ok::<_, Error>((workspace, files))
-            })
-            .await??
-        } else {
-            // Until a run changes something, others can have it afterwards.
-            workspace.declare_unused();
-            (workspace, Identities::default())
-        };
-        let bounds = &context.fixed.bounds;
+        let (bytes, names) = state.room(&context.fixed.bounds);
+        let mut files = Files::clone(&state.files);
+        files.set_limits(limits(bytes, names));
         let options = Options {
             image: &context.image,
-            workspace: &workspace,
+            files: &files,
             mounts: &context.fixed.mounts,
             aliases: &context.fixed.places.aliases,
-            package_dir: context.engine.images.package_dir(&context.image),
-            memory: bounds.memory,
-            quota: (
-                bounds.workspace.saturating_add(state.placed.0),
-                bounds.files.saturating_add(state.placed.1),
-            ),
+            memory: context.fixed.bounds.memory,
             deterministic: pins
                 .map(|pins| &pins.deterministic)
                 .or(context.fixed.deterministic.as_ref()),
             kept: Some(&state.kept),
         };
         let mut interpreter = Interpreter::start(&context.engine.factory, &options)?;
-        let has_files = has_files || !state.kept.descriptors.is_empty();
         let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
-        if has_files || pages > LONG_RESTORE {
+        if !state.kept.hosts.is_empty() || pages > LONG_RESTORE {
             let here = tokio::runtime::Handle::current();
             interpreter = aside(true, move || {
-                if has_files {
-                    // Before files are opened: by then it is known whether there are links.
-                    let measure = Error::system("measure a session's files");
-                    interpreter.instance().measure_files(&state.kept).map_err(measure)?;
-                }
                 here.block_on(interpreter.instance().resume(&state.kept))?;
                 Ok::<_, Error>(interpreter)
             })
@@ -418,12 +394,7 @@ impl Core {
         } else {
             interpreter.instance().resume(&state.kept).await?;
         }
-        Ok(Awake {
-            interpreter,
-            workspace,
-            pristine,
-            files,
-        })
+        Ok(Awake { interpreter })
     }
 
     /// The states, read from the disk if they are there.
@@ -490,7 +461,7 @@ impl Core {
 
     fn put_away(&mut self, residence: Residence) {
         let freed = (self.awake.take(), self.unkept.take());
-        self.lost_workspace = None;
+        self.lost_files = None;
         (self.filed, self.woken) = (None, None);
         self.residence = residence;
         if freed.0.is_some() || freed.1.is_some() {
@@ -564,20 +535,15 @@ impl Core {
     }
 
     fn leave(&mut self, awake: Option<Awake>) -> Option<Left> {
-        let workspace = self.lost_workspace.take();
-        (workspace.is_some() || awake.is_some()).then(|| Left(workspace, awake))
+        let files = self.lost_files.take();
+        (files.is_some() || awake.is_some()).then(|| Left(files, awake))
     }
 
     /// The bytes of a file that the last run left.
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
+        let files = self.files(context).await?;
         let wanted = path.to_owned();
-        let read = if let Some(workspace) = self.lost_workspace.clone() {
-            aside(true, move || crate::workspace::read(&workspace, &wanted, u64::MAX)).await?
-        } else {
-            let contents = Arc::clone(&self.past(context).await?.state.contents);
-            aside(true, move || contents.read(&wanted)).await?
-        };
-        found(read, path)
+        found(aside(true, move || workspace::read(&files, &wanted, u64::MAX)).await?, path)
     }
 
     /// Copies files that the last run left, and returns the paths of the copies.
@@ -587,32 +553,39 @@ impl Core {
         names: Vec<String>,
         to: PathBuf,
     ) -> Result<Vec<PathBuf>, Error> {
-        if let Some(workspace) = self.lost_workspace.clone() {
-            let copying = aside(true, move || {
-                Copies::make(to, &names, |copies, name| copies.add(&workspace, name))
-            });
-            return Ok(copying.await??);
+        let files = self.files(context).await?;
+        Ok(aside(true, move || Copies::make(to, &files, &names)).await??)
+    }
+
+    /// The files that the last run left.
+    async fn files(&mut self, context: &Context) -> Result<Files, Error> {
+        match &self.lost_files {
+            Some(files) => Ok(files.clone()),
+            None => Ok(Files::clone(&self.past(context).await?.state.files)),
         }
-        let contents = Arc::clone(&self.past(context).await?.state.contents);
-        let copying = aside(true, move || {
-            Copies::make(to, &names, |copies, name| copies.add_kept(&contents, name))
-        });
-        Ok(copying.await??)
     }
 }
 
 impl Awake {
-    /// Places the files of a run. Returns also their bytes and number.
-    async fn put(mut self, files: &[InputFile]) -> Result<(Self, (u64, u64)), Error> {
+    /// Places the files of a run, where the session may have so many bytes and files. Returns also their
+    /// bytes and number, by which that is raised.
+    async fn put(
+        mut self,
+        files: &[InputFile],
+        (bytes, names): (u64, u64),
+    ) -> Result<(Self, (u64, u64)), Error> {
         if files.is_empty() {
+            self.interpreter.instance().files_mut().set_limits(limits(bytes, names));
             return Ok((self, (0, 0)));
         }
-        for file in files {
-            self.files.forget(&file.path);
-        }
-        let files = files.to_vec();
+        let inputs = files.to_vec();
         aside(true, move || {
-            let placed = self.workspace.put_all(&files)?;
+            let now = self.interpreter.instance().now();
+            let files = self.interpreter.instance().files_mut();
+            files.set_limits(limits(u64::MAX, u64::MAX));
+            let placed = place(files, &inputs, now)?;
+            let bytes = bytes.saturating_add(placed.0);
+            files.set_limits(limits(bytes, names.saturating_add(placed.1)));
             Ok((self, placed))
         })
         .await?
@@ -623,12 +596,10 @@ impl Awake {
         context: &Context,
         plan: &Plan,
         (entropy, log): ([u8; 32], Option<Vec<Logged>>),
-        placed: (u64, u64),
         begun: bool,
     ) -> Result<Option<(Self, Execution)>, Error> {
-        // A run that is cancelled on its way may have written to it.
-        self.workspace.declare_used();
-        self.interpreter.instance().begin(placed);
+        self.interpreter.instance().begin();
+        let before = self.interpreter.instance().files().clone();
         let control = self.interpreter.control();
         control.clear();
         let running = context.run(Arc::clone(control));
@@ -644,12 +615,8 @@ impl Awake {
             aside(true, move || drop(self)).await?;
             return Ok(None);
         }
-        self.pristine &= !observed.touched && placed.1 == 0;
-        let (workspace, execution) = finish(plan, observed, self.workspace).await?;
-        self.workspace = workspace;
-        if self.pristine {
-            self.workspace.declare_unused();
-        }
+        let now = self.interpreter.instance().files().clone();
+        let (_, execution) = finish(plan, observed, Workspace::between(before, now)).await?;
         Ok(Some((self, execution)))
     }
 }
@@ -686,7 +653,7 @@ fn restart_reason(execution: &Execution) -> Option<String> {
 
 /// Interpreter and files of a session that it does not need any more.
 #[expect(dead_code, reason = "held until it is dropped")]
-pub(super) struct Left(Option<Arc<Workspace>>, Option<Awake>);
+pub(super) struct Left(Option<Files>, Option<Awake>);
 
 /// For what is wrong with a state that a session was to go back to.
 fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {

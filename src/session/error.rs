@@ -171,8 +171,9 @@ pub enum SessionError {
         /// The call.
         call: u64,
     },
-    /// An answer to a tool with typed values is no value in the tagged form. The run waits as before.
-    #[error("the answer to call {call} of session {id} is no typed value: {why}")]
+    /// An answer is too large, or that to a tool with typed values is no value in the tagged form. The
+    /// run waits as before.
+    #[error("the answer to call {call} of session {id} is not taken: {why}")]
     BadAnswer {
         /// The session.
         id: String,
@@ -377,7 +378,9 @@ impl Hint for SessionError {
             Self::NotWaiting { .. } | Self::NoCall { .. } => {
                 "Session::waiting lists the calls that are to be answered"
             }
-            Self::BadAnswer { .. } => "write it in the tagged form of docs/values.md",
+            Self::BadAnswer { .. } => {
+                "typed values: docs/reference/values.md; their limits: docs/guide/tools.md"
+            }
             Self::IdTaken { .. } => {
                 "close the session that has it, or let the new one have its own"
             }

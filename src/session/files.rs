@@ -4,10 +4,13 @@
 //! change makes a new state, as a run does: the guest's directories are not touched, and whatever links
 //! it made lead nowhere.
 
-use std::io::Read;
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+use belljar_files::{Content, Files, Kind, Node, OpenFile, OpenOn};
 
 use super::context::Context;
 use super::core::Core;
@@ -15,14 +18,14 @@ use super::state::State;
 use super::{Session, SessionError};
 use crate::api::policy::check_relative;
 use crate::error::Error;
-use crate::instance::{Descriptor, TEMPORARY_PATH, WORKSPACE_PATH};
+use crate::instance::{TEMPORARY_PATH, WORKSPACE_PATH, limits};
 use crate::shared::on_blocking_thread;
-use crate::workspace::{Contents, Moved, Node, PathProblem, StoredFile};
+use crate::workspace::{Editor, Look, PathProblem, RunFile, below_top, merge, now, time};
 
 /// The files of a session, without a run. Every method waits for those that run before it, as a run does.
 ///
-/// Paths are relative to the workspace and separated by `/`; that of the workspace itself is empty. No
-/// link is followed. What a method changes belongs to the session's latest state: it is there in the next
+/// Paths are separated by `/`. Those of [`workspace`](Session::workspace) are relative to the workspace, whose
+/// own is empty; those of [`all_files`](Session::all_files) are absolute. No link is followed. What a method changes belongs to the session's latest state: it is there in the next
 /// run, in forks and in checkpoints, and gone after a [`rewind`](Session::rewind). The interpreter is put
 /// away by a change, as it is when a session is suspended, and comes back with the next run.
 ///
@@ -38,13 +41,23 @@ use crate::workspace::{Contents, Moved, Node, PathProblem, StoredFile};
 #[derive(Clone)]
 pub struct SessionFiles {
     session: Session,
+    paths: Paths,
+}
+
+/// How paths are written.
+#[derive(Clone, Copy)]
+enum Paths {
+    /// Relative to the workspace.
+    Relative,
+    /// From the guest's root.
+    Absolute,
 }
 
 /// Something in a session's workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathEntry {
-    /// Its path, relative to the workspace.
+    /// Its path, relative to the workspace or absolute, as the paths of its [`SessionFiles`] are.
     pub path: String,
     /// What it is.
     pub kind: PathKind,
@@ -74,6 +87,17 @@ impl Session {
     pub fn workspace(&self) -> SessionFiles {
         SessionFiles {
             session: self.clone(),
+            paths: Paths::Relative,
+        }
+    }
+
+    /// The files of the session in its workspace and in `/tmp`. Paths are absolute: `/workspace`, `/tmp` or
+    /// below one of these.
+    #[must_use]
+    pub fn all_files(&self) -> SessionFiles {
+        SessionFiles {
+            session: self.clone(),
+            paths: Paths::Absolute,
         }
     }
 }
@@ -86,9 +110,9 @@ impl SessionFiles {
     ///
     /// [`SessionError::Path`] when it is no directory.
     pub async fn list(&self, dir: &str, depth: usize) -> Result<Vec<PathEntry>, Error> {
-        let contents = self.contents("list", dir).await?;
-        let inside = contents.below(dir, depth).map_err(|why| self.failed("list", dir, why))?;
-        Ok(inside.map(|(path, node)| entry(path, node)).collect())
+        let files = self.files("list", dir).await?;
+        let inside = files.below(dir, depth).map_err(|why| self.failed("list", dir, why))?;
+        Ok(inside.into_iter().map(|(path, look)| entry(path, &look)).collect())
     }
 
     /// What has that path.
@@ -97,9 +121,9 @@ impl SessionFiles {
     ///
     /// [`SessionError::Path`] when nothing has.
     pub async fn stat(&self, path: &str) -> Result<PathEntry, Error> {
-        let contents = self.contents("look at", path).await?;
-        let node = contents.look(path).map_err(|why| self.failed("look at", path, why))?;
-        Ok(entry(path, node))
+        let files = self.files("look at", path).await?;
+        let look = files.look(path).map_err(|why| self.failed("look at", path, why))?;
+        Ok(entry(path.to_owned(), &look))
     }
 
     /// Bytes of a regular file, as far as it has those of the range.
@@ -118,14 +142,20 @@ impl SessionFiles {
             Bound::Excluded(end) => *end,
             Bound::Unbounded => u64::MAX,
         };
-        let contents = self.contents("read", path).await?;
-        let stored = match contents.look(path) {
-            Ok(Node::File(stored)) => stored.clone(),
-            Ok(Node::Link(_)) => return Err(self.failed("read", path, PathProblem::IsLink)),
-            Ok(Node::Directory) => return Err(self.failed("read", path, PathProblem::IsDirectory)),
-            Err(why) => return Err(self.failed("read", path, why)),
+        let files = self.files("read", path).await?;
+        let look = files.look(path).map_err(|why| self.failed("read", path, why))?;
+        let problem = match look.kind {
+            Kind::Symlink => PathProblem::IsLink,
+            _ => PathProblem::IsDirectory,
         };
-        let read = move || stored.read_range(start, end.saturating_sub(start));
+        let content = look.content.ok_or_else(|| self.failed("read", path, problem))?.clone();
+        let read = move || {
+            let mut file = RunFile::of(&content);
+            file.seek(SeekFrom::Start(start))?;
+            let mut bytes = Vec::new();
+            file.take(end.saturating_sub(start)).read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>(bytes)
+        };
         on_blocking_thread(read).await?.map_err(Error::system("read a file that a session keeps"))
     }
 
@@ -143,10 +173,15 @@ impl SessionFiles {
         path: &str,
         from: impl Read + Send + 'static,
     ) -> Result<PathEntry, Error> {
-        let stored = self.receive(path, from).await?;
-        let written = entry(path, &Node::File(stored.clone()));
-        self.change("write", path, |contents| contents.put(path, stored).map(|()| None)).await?;
-        Ok(written)
+        let content = self.receive(path, from).await?;
+        let mut written = None;
+        let change = |files: &mut Files, now| {
+            files.put(path, content, now)?;
+            written = Some(entry(path.to_owned(), &files.look(path)?));
+            Ok(())
+        };
+        self.change("write", path, change).await?;
+        written.ok_or_else(|| self.failed("write", path, PathProblem::NotFound))
     }
 
     /// Writes a file as [`write`](Self::write) does, unless `refuse` has an objection to what has the path
@@ -162,21 +197,25 @@ impl SessionFiles {
         from: impl Read + Send + 'static,
         refuse: impl FnOnce(Option<&PathEntry>) -> Result<(), E>,
     ) -> Result<Result<PathEntry, E>, Error> {
-        let stored = self.receive(path, from).await?;
-        let written = entry(path, &Node::File(stored.clone()));
-        let mut objection = None;
-        let changed = self.change("write", path, |contents| {
-            let there = contents.look(path).ok().map(|node| entry(path, node));
+        let content = self.receive(path, from).await?;
+        let (mut written, mut objection) = (None, None);
+        let changed = self.change("write", path, |files, now| {
+            let there = files.look(path).ok().map(|look| entry(path.to_owned(), &look));
             if let Err(why) = refuse(there.as_ref()) {
                 objection = Some(why);
                 return Err(PathProblem::Exists);
             }
-            contents.put(path, stored).map(|()| None)
+            files.put(path, content, now)?;
+            written = Some(entry(path.to_owned(), &files.look(path)?));
+            Ok(())
         });
         let changed = changed.await;
-        match objection {
-            Some(why) => Ok(Err(why)),
-            None => changed.map(|()| Ok(written)),
+        match (objection, written) {
+            (Some(why), _) => Ok(Err(why)),
+            (None, Some(written)) => changed.map(|()| Ok(written)),
+            (None, None) => {
+                changed.and_then(|()| Err(self.failed("write", path, PathProblem::NotFound)))
+            }
         }
     }
 
@@ -189,7 +228,17 @@ impl SessionFiles {
         let mut core = self.session.lock().await?;
         core.check_not_waiting(self.context())?;
         let state = &core.past(self.context()).await?.state;
-        Ok(room(self.context(), state).0)
+        Ok(state.room(&self.context().fixed.bounds).0)
+    }
+
+    /// Bytes that the files of the session have together, in its workspace and in `/tmp`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`] when the session was closed.
+    pub async fn bytes(&self) -> Result<u64, Error> {
+        let mut core = self.session.lock().await?;
+        Ok(core.past(self.context()).await?.state.files.usage().bytes)
     }
 
     /// Reads all that `from` gives into a file that no session has yet.
@@ -197,17 +246,18 @@ impl SessionFiles {
         &self,
         path: &str,
         mut from: impl Read + Send + 'static,
-    ) -> Result<StoredFile, Error> {
+    ) -> Result<Content, Error> {
         self.check("write", path)?;
         let max = self.max_bytes().await?;
-        let storage = Arc::clone(&self.context().storage);
-        let received = on_blocking_thread(move || storage.spool.receive(&mut from, max)).await?;
-        let stored = received.map_err(|source| SessionError::Source {
+        let pool = self.context().storage.roots.pool().clone();
+        let received = on_blocking_thread(move || pool.receive(&mut from, max)).await?;
+        let received = received.map_err(|source| SessionError::Source {
             path: path.to_owned(),
             source,
         })?;
-        let stored = stored.map_err(Error::system("keep a file of a session"))?;
-        stored.ok_or_else(|| self.failed("write", path, PathProblem::TooManyBytes))
+        let received = received.map_err(io::Error::from);
+        let content = received.map_err(Error::system("keep a file of a session"))?;
+        content.ok_or_else(|| self.failed("write", path, PathProblem::TooManyBytes))
     }
 
     /// Makes a directory, and those that it lies in, if they are not there.
@@ -216,8 +266,7 @@ impl SessionFiles {
     ///
     /// [`SessionError::Path`] when something else is in the way, or the session has no room for it.
     pub async fn make_dir(&self, path: &str) -> Result<(), Error> {
-        let make = |contents: &mut Contents| contents.make_directory(path).map(|()| None);
-        self.change("make the directory", path, make).await
+        self.change("make the directory", path, |files, now| files.make_directory(path, now)).await
     }
 
     /// Gives a file, a directory or a link another path, in a directory that is there. A file or link
@@ -228,7 +277,7 @@ impl SessionFiles {
     /// [`SessionError::Path`] when it is not there or cannot be there.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         self.check("rename to", to)?;
-        self.change("rename", from, |contents| contents.rename(from, to).map(Some)).await
+        self.change("rename", from, |files, now| files.move_to(from, to, now)).await
     }
 
     /// Removes a file, a link, or a directory with all that is in it.
@@ -237,7 +286,7 @@ impl SessionFiles {
     ///
     /// [`SessionError::Path`] when there is nothing of that path.
     pub async fn remove(&self, path: &str) -> Result<(), Error> {
-        self.change("remove", path, |contents| contents.remove(path).map(Some)).await
+        self.change("remove", path, |files, now| files.take_away(path, now)).await
     }
 
     /// Has the files of another session of this runtime, and nothing else: all that is in its
@@ -255,39 +304,74 @@ impl SessionFiles {
             let id = other.session.id().to_owned();
             return Err(SessionError::NotFound { id }.into());
         }
-        let theirs = other.contents("list", "").await?;
+        let theirs = other.latest().await?;
         let mut core = self.session.lock().await?;
         let context = self.context();
         context.check_pass(self.session.pass)?;
-        let ours = &core.past(context).await?.state.contents;
-        if Arc::ptr_eq(ours, &theirs) || ours.is_same(&theirs) {
+        let ours = &core.past(context).await?.state.files;
+        if Arc::ptr_eq(ours, &theirs) || is_same(ours, &theirs) {
             return Ok(false);
         }
         // The claim may have been released while the files were compared.
         context.begin_change(self.session.pass)?;
-        let changed = core.exchange(context, theirs).await?;
+        let changed = core.exchange(context, &theirs).await?;
         self.session.finish(core);
         changed.map_err(|why| self.failed("exchange the files of", "", why))?;
         Ok(true)
+    }
+
+    /// Has what is other in the files of a second session of this runtime than in those of a third, which
+    /// has them as they were before: `theirs` may so be given to a session that has changed
+    /// meanwhile. What both changed is as in `theirs`, and what only this session changed stays. All of it
+    /// is done, or nothing. No bytes are copied.
+    ///
+    /// # Errors
+    ///
+    /// As for [`replace_with`](Self::replace_with); [`SessionError::Path`] also where this session has a file
+    /// or a link instead of a directory of theirs.
+    pub async fn merge(&self, before: &SessionFiles, theirs: &SessionFiles) -> Result<(), Error> {
+        let context = self.context();
+        for other in [before, theirs] {
+            if !Arc::ptr_eq(&context.storage, &other.context().storage) {
+                let id = other.session.id().to_owned();
+                return Err(SessionError::NotFound { id }.into());
+            }
+        }
+        let (before, theirs) = (before.latest().await?, theirs.latest().await?);
+        let mut core = self.session.lock_to_change().await?;
+        let ours = Arc::clone(&core.past(context).await?.state.files);
+        let changed = if is_same(&ours, &before) {
+            core.exchange(context, &theirs).await?
+        } else {
+            core.change(context, |files, now| merge(files, &before, &theirs, now)).await?
+        };
+        self.session.finish(core);
+        changed.map_err(|why| self.failed("merge files into those of", "", why))
     }
 
     fn context(&self) -> &Context {
         &self.session.inner.context
     }
 
-    async fn contents(&self, action: &'static str, path: &str) -> Result<Arc<Contents>, Error> {
-        if !path.is_empty() {
+    async fn files(&self, action: &'static str, path: &str) -> Result<Arc<Files>, Error> {
+        // A directory that every session has is looked at, too.
+        if !path.is_empty() || matches!(self.paths, Paths::Absolute) {
             self.check(action, path)?;
         }
+        self.latest().await
+    }
+
+    /// The files of the latest state.
+    async fn latest(&self) -> Result<Arc<Files>, Error> {
         let mut core = self.session.lock().await?;
-        Ok(Arc::clone(&core.past(self.context()).await?.state.contents))
+        Ok(Arc::clone(&core.past(self.context()).await?.state.files))
     }
 
     async fn change(
         &self,
         action: &'static str,
         path: &str,
-        change: impl FnOnce(&mut Contents) -> Result<Option<Moved>, PathProblem>,
+        change: impl FnOnce(&mut Files, u64) -> Result<(), PathProblem>,
     ) -> Result<(), Error> {
         self.check(action, path)?;
         let context = self.context();
@@ -298,7 +382,15 @@ impl SessionFiles {
     }
 
     fn check(&self, action: &'static str, path: &str) -> Result<(), Error> {
-        check_relative(path).map_err(|why| self.failed(action, path, PathProblem::Invalid(why)))
+        let checked = match self.paths {
+            Paths::Relative => check_relative(path),
+            Paths::Absolute => match below_top(path) {
+                Some("") => Ok(()),
+                Some(inside) => check_relative(inside),
+                None => Err("leads neither into `/workspace` nor into `/tmp`"),
+            },
+        };
+        checked.map_err(|why| self.failed(action, path, PathProblem::Invalid(why)))
     }
 
     fn failed(&self, action: &'static str, path: &str, problem: PathProblem) -> Error {
@@ -318,129 +410,147 @@ impl Core {
     async fn change(
         &mut self,
         context: &Context,
-        change: impl FnOnce(&mut Contents) -> Result<Option<Moved>, PathProblem>,
+        change: impl FnOnce(&mut Files, u64) -> Result<(), PathProblem>,
     ) -> Result<Result<(), PathProblem>, Error> {
         self.check_not_waiting(context)?;
         let before = Arc::clone(&self.past(context).await?.state);
-        let mut contents = (*before.contents).clone();
-        let moved = match change(&mut contents) {
-            Ok(moved) => moved,
-            Err(problem) => return Ok(Err(problem)),
+        let mut files = Files::clone(&before.files);
+        // What the host places is counted afterwards.
+        files.set_limits(limits(u64::MAX, u64::MAX));
+        let now = now(context.fixed.deterministic.as_ref(), before.kept.lived);
+        if let Err(problem) = change(&mut files, now) {
+            return Ok(Err(problem));
+        }
+        let ((max_bytes, max_files), used, had) =
+            (before.room(&context.fixed.bounds), files.usage(), before.files.usage());
+        if used.bytes > max_bytes && used.bytes > had.bytes {
+            return Ok(Err(PathProblem::TooManyBytes));
+        }
+        if used.files > max_files && used.files > had.files {
+            return Ok(Err(PathProblem::TooManyFiles));
+        }
+        let state = State {
+            kept: before.kept.clone(),
+            files: Arc::new(files),
+            placed: before.placed,
         };
-        let find = |key: &str| match &moved {
-            Some(moved) => moved.find(key),
-            None => Some(key.to_owned()),
-        };
-        self.have(context, &before, Arc::new(contents), find).await
+        let _use = context.begin_use();
+        self.replace(context, state).await?;
+        Ok(Ok(()))
     }
 
     /// Makes a state with the files of another session.
     async fn exchange(
         &mut self,
         context: &Context,
-        contents: Arc<Contents>,
+        theirs: &Files,
     ) -> Result<Result<(), PathProblem>, Error> {
-        self.check_not_waiting(context)?;
-        let before = Arc::clone(&self.past(context).await?.state);
-        let (old, new) = (Arc::clone(&before.contents), Arc::clone(&contents));
-        let find = |key: &str| {
-            let is_there = match (old.0.get(key), new.0.get(key)) {
-                (Some(Node::File(_)), Some(Node::File(_)))
-                | (Some(Node::Directory), Some(Node::Directory)) => true,
-                // The directories in which all the others are.
-                _ => !key.contains('/'),
-            };
-            is_there.then(|| key.to_owned())
-        };
-        self.have(context, &before, contents, find).await
-    }
-
-    /// Makes a state with these files; `find` says where each that was there is now.
-    async fn have(
-        &mut self,
-        context: &Context,
-        before: &State,
-        contents: Arc<Contents>,
-        find: impl Fn(&str) -> Option<String>,
-    ) -> Result<Result<(), PathProblem>, Error> {
-        let mut kept = before.kept.clone();
-        let aliases = &context.fixed.places.aliases;
-        follow(&mut kept.descriptors, aliases, find, (&before.contents, &contents));
-        let ((bytes, files), (had_bytes, had_files)) = (contents.size(), before.contents.size());
-        // A file that the code holds open takes its bytes also after its last name is gone.
-        let bytes = bytes.saturating_add(kept.nameless_bytes());
-        let had_bytes = had_bytes.saturating_add(before.kept.nameless_bytes());
-        let (max_bytes, max_files) = room(context, before);
-        if bytes > max_bytes && bytes > had_bytes {
-            return Ok(Err(PathProblem::TooManyBytes));
-        }
-        if files > max_files && files > had_files {
-            return Ok(Err(PathProblem::TooManyFiles));
-        }
-        let state = State {
-            kept,
-            contents,
-            placed: before.placed,
-        };
-        self.replace(context, state).await?;
-        context.touch();
-        Ok(Ok(()))
+        let ours = Arc::clone(&self.past(context).await?.state.files);
+        self.change(context, |files, _| exchange(files, &ours, theirs)).await
     }
 }
 
-/// Bytes and files that a session may have.
-fn room(context: &Context, state: &State) -> (u64, u64) {
-    let bounds = &context.fixed.bounds;
-    (bounds.workspace.saturating_add(state.placed.0), bounds.files.saturating_add(state.placed.1))
+/// Has `files` be what another session has, but for what is open: that is ours. A file that has the same
+/// path there is theirs from now on, any other has no name any more.
+fn exchange(files: &mut Files, ours: &Files, theirs: &Files) -> Result<(), PathProblem> {
+    *files = theirs.clone();
+    files.set_limits(limits(u64::MAX, u64::MAX));
+    let open = |files: &Files| -> Vec<(u32, OpenFile)> {
+        files.open_files().filter(|(_, open)| !open.given).collect()
+    };
+    for (number, _) in open(theirs) {
+        files.fd_close(number)?;
+    }
+    let open = open(ours);
+    let nodes = open.iter().filter_map(|(_, open)| match open.on {
+        OpenOn::Node(node) => Some(node),
+        OpenOn::Foreign(_) => None,
+    });
+    let paths = ours.paths_of(nodes);
+    let mut there: HashMap<Node, Node> = HashMap::new();
+    for (number, open) in open {
+        let OpenOn::Node(node) = open.on else {
+            files.reopen(number, &open)?;
+            continue;
+        };
+        let known = there.get(&node).copied();
+        let node = match known {
+            Some(known) => known,
+            None => counterpart(files, ours, (node, paths.get(&node)))?,
+        };
+        if let OpenOn::Node(own) = open.on {
+            there.insert(own, node);
+        }
+        let on = OpenOn::Node(node);
+        files.reopen(number, &OpenFile { on, ..open })?;
+    }
+    Ok(())
 }
 
-/// Has files that the guest has open go with what was moved; one that was removed stays open, under
-/// another name that it has, or without one.
-fn follow(
-    open: &mut [Descriptor],
-    aliases: &[String],
-    find: impl Fn(&str) -> Option<String>,
-    (before, now): (&Contents, &Contents),
-) {
-    for file in open.iter_mut().filter(|file| file.nameless.is_none()) {
-        let inside = aliases.iter().find_map(|alias| {
-            let rest = file.path.strip_prefix(alias.as_str())?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{WORKSPACE_PATH}{rest}"))
-        });
-        let Some(key) = before.resolve(inside.as_deref().unwrap_or(&file.path)) else {
-            continue;
-        };
-        if let Some(key) = find(&key) {
-            file.path = format!("/{key}");
-            continue;
-        }
-        TEMPORARY_PATH.clone_into(&mut file.path);
-        let Some(Node::File(stored)) = before.0.get(&key) else {
-            continue;
-        };
-        let address = stored.address();
-        let is_same = |node: &Node| matches!(node, Node::File(one) if one.address() == address);
-        if let Some((other, _)) = now.0.iter().find(|(_, node)| is_same(node)) {
-            file.path = format!("/{other}");
-            continue;
-        }
-        file.nameless = Some(stored.clone());
+/// What `files` has in the place of a node of `ours`, which has that path there.
+fn counterpart(
+    files: &mut Files,
+    ours: &Files,
+    (node, path): (Node, Option<&String>),
+) -> Result<Node, PathProblem> {
+    if let Some(there) = path.and_then(|path| files.find_attached(path)) {
+        return Ok(there);
+    }
+    let stat = ours.stat(node)?;
+    let there = path.and_then(|path| files.find(path).ok());
+    let is_alike = |there: &Node| files.stat(*there).is_ok_and(|other| other.kind == stat.kind);
+    if let Some(there) = there.filter(is_alike) {
+        return Ok(there);
+    }
+    match ours.content(node) {
+        Some(content) => Ok(files.put_nameless(content.clone(), stat.mtime)?),
+        None => Ok(files.find(TEMPORARY_PATH)?),
     }
 }
 
-fn entry(path: &str, node: &Node) -> PathEntry {
-    let (kind, size, modified, target) = match node {
-        Node::File(StoredFile { modified, size, .. }) => {
-            (PathKind::File, *size, Some(*modified), None)
+/// Whether two sessions have the same files, without a look at the bytes of those that are kept twice.
+fn is_same(ours: &Files, theirs: &Files) -> bool {
+    [WORKSPACE_PATH, TEMPORARY_PATH].iter().all(|top| {
+        let (Ok(top), Ok(their_top)) = (ours.find(top), theirs.find(top)) else {
+            return false;
+        };
+        let (mut walk, mut other) = (ours.walk(top), theirs.walk(their_top));
+        loop {
+            match (walk.next(), other.next()) {
+                (None, None) => return true,
+                (Some(one), Some(other)) => {
+                    let is_same_content = match (ours.content(one.node), theirs.content(other.node))
+                    {
+                        (Some(own), Some(their)) => {
+                            let times = [ours.stat(one.node), theirs.stat(other.node)];
+                            let [own_time, their_time] =
+                                times.map(|stat| stat.map(|stat| stat.mtime).ok());
+                            own.is_same(their) && own_time == their_time
+                        }
+                        (None, None) => ours.target(one.node) == theirs.target(other.node),
+                        _ => false,
+                    };
+                    if one.path != other.path || one.kind != other.kind || !is_same_content {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
         }
-        Node::Directory => (PathKind::Directory, 0, None, None),
-        Node::Link(target) => (PathKind::Link, target.len() as u64, None, Some(target.clone())),
+    })
+}
+
+fn entry(path: String, look: &Look<'_>) -> PathEntry {
+    let kind = match look.kind {
+        Kind::Directory => PathKind::Directory,
+        Kind::Symlink => PathKind::Link,
+        _ => PathKind::File,
     };
     PathEntry {
-        path: path.to_owned(),
+        path,
         kind,
-        size,
-        modified,
-        target,
+        size: look.size,
+        modified: (kind == PathKind::File).then(|| time(look.modified)),
+        target: look.target.map(str::to_owned),
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use super::SessionError;
 use crate::limits::{MAX_LABEL_BYTES, MAX_LABELS, after};
 
 /// What becomes of a session when its lease is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LeaseEnd {
     /// It is closed, and what it runs is interrupted.

@@ -64,18 +64,18 @@ impl Default for SessionOptions {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// Time since the session was made or restored.
+    /// Time since the session was made. Forks and restored sessions are as old as what they were made from.
     pub lifetime: Option<Duration>,
-    /// Time since its last run ended.
+    /// Time since it was last used: run, rewound, or changed in its variables or files.
     pub idle: Option<Duration>,
     /// Fuel of all its runs together.
     pub fuel: Option<u64>,
 }
 
 setters!(SessionLimits {
-    /// Limits the time since the session was made or restored.
+    /// Limits the time since the session was made.
     lifetime: Duration => Some;
-    /// Limits the time since its last run ended.
+    /// Limits the time since it was last used.
     idle: Duration => Some;
     /// Limits the fuel of all its runs together.
     fuel: u64 => Some;
@@ -148,6 +148,9 @@ pub struct SessionBounds {
     /// Bytes of memory and files, the history's included, of a session that is restored from a
     /// checkpoint; a larger one is refused. Default 4 GiB.
     pub restored: u64,
+    /// How far every session may go, however it was made: of each limit the smaller of this and the
+    /// session's own counts. A checkpoint has the session's own. Default: no limits.
+    pub limits: SessionLimits,
     /// Where suspended sessions and larger files are kept: a directory in here, removed with the
     /// runtime. Default: the runtime's directory for temporary files.
     pub dir: Option<PathBuf>,
@@ -162,10 +165,13 @@ setters!(SessionBounds {
     suspend_after: Duration;
     /// Bounds the memory and files of a session that is restored, in bytes.
     restored: u64;
+    /// Bounds how far every session may go.
+    limits: SessionLimits;
 });
 
 impl SessionBounds {
-    /// Sets where suspended sessions are kept.
+    /// Sets the directory of the nameless file in which suspended sessions are kept. Where no file can be made
+    /// there, they are where the files of sandboxes are.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
@@ -180,6 +186,7 @@ impl Default for SessionBounds {
             max_awake: 100,
             suspend_after: Duration::from_mins(5),
             restored: 4 << 30,
+            limits: SessionLimits::default(),
             dir: None,
         }
     }
@@ -279,7 +286,7 @@ impl SessionOptions {
         self
     }
 
-    /// Limits the time since the session was made or restored.
+    /// Limits the time since the session was made.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.limits.lifetime = Some(lifetime);

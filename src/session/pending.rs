@@ -10,12 +10,14 @@ use serde_json::Value;
 
 use super::SessionError;
 use crate::api::policy::Plan;
+use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
     Capture, Content, Deterministic, Dialect, Echo, InputFile, Limits, Policy, Request, Threads,
 };
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer, ToolLimits, WaitingCall};
 use crate::error::Error;
-use crate::tools::{Logged, LoggedAnswer};
+use crate::limits::{MAX_LOGGED_LEVELS, MAX_WAITING_BYTES, MAX_WAITING_VALUES};
+use crate::tools::{LogRoom, Logged, LoggedAnswer, Weight};
 use crate::value::Value as Typed;
 
 /// A run that waits.
@@ -84,30 +86,77 @@ impl Pending {
         answers: Vec<ToolAnswer>,
     ) -> Result<Vec<Logged>, SessionError> {
         let mut log = self.log.clone();
+        let mut room = self.room();
         for ToolAnswer { id: call, answer } in answers {
             let Some(awaited) = self.awaited.iter().find(|awaited| awaited.id == call) else {
                 let id = id.to_owned();
                 return Err(SessionError::NoCall { id, call });
             };
+            let bad = |why| SessionError::BadAnswer {
+                id: id.to_owned(),
+                call,
+                why,
+            };
             if let (true, Ok(value)) = (awaited.typed, &answer) {
-                is_value(value).map_err(|why| SessionError::BadAnswer {
-                    id: id.to_owned(),
-                    call,
-                    why,
-                })?;
+                is_value(value).map_err(|why| bad(format!("it is no typed value: {why}")))?;
             }
+            let answer = LoggedAnswer::given(answer);
+            answer.take_room(&mut room).map_err(|error| bad(error.into_parts().1))?;
             log.retain(|logged| logged.id != call);
             log.push(Logged {
                 id: call,
                 name: awaited.name.clone(),
                 arguments: awaited.arguments.clone(),
-                answer: LoggedAnswer::given(answer),
+                answer,
                 is_for_any: false,
             });
         }
         Ok(log)
     }
+
+    /// What the log has room for beside the calls that were made.
+    fn room(&self) -> LogRoom {
+        let mut room = LogRoom::default();
+        for logged in &self.log {
+            // There was room for it when it was logged.
+            let _ = room.take_call(&logged.arguments);
+            let _ = logged.answer.take_room(&mut room);
+        }
+        for call in &self.awaited {
+            let _ = room.take_call(&call.arguments);
+        }
+        room
+    }
+
+    /// Refuses a request that could not be read again with the session that waits in it.
+    pub(super) fn check_size(&self) -> Result<(), Error> {
+        let entry = PendingEntry::of(self);
+        let weight = Weight::of(&entry).map_err(Error::system("write a request down"))?;
+        let (bytes, values) = (MAX_WAITING_BYTES, MAX_WAITING_VALUES);
+        let too_long = |field, message| {
+            let reasons = vec![Reason::new(field, ReasonKind::TooLong, message)];
+            Err(Refusal { reasons }.into())
+        };
+        if weight.levels > MAX_LOGGED_LEVELS + OUTER_LEVELS {
+            let message = format!(
+                "a schema is nested more than {MAX_LOGGED_LEVELS} levels deep beside a deferred tool"
+            );
+            return too_long(Field::Tools, message);
+        }
+        if weight.bytes > bytes || weight.values > values {
+            let message = format!(
+                "with code, environment and tools they are {} values and {} bytes of JSON, at \
+                 most {values} and {bytes} are taken beside a deferred tool",
+                weight.values, weight.bytes
+            );
+            return too_long(Field::Variables, message);
+        }
+        Ok(())
+    }
 }
+
+/// Levels of what stands around the schema of a tool.
+const OUTER_LEVELS: u32 = 4;
 
 /// Whether a value in the tagged form can be given to a guest; what is wrong with it.
 fn is_value(tagged: &Value) -> Result<(), String> {

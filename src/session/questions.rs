@@ -85,8 +85,9 @@ impl Session {
     pub async fn set(&self, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         let variables = BTreeMap::from([(name.to_owned(), value.into())]);
         let mut core = self.lock_to_change().await?;
+        let using = self.inner.context.begin_use();
         let set = core.set(&self.inner.context, variables).await;
-        self.inner.context.touch();
+        drop(using);
         self.finish(core);
         set
     }

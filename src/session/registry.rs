@@ -20,6 +20,7 @@ use super::options::{
 use super::past::Snapshot;
 use super::restore::{Origin, RestoreOptions};
 use super::storage::Storage;
+use super::times::Clock;
 use super::{Inner, Session, SessionError, checkpoint};
 use crate::api::policy::resolve;
 use crate::api::request::Request;
@@ -134,11 +135,19 @@ impl Sessions {
         }
     }
 
+    /// Bytes of memory in which the states of sessions are set aside. Where the system keeps them in an
+    /// anonymous file (Linux), they are not among the resident memory that it tells of this process.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let storage = self.shared.lock().storage.clone();
+        storage.map_or(0, |storage| storage.pages.memory())
+    }
+
     /// All sessions, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<SessionInfo> {
         let mut all: Vec<Arc<Inner>> = self.shared.lock().sessions.values().cloned().collect();
-        all.sort_by(|one, other| one.context.age().cmp(&other.context.age()));
+        all.sort_by(|one, other| one.context.order().cmp(&other.context.order()));
         all.iter().map(|inner| inner.context.info()).collect()
     }
 
@@ -207,12 +216,12 @@ impl Sessions {
         };
         check_settings(&fixed)?;
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let mut context = self.context(new_id()?, image, fixed, client)?;
+        let mut context = self.context(new_id()?, image, fixed, client, Clock::fresh())?;
         context.status = SharedStatus::new(
             labels,
             lease.map(|(duration, then)| Lease::from_now(duration, then)),
         );
-        let mut core = Core::new(&context, entropy);
+        let mut core = Core::new(&context, entropy)?;
         // The future of a run is large, and callers have that of this one on their stacks.
         Box::pin(core.begin(&context, InitialRun { files, request })).await?;
         self.register(context, core, pending).await
@@ -228,6 +237,7 @@ impl Sessions {
             limits,
             policy,
             lease,
+            told,
         } = options;
         // Those that are none are told now, and not by the first run.
         resolve(
@@ -251,8 +261,8 @@ impl Sessions {
             }
             Origin::File(path) => checkpoint::open(&path).await?,
             Origin::Reader(reader) => {
-                let (dir, max) = (self.shared.dir.clone(), self.shared.bounds.restored);
-                checkpoint::receive(reader, dir, max).await?
+                let max = self.shared.bounds.restored;
+                checkpoint::receive(reader, Arc::clone(&storage), max).await?
             }
         };
         let image = engine.image(opened.image(), "").await?;
@@ -265,7 +275,8 @@ impl Sessions {
         let mut read = opened.read(Arc::clone(&image), given, storage, bounds).await?;
         let entropy = entropy(read.fixed.deterministic.as_ref()).map_err(random)?;
         read.fixed.tools.tools = tools;
-        let mut context = self.context(id, image, read.fixed, client)?;
+        let clock = Clock::new(read.times, told);
+        let mut context = self.context(id, image, read.fixed, client, clock)?;
         let lease = lease.map(|(duration, then)| Lease::from_now(duration, then));
         context.status = SharedStatus::new(BTreeMap::new(), lease);
         let mut core = Core::of(read.past, read.execution, entropy, read.fuel);
@@ -295,7 +306,8 @@ impl Sessions {
         let past = core.past(parent).await?.clone();
         let fixed = parent.fixed.clone();
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let mut context = self.context(new_id()?, Arc::clone(&parent.image), fixed, None)?;
+        let image = Arc::clone(&parent.image);
+        let mut context = self.context(new_id()?, image, fixed, None, parent.clock.copy())?;
         context.status = SharedStatus::new(parent.labels(), parent.lease());
         let mut forked = Core::of(past, core.execution, entropy, core.fuel);
         forked.pending.clone_from(&core.pending);
@@ -309,22 +321,25 @@ impl Sessions {
         })
     }
 
+    /// The surroundings of a session that is made, forked or restored.
     pub(super) fn context(
         &self,
         id: String,
         image: Arc<Image>,
         fixed: FixedSettings,
         client: Option<String>,
+        clock: Clock,
     ) -> Result<Context, Error> {
         Ok(Context {
             id,
             client,
             image,
+            limits: fixed.limits.within(&self.shared.bounds.limits),
             fixed,
             engine: Arc::clone(&self.shared.engine),
             storage: self.shared.storage()?,
             room: Arc::downgrade(&self.shared) as _,
-            born: Instant::now(),
+            clock,
             status: SharedStatus::new(BTreeMap::new(), None),
         })
     }
@@ -347,7 +362,7 @@ impl Sessions {
     fn of_client(&self, client: &str) -> Option<Session> {
         let all = self.shared.lock();
         let theirs = all.sessions.values().filter(|s| s.context.client.as_deref() == Some(client));
-        let first = theirs.min_by_key(|inner| inner.context.age())?;
+        let first = theirs.min_by_key(|inner| inner.context.order())?;
         Some(self.handle(Arc::clone(first)))
     }
 
@@ -440,7 +455,7 @@ impl Registry {
         if let Some(storage) = &all.storage {
             return Ok(Arc::clone(storage));
         }
-        let storage = Arc::new(Storage::create(&self.dir)?);
+        let storage = Arc::new(Storage::create(self.engine.roots.clone(), &self.dir)?);
         all.storage = Some(Arc::clone(&storage));
         drop(all);
         // A lease ends on time however long suspending others takes.

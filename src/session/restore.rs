@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::lease::LeaseEnd;
 use super::options::SessionLimits;
+use super::times::Times;
 use crate::api::request::{Mount, Policy};
 use crate::api::tool::Tool;
 use crate::store::Store;
@@ -36,6 +37,7 @@ pub struct RestoreOptions {
     pub(super) limits: SessionLimits,
     pub(super) policy: Option<Policy>,
     pub(super) lease: Option<(Duration, LeaseEnd)>,
+    pub(super) told: Times,
 }
 
 /// Where a checkpoint comes from.
@@ -82,6 +84,7 @@ impl RestoreOptions {
             limits: SessionLimits::default(),
             policy: None,
             lease: None,
+            told: Times::default(),
         }
     }
 
@@ -139,6 +142,14 @@ impl RestoreOptions {
     #[must_use]
     pub fn lease(mut self, duration: Duration, then: LeaseEnd) -> Self {
         self.lease = Some((duration, then));
+        self
+    }
+
+    /// The age and the idle time of the session by its record. Where those in the checkpoint are longer,
+    /// they count.
+    #[must_use]
+    pub(crate) fn times(mut self, told: Times) -> Self {
+        self.told = told;
         self
     }
 

@@ -6,6 +6,7 @@ use super::core::Core;
 use super::history::History;
 use super::past::{Past, Snapshot};
 use super::registry::{check_name, new_id};
+use super::times::Clock;
 use super::{Session, SessionError, Sessions};
 use crate::error::Error;
 use crate::interpreter::entropy;
@@ -52,7 +53,8 @@ impl Sessions {
             history: History::new(fixed.history),
         };
         let entropy = entropy(fixed.deterministic.as_ref()).map_err(random)?;
-        let context = self.context(new_id()?, Arc::clone(&snapshot.image), fixed, None)?;
+        let image = Arc::clone(&snapshot.image);
+        let context = self.context(new_id()?, image, fixed, None, Clock::fresh())?;
         self.register(context, Core::of(past, 0, entropy, 0), pending).await
     }
 

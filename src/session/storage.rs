@@ -1,24 +1,76 @@
 //! Where the states of a runtime's sessions are kept.
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar_files::{Content, Pool, PoolOptions};
+
 use crate::error::Error;
+use crate::instance::Roots;
 use crate::memory::PageStore;
-use crate::workspace::Spool;
 
 /// Pages and files of all sessions.
 pub(super) struct Storage {
     pub pages: Arc<PageStore>,
-    pub spool: Arc<Spool>,
+    pub roots: Roots,
+    /// A nameless file for suspended sessions.
+    suspended: Pool,
 }
 
 impl Storage {
-    /// An empty one, whose files are below `dir`.
-    pub(super) fn create(dir: &Path) -> Result<Self, Error> {
+    /// An empty one; suspended sessions come into a nameless file in `dir`.
+    pub(super) fn create(roots: Roots, dir: &Path) -> Result<Self, Error> {
+        let suspended = PoolOptions {
+            memory: 0,
+            spool: Some(dir.to_owned()),
+            disk: u64::MAX,
+        };
         Ok(Self {
             pages: PageStore::new()?,
-            spool: Spool::create(dir)?,
+            roots,
+            suspended: Pool::new(suspended),
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_test(dir: &Path) -> Self {
+        Self::create(Roots::without_library(dir.to_owned()).unwrap(), dir).unwrap()
+    }
+
+    /// Takes what is written out of the way: into the nameless file, or where none can be made to where the
+    /// files of sessions are.
+    pub(super) fn put_away(&self) -> PutAway {
+        let pool = if self.suspended.has_spool() {
+            &self.suspended
+        } else {
+            self.roots.pool()
+        };
+        PutAway {
+            pool: pool.clone(),
+            content: Content::default(),
+        }
+    }
+}
+
+/// Writes bytes that are to be out of the way.
+pub(super) struct PutAway {
+    pool: Pool,
+    content: Content,
+}
+
+impl PutAway {
+    pub(super) fn into_content(self) -> Content {
+        self.content
+    }
+}
+
+impl Write for PutAway {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(self.content.write_at(&self.pool, self.content.len(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -53,10 +53,11 @@ impl<H: Host> Claimed<H> {
         let hold = Hold::take(node, id, local.as_mut(), is_run).await?;
         // From here on it is given back, whatever happens.
         let mut taken = Taken::of(hold, place, local);
+        let head = taken.hold.head().await;
+        let session = node.wake(id, &taken.place, &mut taken.local, &head).await?;
         let Head {
             state, lost, about, ..
-        } = taken.hold.head().await;
-        let session = node.wake(id, &taken.place, &mut taken.local, &state).await?;
+        } = head;
         if let Some(local) = &mut *taken.local {
             // Until it is released it may be in another.
             local.state = None;
@@ -220,12 +221,13 @@ impl<H: Host> Taken<H> {
                 }
             }
         };
+        let (times, date) = (session.times(), self.hold.node().host.date());
         let written = self.hold.give_back(|head| {
             head.state.clone_from(&state);
             head.execution = execution;
             head.about.clone_from(&self.about);
             head.lost = lost.to_vec();
-            head.used = head::now();
+            head.changed(times, date);
         });
         match written.await {
             Ok(given) => {
@@ -291,7 +293,7 @@ impl<H: Host> Read<H> {
         let mut wait = Wait::new(node, id);
         loop {
             let (head, _) = wait.for_free().await?;
-            match node.wake(id, &place, &mut local, &head.state).await {
+            match node.wake(id, &place, &mut local, &head).await {
                 Ok(session) => {
                     return Ok(Self {
                         session: session.show(),

@@ -1,13 +1,13 @@
 //! What the store has of a session besides its states: which of them counts, and who changes it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::session::{SessionError, check_name, new_id};
+use crate::session::{SessionError, Times, check_name, new_id};
 use crate::store::{Blob, Condition, Put, Store, StoreError, Version};
 
 /// The folder of all sessions in a store.
@@ -50,6 +50,12 @@ pub(super) struct Head {
     pub lost: Vec<String>,
     /// Milliseconds since 1970 at the last change.
     pub used: u64,
+    /// Milliseconds since 1970 when it was made.
+    #[serde(default)]
+    pub made: Option<u64>,
+    /// Milliseconds since 1970 when it was last used: a change of what is known about it is no use.
+    #[serde(default)]
+    pub idle_since: Option<u64>,
     /// What the caller knows it by.
     pub about: Map<String, Value>,
 }
@@ -88,6 +94,7 @@ impl Head {
         execution: u64,
         about: Map<String, Value>,
         born: String,
+        (times, date): (Times, u64),
     ) -> Self {
         Self {
             format: FORMAT,
@@ -100,8 +107,29 @@ impl Head {
             execution,
             image,
             lost: Vec::new(),
-            used: now(),
+            used: date,
+            made: Some(before(date, times.age)),
+            idle_since: Some(before(date, times.idle)),
             about,
+        }
+    }
+
+    /// The session was changed, and has these times at this date. No clock that is behind the others'
+    /// makes it idle for longer than it was.
+    pub(super) fn changed(&mut self, times: Times, date: u64) {
+        self.used = self.used.max(date);
+        self.idle_since = self.idle_since.max(Some(before(date, times.idle)));
+    }
+
+    /// The times of the session at this date. Where the date is before those in the record, by a clock
+    /// that is wrong, they are zero.
+    pub(super) fn times(&self, date: u64) -> Times {
+        let since = |then: Option<u64>| {
+            then.map_or(Duration::ZERO, |then| Duration::from_millis(date.saturating_sub(then)))
+        };
+        Times {
+            age: since(self.made),
+            idle: since(self.idle_since),
         }
     }
 
@@ -141,8 +169,9 @@ impl Head {
     }
 }
 
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+/// The date so long before another.
+fn before(date: u64, time: Duration) -> u64 {
+    date.saturating_sub(time.as_millis().try_into().unwrap_or(u64::MAX))
 }
 
 fn key(id: &str) -> String {
@@ -252,7 +281,8 @@ mod tests {
     use super::*;
 
     fn head() -> Head {
-        Head::new("core".into(), "sessions/a/1-x".into(), 3, Map::new(), "b".into())
+        let (about, times) = (Map::new(), Times::default());
+        Head::new("core".into(), "sessions/a/1-x".into(), 3, about, "b".into(), (times, 1_000))
     }
 
     fn holder(run: Option<u64>) -> Holder {

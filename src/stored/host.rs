@@ -5,27 +5,31 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::session::{FileAction, Recalled, RestoreOptions, Session, SessionError};
-use crate::store::{Condition, Store};
+use crate::session::{FileAction, Recalled, RestoreOptions, Session, SessionError, Times};
+use crate::store::Store;
 
 /// What runs the sessions of a node.
 pub(super) trait Host: Send + Sync + 'static {
     type Session: Live;
 
-    /// Restores the session `id` from what `store` has under `state`.
+    /// Restores the session `id` from what `store` has under `state`, which has these times by its record.
     fn wake(
         &self,
         store: &Arc<dyn Store>,
         id: &str,
         state: &str,
+        told: Times,
     ) -> impl Future<Output = Result<Self::Session, Error>> + Send;
 
     /// The time by the node's own clock, which may stop and be wrong.
     fn now(&self) -> Instant;
+
+    /// The date by the node's own clock, in milliseconds since 1970. It may be wrong by any amount.
+    fn date(&self) -> u64;
 
     /// Waits for so long by the node's own clock.
     fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send;
@@ -49,8 +53,11 @@ pub(super) trait Live: Clone + Send + Sync + 'static {
     /// Whether it was not closed meanwhile.
     fn is_open(&self) -> bool;
 
-    /// For how long nobody has used it.
-    fn idle(&self) -> Duration;
+    /// For how long nobody has used it on this node.
+    fn unused(&self) -> Duration;
+
+    /// Its age and its idle time, wherever it was.
+    fn times(&self) -> Times;
 
     /// The name of its image.
     fn image(&self) -> String;
@@ -71,8 +78,14 @@ pub(super) trait Live: Clone + Send + Sync + 'static {
 impl Host for Runtime {
     type Session = Session;
 
-    async fn wake(&self, store: &Arc<dyn Store>, id: &str, state: &str) -> Result<Session, Error> {
-        let options = RestoreOptions::stored(Arc::clone(store), state).id(id);
+    async fn wake(
+        &self,
+        store: &Arc<dyn Store>,
+        id: &str,
+        state: &str,
+        told: Times,
+    ) -> Result<Session, Error> {
+        let options = RestoreOptions::stored(Arc::clone(store), state).id(id).times(told);
         match self.restore(options).await {
             Err(Error::Session(SessionError::Io {
                 action: FileAction::Open,
@@ -89,6 +102,10 @@ impl Host for Runtime {
         Instant::now()
     }
 
+    fn date(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    }
+
     fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(time)
     }
@@ -97,8 +114,7 @@ impl Host for Runtime {
 impl Live for Session {
     async fn save(&self, store: &Arc<dyn Store>, state: &str) -> Result<u64, Error> {
         let execution = self.execution().await;
-        // The key is drawn by lot. What is under it was written by this, which a store asked twice.
-        let _ = Session::save(self, store, state, Condition::Always).await?;
+        self.save_beside_record(store, state).await?;
         Ok(execution)
     }
 
@@ -114,8 +130,12 @@ impl Live for Session {
         Session::is_open(self)
     }
 
-    fn idle(&self) -> Duration {
-        Duration::from_secs_f64(self.info().idle_seconds.max(0.0))
+    fn unused(&self) -> Duration {
+        Session::unused(self)
+    }
+
+    fn times(&self) -> Times {
+        Session::times(self)
     }
 
     fn image(&self) -> String {

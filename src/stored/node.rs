@@ -136,7 +136,9 @@ impl<H: Host> Node<H> {
         about: Map<String, Value>,
     ) -> Result<String, Error> {
         let (state, execution) = self.write_state(id, 0, session).await?;
-        let mut head = Head::new(session.image(), state.clone(), execution, about, new_id()?);
+        let times = (session.times(), self.host.date());
+        let mut head =
+            Head::new(session.image(), state.clone(), execution, about, new_id()?, times);
         match head::write(&*self.store, id, &mut head, None).await? {
             Written::Done(_) => Ok(state),
             Written::Refused(_) => Err(SessionError::IdTaken { id: id.into() }.into()),
@@ -220,16 +222,16 @@ impl<H: Host> Node<H> {
 }
 
 impl<H: Host> Node<H> {
-    /// The session in this state: as it was left here, or read from the store.
+    /// The session in the state of its record: as it was left here, or read from the store.
     pub(super) async fn wake(
         &self,
         id: &str,
         place: &Place<H::Session>,
         local: &mut Option<Local<H::Session>>,
-        state: &str,
+        head: &Head,
     ) -> Result<H::Session, Error> {
         if let Some(local) = local
-            && local.state.as_deref() == Some(state)
+            && local.state.as_ref() == Some(&head.state)
             && local.session.is_open()
         {
             count(&self.counts.found);
@@ -237,13 +239,14 @@ impl<H: Host> Node<H> {
         }
         place.clear(local);
         self.make_room(id);
-        let session = self.host.wake(&self.store, id, state).await?.keeper();
+        let told = head.times(self.host.date());
+        let session = self.host.wake(&self.store, id, &head.state, told).await?.keeper();
         count(&self.counts.woken);
         tracing::debug!(session = id, "a session was woken from the store");
         place.set_session(Some(session.clone()));
         *local = Some(Local {
             session: session.clone(),
-            state: Some(state.to_owned()),
+            state: Some(head.state.clone()),
             rest: None,
         });
         Ok(session)
@@ -254,7 +257,7 @@ impl<H: Host> Node<H> {
         let all: Vec<(String, Arc<Place<H::Session>>)> =
             self.places().iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect();
         for (id, place) in all {
-            let is_idle = place.session().is_none_or(|session| session.idle() >= idle);
+            let is_idle = place.session().is_none_or(|session| session.unused() >= idle);
             if is_idle {
                 self.give_up(&id, &place);
             }
@@ -276,7 +279,7 @@ impl<H: Host> Node<H> {
             places.iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect()
         };
         let others = all.into_iter().filter(|(other, _)| other != id);
-        let idle = others.filter_map(|(id, place)| Some((place.session()?.idle(), id, place)));
+        let idle = others.filter_map(|(id, place)| Some((place.session()?.unused(), id, place)));
         let mut idle: Vec<_> = idle.collect();
         idle.sort_by_key(|(idle, ..)| Reverse(*idle));
         for (_, id, place) in idle.into_iter().take(MAX_KEPT / 10) {

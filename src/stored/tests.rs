@@ -2,6 +2,7 @@
 //! everything else is what nodes run.
 
 mod clock;
+mod dates;
 mod faults;
 mod list;
 mod network;

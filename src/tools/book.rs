@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::frames;
 use super::record::Record;
-use super::{Fresh, Inner, Logged, Settled};
+use super::{Fresh, Inner, Logged, LoggedAnswer, Settled};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::ToolError;
 use crate::limits::{MAX_OPEN_CALLS, MAX_RECORDED_TOGETHER};
@@ -46,11 +46,33 @@ impl Inner {
         self.latest
     }
 
-    /// Takes an answer down for the guest.
-    pub(super) fn settle(&mut self, record: Record, answer: Settled) -> Record {
+    /// Takes an answer down for the guest, and for the log if its call is to be `logged`.
+    pub(super) fn settle(
+        &mut self,
+        record: Record,
+        answer: Settled,
+        logged: Option<(String, Value)>,
+    ) -> Record {
         let id = record.id();
         let is_typed = record.is_typed();
-        let answer = answer.and_then(|value| self.weigh(value, is_typed));
+        let given = logged.is_some().then(|| LoggedAnswer::of(&answer));
+        let mut answer = answer.and_then(|value| self.weigh(value, is_typed));
+        if let (Some((name, arguments)), Some(given)) = (logged, given) {
+            // A guest that is begun again is told the same.
+            let mut given = answer.as_ref().err().map_or(given, LoggedAnswer::failed);
+            if let Err(error) = given.take_room(&mut self.room) {
+                given = LoggedAnswer::failed(&error);
+                answer = Err(error);
+            }
+            let call = Logged {
+                id,
+                name,
+                arguments,
+                answer: given,
+                is_for_any: false,
+            };
+            self.log.get_or_insert_default().insert(id, call);
+        }
         let (sent, record) = match answer {
             Ok(bytes) => {
                 let length = bytes.len();

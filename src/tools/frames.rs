@@ -22,7 +22,7 @@ use crate::value::{self, wire};
 #[serde(deny_unknown_fields)]
 pub(super) struct CallFrame {
     pub name: String,
-    /// In the tagged form of `docs/values.md` where they are typed.
+    /// In the tagged form of `docs/reference/values.md` where they are typed.
     pub arguments: Value,
     #[serde(skip)]
     pub is_typed: bool,

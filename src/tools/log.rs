@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Settled;
+use super::{LogRoom, Settled};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::{ToolAnswer, ToolError};
 
@@ -59,13 +59,23 @@ impl LoggedAnswer {
     pub(super) fn of(answer: &Settled) -> Self {
         match answer {
             Ok(value) => Self::Ok(value.clone()),
-            Err(error) => {
-                let (kind, message) = error.parts();
-                Self::Error {
-                    kind,
-                    message: message.to_owned(),
-                }
-            }
+            Err(error) => Self::failed(error),
+        }
+    }
+
+    pub(super) fn failed(error: &ToolError) -> Self {
+        let (kind, message) = error.parts();
+        Self::Error {
+            kind,
+            message: message.to_owned(),
+        }
+    }
+
+    /// Takes the room for this answer.
+    pub(crate) fn take_room(&self, room: &mut LogRoom) -> Result<(), ToolError> {
+        match self {
+            Self::Ok(value) => room.take_answer(value),
+            Self::Error { message, .. } => room.take_answer(message),
         }
     }
 

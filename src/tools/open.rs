@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::frames::CallFrame;
 use super::record::{self, Record};
-use super::{Asks, Logged, Settled};
+use super::{Asks, LogRoom, Logged, Settled};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::{Answering, Tool, ToolError, ToolLimits};
 
@@ -64,7 +64,7 @@ pub(super) fn start(
     limits: &ToolLimits,
     record: Record,
     asks: &Asks,
-    (keeps_log, logged): (bool, Option<Logged>),
+    (room, logged): (Option<&mut LogRoom>, Option<Logged>),
 ) -> Result<Open, Box<(Record, ToolError)>> {
     let read = CallFrame::of(asks).unwrap_or_else(|| Err("it calls no tool".into()));
     let call = match read {
@@ -74,6 +74,10 @@ pub(super) fn start(
         }
     };
     let record = record.of(&call);
+    let keeps_log = room.is_some();
+    if let Some(Err(error)) = room.map(|room| room.take_call(&call.arguments)) {
+        return Err(Box::new((record, error)));
+    }
     if let Some(logged) = logged {
         // The tool need not be there any more.
         let mut call = Open {

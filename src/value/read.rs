@@ -1,5 +1,6 @@
-//! Reads values from the tagged form of `docs/values.md`, which may come from a hostile guest: how
-//! deep it goes, how many values it makes and how many bytes it takes is bounded while it is read.
+//! Reads values from the tagged form of `docs/reference/values.md`, which may come from a hostile
+//! guest: how deep it goes, how many values it makes and how many bytes it takes is bounded while
+//! it is read.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -50,8 +51,8 @@ impl JsonSchema for Value {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A Python value in the tagged form of docs/values.md: what JSON has a \
-                form for stands for itself, everything else is an object with the key `$`."
+            "description": "A Python value in the tagged form of docs/reference/values.md: what \
+                JSON has a form for stands for itself, everything else is an object with the key `$`."
         })
     }
 }

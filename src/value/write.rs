@@ -1,4 +1,4 @@
-//! Writes values as JSON, in the tagged form of `docs/values.md`.
+//! Writes values as JSON, in the tagged form of `docs/reference/values.md`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

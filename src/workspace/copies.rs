@@ -5,11 +5,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use belljar_files::{Content, Files, Kind};
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions};
 
-use super::contents::number_if_linked;
-use super::{Contents, Workspace, WorkspaceError, failed};
+use super::{RunFile, WorkspaceError, failed, find};
 use crate::hex;
 
 /// Copies into one directory. The guest has chosen the names: what lies outside of the directory is
@@ -25,32 +25,44 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Copies files to `to`, which is made if missing, and returns the paths of the copies. `add`
-    /// adds the one of a name.
+    /// Copies regular files of a workspace to `to`, which is made if missing, under their paths there, and
+    /// returns the paths of the copies. One that cannot be copied costs only itself.
     pub(crate) fn make<'a>(
         to: PathBuf,
+        files: &Files,
         names: impl IntoIterator<Item = &'a String>,
-        mut add: impl FnMut(&mut Self, &str),
     ) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let mut copies = Self::into(to)?;
+        for name in names {
+            let node = find(files, name);
+            if let Some((node, content)) = node.and_then(|node| Some((node, files.content(node)?)))
+            {
+                copies.copy(name, node.number(), content);
+            }
+        }
+        copies.done()
+    }
+
+    fn into(to: PathBuf) -> Result<Self, WorkspaceError> {
         let dir = fs::create_dir_all(&to)
             .and_then(|()| Dir::open_ambient_dir(&to, ambient_authority()))
             .map_err(failed("copy files to", &to))?;
-        let mut copies = Self {
+        Ok(Self {
             to,
             dir,
             copied: Vec::new(),
             failures: Vec::new(),
             names: HashMap::new(),
-        };
-        for name in names {
-            add(&mut copies, name);
-        }
+        })
+    }
+
+    fn done(self) -> Result<Vec<PathBuf>, WorkspaceError> {
         let Self {
             to,
             copied,
             failures,
             ..
-        } = copies;
+        } = self;
         if failures.is_empty() {
             Ok(copied)
         } else {
@@ -62,45 +74,28 @@ impl Copies {
         }
     }
 
-    /// Copies a regular file of `workspace`, under its path there. One that cannot be copied costs
-    /// only itself.
-    pub(crate) fn add(&mut self, workspace: &Workspace, name: &str) {
-        if let Ok(mut file) = workspace.open(name) {
-            let identity = file.metadata().ok().as_ref().and_then(number_if_linked);
-            self.copy(name, identity, |to| io::copy(&mut file, to).map(|_| ()));
-        }
-    }
-
-    /// The same with a file that is kept.
-    pub(crate) fn add_kept(&mut self, contents: &Contents, name: &str) {
-        if let Some(file) = contents.file(name) {
-            self.copy(name, Some(file.address() as u64), |to| file.write_to(to));
-        }
-    }
-
-    /// `identity` is the same for all names of a file.
-    fn copy(
-        &mut self,
-        name: &str,
-        identity: Option<u64>,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
-    ) {
-        let first = identity.and_then(|identity| self.names.get(&identity));
+    /// `number` is the same for all names of a file.
+    fn copy(&mut self, name: &str, number: u64, content: &Content) {
+        let first = self.names.get(&number);
         let copied = self.replace(Path::new(name), |fresh| {
             if first.is_some_and(|first| self.dir.hard_link(first, &self.dir, fresh).is_ok()) {
                 return Ok(());
             }
             let mut options = OpenOptions::new();
-            write(&mut self.dir.open_with(fresh, options.write(true).create_new(true))?)
+            let mut to = self.dir.open_with(fresh, options.write(true).create_new(true))?;
+            io::copy(&mut RunFile::of(content), &mut to).map(drop)
         });
+        // The next name is linked to the last copy: a file can have so many names and no more.
+        if copied.is_ok() {
+            self.names.insert(number, name.into());
+        }
+        self.note(name, copied);
+    }
+
+    fn note(&mut self, name: &str, copied: io::Result<()>) {
         let to = self.to.join(name);
         match copied {
-            Ok(()) => {
-                self.copied.push(to);
-                if let Some(identity) = identity {
-                    self.names.entry(identity).or_insert_with(|| name.into());
-                }
-            }
+            Ok(()) => self.copied.push(to),
             Err(error) => self.failures.push((to, error)),
         }
     }
@@ -120,6 +115,55 @@ impl Copies {
         }
         replaced
     }
+}
+
+/// Writes everything below `top` to an empty directory: files, links and directories. Links that do not
+/// lead on from where they are would mean something else on the host, and are left out.
+pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), WorkspaceError> {
+    let mut copies = Copies::into(to.to_owned())?;
+    let root = files.find(top).map_err(|errno| failed("list", Path::new(top))(errno.into()))?;
+    for found in files.walk(root) {
+        let name = found.path.as_str();
+        let made = match found.kind {
+            Kind::Directory => copies.dir.create_dir_all(name),
+            Kind::Symlink => match files.target(found.node) {
+                Some(target) if stays_inside(name, target) => symlink(&copies.dir, target, name),
+                _ => continue,
+            },
+            _ => {
+                if let Some(content) = files.content(found.node) {
+                    copies.copy(name, found.node.number(), content);
+                }
+                continue;
+            }
+        };
+        copies.note(name, made);
+    }
+    copies.done().map(drop)
+}
+
+/// Whether a link leads to something in the directory that is copied, as far as its names tell.
+fn stays_inside(link: &str, target: &str) -> bool {
+    let mut depth = link.matches('/').count();
+    !target.starts_with('/')
+        && target.split('/').all(|name| match name {
+            "" | "." => true,
+            ".." => depth.checked_sub(1).inspect(|above| depth = *above).is_some(),
+            _ => {
+                depth += 1;
+                true
+            }
+        })
+}
+
+#[cfg(unix)]
+fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+    dir.symlink_contents(target, name)
+}
+
+#[cfg(not(unix))]
+fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+    dir.symlink_file(target, name)
 }
 
 /// Says what could not be copied, and why.

@@ -119,7 +119,7 @@ print(zipfile.ZipFile(sys.path[-1]).testzip())
 #[cfg(unix)]
 fn what_is_left_out_takes_no_room() {
     use std::os::unix::fs::MetadataExt;
-    let name = Path::new("lib/python315.zip");
+    let name = Path::new("python315.zip");
     let whole = tempfile::tempdir().unwrap();
     let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
     let builder = Runtime::builder().cache(shared());
@@ -201,6 +201,21 @@ fn a_file_that_is_missing_or_cut_is_named() {
 }
 
 #[test]
+fn a_manifest_that_lists_no_code_or_no_library_is_refused() {
+    for needed in ["code.cwasm", "python315.zip", "mpl-data.files"] {
+        let copy = copy();
+        change_manifest(copy.path(), |manifest| {
+            let files = manifest["files"].as_array_mut().unwrap();
+            files.retain(|file| file["path"] != needed);
+        });
+        let error = refused(copy.path(), None);
+        assert_eq!(error.code(), "bundle.damaged");
+        let reason = format!("its manifest does not list {needed}");
+        assert!(chain(&error).contains(&reason), "{}", chain(&error));
+    }
+}
+
+#[test]
 fn what_was_tampered_with_is_found_where_the_hash_is_demanded() {
     let dir = copy();
     let path = dir.path().join("code.cwasm");
@@ -224,7 +239,7 @@ fn what_was_tampered_with_is_found_where_the_hash_is_demanded() {
 fn a_bundle_for_something_else_says_for_what() {
     type Change = fn(&mut Value);
     let cases: [(Change, &str, &str); 5] = [
-        (|m| m["format"] = json!(2), "bundle.foreign", "it has format 2"),
+        (|m| m["format"] = json!(1), "bundle.foreign", "it has format 1"),
         (
             |m| m["target"] = json!("s390x-linux"),
             "bundle.foreign",
@@ -306,7 +321,7 @@ fn what_is_no_bundle_is_refused() {
     let error = refused(&file, None);
     assert!(error.hint().unwrap().contains("tar --zstd -xf"), "{:?}", error.hint());
 
-    for content in ["", "[]", "{\"format\": 1}", "{\"format\": \"1\"}"] {
+    for content in ["", "[]", "{\"format\": 3}", "{\"format\": \"1\"}"] {
         fs::write(place.path().join(MANIFEST), content).unwrap();
         let error = refused(place.path(), None);
         assert!(chain(&error).contains("its manifest cannot be read"), "{}", chain(&error));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use belljar::doctor::{self, State};
 use belljar::progress::{Progress, Stage};
-use belljar::{Error, Request, Runtime};
+use belljar::{Error, Request, Runtime, SessionOptions};
 
 use crate::caches::{copy, copy_of_the_shared_one, shared};
 use crate::support::{apart, chain, run_on};
@@ -153,14 +153,37 @@ fn an_image_under_another_name_is_refused() {
     assert!(made.contains(&Stage::Bake), "{made:?}");
 }
 
+/// The directory of what came with the wheel.
+fn artifact(cache: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
+    let is_it =
+        |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("artifact-");
+    entries.find(is_it).unwrap()
+}
+
+/// Has a cache be as versions left it that had matplotlib's data in a directory.
+pub fn as_earlier_versions_left_it(cache: &Path) {
+    for file in ["mpl-data.files", "mpl-data.files.seal"] {
+        fs::remove_file(artifact(cache).join(file)).unwrap();
+    }
+    fs::create_dir(artifact(cache).join("mpl-data")).unwrap();
+}
+
+#[test]
+fn what_an_earlier_version_left_is_brought_up_to_date() {
+    let cache = copy_of_the_shared_one();
+    let data = artifact(cache.path()).join("mpl-data.files");
+    let before = fs::read(&data).unwrap();
+    as_earlier_versions_left_it(cache.path());
+    // Nothing is downloaded, unpacked or compiled for that.
+    assert_eq!(works(cache.path()), []);
+    assert!(fs::read(&data).unwrap() == before);
+}
+
 #[test]
 fn an_artifact_that_was_changed_is_unpacked_again() {
     let cache = copy_of_the_shared_one();
-    let artifact = fs::read_dir(cache.path())
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .find(|p| p.file_name().unwrap().to_str().unwrap().starts_with("artifact-"))
-        .unwrap();
+    let artifact = artifact(cache.path());
     let module = files(&artifact, ".wasm");
     flip(&module[0]);
     let made = works(cache.path());
@@ -432,24 +455,32 @@ fn a_full_disk_for_workspaces() {
 fn full_disk_for_workspaces() {
     let disk = Disk::mount("size=1m");
     let runtime = Runtime::builder().temp_dir(disk.path()).build().unwrap();
-    // The code is told, as on any full disk.
-    let code = "import errno\ntry:\n    with open('big.bin', 'wb') as file:\n        \
-                for _ in range(64):\n            file.write(bytes(1 << 16))\n\
-                except OSError as error:\n    print(errno.errorcode[error.errno])";
-    let outcome = run_on(&runtime, Request::new(code)).outcome;
-    assert_eq!(outcome.stdout, "ENOSPC\n", "{outcome:#?}");
+    // The code is told, as on any full disk, once memory has no room for more either.
+    let code = "import errno\nwritten = 0\ntry:\n    with open('big.bin', 'wb') as file:\n        \
+                for _ in range(300):\n            written += file.write(b'x' * (1 << 20))\n\
+                except OSError as error:\n    print(errno.errorcode[error.errno], written >= 255 << 20)";
+    let mut request = Request::new(code);
+    request.limits.workspace = Some(1 << 30);
+    let outcome = run_on(&runtime, request).outcome;
+    assert_eq!(outcome.stdout, "ENOSPC True\n", "{outcome:#?}");
     // And so is the caller, when there is no room even for what is carried in.
-    let request = Request::new("1").file("big.bin", vec![1; 2 << 20]);
+    let request = Request::new("1").file("big.bin", vec![1; 300 << 20]);
     let error = runtime.blocking().run(request).unwrap_err();
-    assert!(chain(&error).contains("No space left on device"), "{}", chain(&error));
+    assert!(chain(&error).contains("no space left on device"), "{}", chain(&error));
     assert!(error.hint().is_some());
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0, "its directory was left");
 }
 
 #[test]
-fn a_workspace_that_cannot_be_made_is_a_clear_error() {
+fn no_directory_is_needed_until_files_are_kept() {
     let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
-    let error = runtime.blocking().run(Request::new("1")).unwrap_err();
+    let code = "_ = open('a', 'w').write('b')\nprint(open('a').read())";
+    let run = run_on(&runtime, Request::new(code));
+    assert_eq!((&*run.outcome.stdout, run.read("a").unwrap()), ("b\n", b"b".to_vec()));
+    let session = runtime.blocking().session(SessionOptions::new().image("core")).unwrap();
+    assert_eq!(session.run(Request::new(code)).unwrap().stdout, "b\n");
+    session.close();
+    let error = run.keep().unwrap_err();
     assert!(matches!(error, Error::Workspace(_)), "{error:?}");
     assert!(chain(&error).contains("/nowhere/at/all"), "{}", chain(&error));
 }

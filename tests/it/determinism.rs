@@ -98,7 +98,7 @@ fn files_are_what_programs_take_them_for() {
             "0",
             "2000.0 True",
             "5",
-            "True 500 500",
+            "False 500 500",
             "[('x', ['y'], []), ('x/y', ['z'], []), ('x/y/z', [], [])] True",
             "first",
             "second",

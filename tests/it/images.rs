@@ -35,20 +35,28 @@ fn refused(runtime: &Runtime, text: &str) -> String {
     chain(&error)
 }
 
-/// Writes a wheel of one pure Python module, as a package's author would.
-fn wheel(folder: &Path, name: &str, version: &str, code: &str) {
+/// Writes a wheel of one pure Python package with these and `more` files, as its author would.
+pub(crate) fn wheel(
+    folder: &Path,
+    (name, version): (&str, &str),
+    code: &str,
+    more: &[(&str, &str)],
+) {
     let file = fs::File::create(folder.join(format!("{name}-{version}-py3-none-any.whl"))).unwrap();
     let mut archive = zip::ZipWriter::new(file);
     let about = format!("{name}-{version}.dist-info");
     let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
     let kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
     let record = format!("{name}/__init__.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n");
-    for (path, text) in [
+    let record = format!("{record}{about}/RECORD,,\n");
+    let usual = [
         (format!("{name}/__init__.py"), code),
         (format!("{about}/METADATA"), &metadata),
         (format!("{about}/WHEEL"), kind),
-        (format!("{about}/RECORD"), &format!("{record}{about}/RECORD,,\n")),
-    ] {
+        (format!("{about}/RECORD"), &record),
+    ];
+    let more = more.iter().map(|(path, text)| ((*path).to_owned(), *text));
+    for (path, text) in usual.into_iter().chain(more) {
         archive.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
         archive.write_all(text.as_bytes()).unwrap();
     }
@@ -65,8 +73,8 @@ fn packages_are_added() {
         let index = PathBuf::from(std::env::var_os("PIP_FIND_LINKS").unwrap());
         fs::create_dir(&index).unwrap();
         let ring = "from rope import LENGTH\n\n\ndef ring():\n    return LENGTH * 2\n";
-        wheel(&index, "clapper", "1.2.0", ring);
-        wheel(&index, "rope", "0.3", "LENGTH = 21\n");
+        wheel(&index, ("clapper", "1.2.0"), ring, &[]);
+        wheel(&index, ("rope", "0.3"), "LENGTH = 21\n", &[]);
         with_packages();
         fs::remove_dir_all(index).unwrap();
     });

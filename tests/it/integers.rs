@@ -9,6 +9,7 @@ use std::time::Duration;
 use belljar::Request;
 use serde_json::Value;
 
+use crate::calls;
 use crate::host;
 use crate::support::{program, run, succeeded};
 
@@ -71,7 +72,12 @@ fn gives_what_it_gives_on_linux((corpus, image, least): (&str, &str, usize)) {
 #[test]
 fn documented_differences_are_tried() {
     let tried: Vec<_> = CORPORA.iter().map(|(corpus, ..)| expressions(corpus)).collect();
-    let tried: BTreeSet<_> = tried.iter().flat_map(|text| text.lines()).collect();
+    let called: Vec<_> = calls::libraries().flat_map(calls::texts).collect();
+    let tried: BTreeSet<_> = tried
+        .iter()
+        .flat_map(|text| text.lines())
+        .chain(called.iter().map(String::as_str))
+        .collect();
     let known = known_differences();
     let unknown: Vec<_> = known.keys().filter(|name| !tried.contains(name.as_str())).collect();
     assert!(unknown.is_empty(), "documented, but not tried: {unknown:?}");
@@ -106,19 +112,21 @@ fn expected() -> Found {
 }
 
 /// The table in the documentation: an expression, and what is said of Linux and of here.
-fn known_differences() -> BTreeMap<String, (String, String)> {
-    let text = read("docs/limitations.md");
-    let table = text.split("| expression | on Linux | here |").nth(1).expect("the table is there");
+pub fn known_differences() -> BTreeMap<String, (String, String)> {
+    let text = read("docs/reference/numbers.md");
+    let head = "| expression | on Linux | here |";
+    let table = text.split(head).nth(1).expect("the table is there");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let cells = rows.map(|row| {
-        let mut cells = row.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`']).to_owned());
-        let mut next = || cells.next().unwrap_or_else(|| panic!("{row} has three cells"));
-        (next(), (next(), next()))
-    });
-    cells.collect()
+    rows.map(|row| {
+        let cell = |cell: &str| cell.trim_matches(['|', ' ', '`']).to_owned();
+        let cells: Vec<_> = row.split(" | ").map(cell).collect();
+        let [expression, linux, here] = cells.try_into().expect("three cells");
+        (expression, (linux, here))
+    })
+    .collect()
 }
 
-fn read(path: &str) -> String {
+pub fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }

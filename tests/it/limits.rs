@@ -361,6 +361,18 @@ fn a_time_without_end_is_no_panic() {
     }
 }
 
+/// The parser says `MemoryError`, natively too, whatever memory there is.
+#[test]
+fn source_that_is_nested_too_deeply_is_no_limit_of_memory() {
+    let nested = format!("x = {}1", "-".repeat(100_000));
+    for code in [nested.clone(), format!("exec({nested:?})")] {
+        let run = run(Request::new(code));
+        let error = run.outcome.error_detail.as_ref().expect("it fails");
+        assert_eq!(error.kind, ErrorKind::Exception);
+        assert_eq!(error.type_, "MemoryError");
+    }
+}
+
 #[test]
 fn limits_differ_from_run_to_run() {
     // The same code under several limits at once: none of them sees another's.

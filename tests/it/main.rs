@@ -11,6 +11,7 @@ mod bundles;
 #[cfg(unix)]
 mod cache;
 mod caches;
+mod calls;
 mod case;
 mod contract;
 mod determinism;
@@ -20,6 +21,8 @@ mod escape;
 mod events;
 mod face;
 mod fairness;
+#[cfg(all(target_os = "linux", feature = "compile"))]
+mod filter;
 mod forge;
 mod host;
 mod images;
@@ -28,6 +31,8 @@ mod integers;
 mod lasting;
 mod limits;
 mod metering;
+#[cfg(all(target_os = "linux", feature = "compile"))]
+mod pathless;
 mod places;
 mod recursion;
 mod requests;

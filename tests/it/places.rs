@@ -64,8 +64,18 @@ fn a_directory_to_start_in_is_made_and_must_be_one() {
         "{:?}",
         ran.outcome.stderr
     );
-    for cwd in ["/", "/tmp", "/home", "/home/users", "/workspace/../tmp", "workspace", "/mnt/data/"]
-    {
+    let ran = run(here("import os\nprint(os.getcwd(), os.listdir('/tmp'))").cwd("/tmp/x"));
+    assert_eq!(ran.outcome.stdout, "/tmp/x ['x']\n");
+    for cwd in [
+        "/",
+        "/tmpx",
+        "/tmp/../etc",
+        "/home",
+        "/home/users",
+        "/workspace/../tmp",
+        "workspace",
+        "/mnt/data/",
+    ] {
         let refused = refused(here("").cwd(cwd));
         assert_eq!(refused, [Field::Cwd], "{cwd}");
     }

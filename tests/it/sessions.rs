@@ -104,39 +104,3 @@ impl OutputWatcher for Ready {
         self.0.notify_one();
     }
 }
-
-/// Has the one file of more than 64 KiB that sessions of a runtime keep be a pipe: whoever opens it waits
-/// until somebody writes there.
-#[cfg(unix)]
-fn to_pipe(dir: &std::path::Path) -> std::path::PathBuf {
-    let mut found = Vec::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in std::fs::read_dir(dir).unwrap().flatten() {
-            let meta = entry.metadata().unwrap();
-            if meta.is_dir() {
-                dirs.push(entry.path());
-            } else if meta.len() == 100_000 {
-                found.push(entry.path());
-            }
-        }
-    }
-    // Where it is in the directory of the interpreter it has its name.
-    found.retain(|path| !path.ends_with("big"));
-    let [file] = &found[..] else {
-        panic!("{found:?}");
-    };
-    std::fs::remove_file(file).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
-    file.clone()
-}
-
-/// Opens such a pipe to write, which ends the waiting of whoever opened it; false where nobody has.
-#[cfg(unix)]
-fn is_opened(pipe: &std::path::Path) -> bool {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    let mut writer = std::fs::OpenOptions::new();
-    writer.write(true).custom_flags(libc::O_NONBLOCK);
-    writer.open(pipe).is_ok()
-}

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use belljar::{
     Deterministic, ErrorKind, HostPaths, Outcome, Request, RestoreOptions, RunRequest,
-    SessionOptions, Tool, ToolAnswer, ToolErrorKind, blocking, value as typed,
+    SessionOptions, Tool, ToolAnswer, ToolErrorKind, ToolLimits, blocking, value as typed,
 };
 use serde_json::{Value, json};
 
-use crate::support::{check, failed, runtime, succeeded};
+use crate::support::{chain, check, failed, runtime, succeeded};
 
 fn approve() -> Tool {
     let schema = json!({
@@ -201,6 +201,61 @@ fn large_inputs_of_a_run_that_waits_are_in_the_checkpoint() {
     succeeded(&outcome);
     assert_eq!(outcome.stdout, format!("yes {} {last} typed\n", 50 << 20));
     restored.close();
+}
+
+/// A checkpoint counts what values may take in memory before it reads them: 33 million answers' values
+/// were written, and could not be read again.
+#[test]
+fn a_run_with_many_values_in_its_answers_can_be_restored() {
+    const LEVELS: usize = 120;
+    let many = Tool::new("many", json!({"type": "object"}), |_: Value| async {
+        Ok(Value::Array(vec![json!([]); 1_390_000]))
+    });
+    let deep = Tool::new("deep", json!({"type": "object"}), |arguments: Value| async move {
+        let levels = arguments["levels"].as_u64().unwrap_or(0);
+        Ok((0..levels).fold(json!(1), |inner, _| json!([inner])))
+    });
+    let session = session(SessionOptions::new().tool(many).tool(deep));
+    let code = "\
+import tools
+def told(call, **arguments):
+    try:
+        return len(call(**arguments))
+    except tools.ToolError as error:
+        return error.kind
+nested = 1
+for _ in range(LEVELS): nested = [nested]
+print(*(told(tools.many) for _ in range(13)))
+print(told(tools.deep, levels=LEVELS), told(tools.deep, levels=LEVELS + 1), told(tools.deep, levels=1, x=[nested]))
+print(tools.approve(amount=1))";
+    let code = format!("LEVELS = {LEVELS}\n{code}");
+    let limits = ToolLimits::default().total_bytes(4 << 30);
+    let request = Request::new(code).timeout(Duration::from_secs(30)).tool_limits(limits);
+    let id = waits(&session.run(request).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("values.belljar");
+    session.checkpoint(&file).unwrap();
+    let huge = Value::Array(vec![json!([]); 1_390_000]);
+    let refused = session.answer(vec![ToolAnswer::new(id, huge)]).unwrap_err();
+    assert_eq!(refused.code(), "session.bad_answer");
+    assert!(chain(&refused).contains("3000000 values of JSON together"), "{}", chain(&refused));
+    session.close();
+    let restored = runtime().blocking().restore(RestoreOptions::file(&file)).unwrap();
+    let outcome = restored.answer(vec![ToolAnswer::new(id, "yes")]).unwrap();
+    succeeded(&outcome);
+    let told = format!("1390000{}\n1 too_large too_large\nyes\n", " budget_exceeded".repeat(12));
+    assert_eq!(outcome.stdout, told);
+    restored.close();
+
+    let session = self::session(SessionOptions::new());
+    let values = typed::Value::List(vec![typed::Value::None; 240_000]);
+    let mut request = Request::new("1");
+    for name in ["a", "b", "c", "d", "e"] {
+        request.variables.insert(name.into(), values.clone());
+    }
+    let refused = session.run(request).unwrap_err();
+    assert_eq!(refused.code(), "refused", "{}", chain(&refused));
+    session.close();
 }
 
 fn typed_echo() -> Tool {

@@ -75,8 +75,10 @@ int main(int argc, char **argv) {
     check(belljar_session_checkpoint(fork, argv[1]));
     check(belljar_session_close(fork));
     belljar_session *restored;
-    check(belljar_session_restore(runtime, argv[1], &callbacks, &restored));
+    const char *bounds = "{\"id\": \"chosen\", \"lifetime\": 600, \"policy\": \"strict\"}";
+    check(belljar_session_restore(runtime, argv[1], bounds, &callbacks, &restored));
     show("restored", restored);
+    run(restored, "{\"code\": \"import os\"}");
 
     belljar_session_free(restored);
     belljar_session_free(fork);

@@ -43,9 +43,9 @@ typedef struct {
 typedef struct {
   // Handed to every function.
   void *context;
-  // Something happened in the run: one event of `docs/events.md`, which is only there for the
-  // time of the call. Events come in their order, one at a time, on the thread that runs the
-  // code; the run goes on when the function returns.
+  // Something happened in the run: one event of `docs/reference/events.md`, which is only there
+  // for the time of the call. Events come in their order, one at a time, on the thread that runs
+  // the code; the run goes on when the function returns.
   void (*event)(void *context, const char *event);
   // The tools that the code can call: a JSON array of objects with `name`, `description`,
   // `parameters` (a JSON Schema of the arguments, which are an object), and, if it is to be
@@ -110,8 +110,8 @@ void belljar_interrupt_use(const belljar_interrupt *interrupt);
 // As for `belljar_interrupt_use`.
 void belljar_interrupt_free(belljar_interrupt *interrupt);
 
-// The outcome as JSON, as `docs/outcome.md` describes it. It is the outcome's, and there until that
-// is freed. Null when `outcome` is.
+// The outcome as JSON, as `docs/reference/outcome.md` describes it. It is the outcome's, and there
+// until that is freed. Null when `outcome` is.
 //
 // # Safety
 //
@@ -139,7 +139,8 @@ void belljar_outcome_free(belljar_outcome *outcome);
 
 // Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
 // downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel`, `bundle`
-// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `concurrency` and `queue`, which are numbers of runs.
+// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `file_memory`, bytes, `concurrency` and `queue`, which
+// are numbers of runs.
 //
 // # Safety
 //
@@ -195,13 +196,18 @@ char *belljar_session_new(const belljar_runtime *runtime,
                           belljar_session **session);
 
 // Starts a session from a checkpoint, the file `path`. The tools of the callbacks take the place of
-// those that it had.
+// those that it had. `options` is null, or a JSON object with any of `id` and `client`; `mounts`, an
+// object with a directory of the host for each place where the session sees one; `lifetime` and `idle`
+// in seconds and `fuel`, of each of which the smaller of this and the checkpoint's counts; `policy`, in
+// the place of the checkpoint's; and `lease`, an object with `seconds` and, if it is not to be closed,
+// `"then": "suspend"`. Whoever wrote a checkpoint chose its limits and its policy.
 //
 // # Safety
 //
-// As for `belljar_session_new`; `path` is text.
+// As for `belljar_session_new`; `path` is text, and `options` null or text.
 char *belljar_session_restore(const belljar_runtime *runtime,
                               const char *path,
+                              const char *options,
                               const belljar_callbacks *callbacks,
                               belljar_session **session);
 
@@ -276,8 +282,8 @@ char *belljar_session_rewind(const belljar_session *session, uint64_t execution)
 // `session` was given by this library and is not freed yet; `path` is text.
 char *belljar_session_checkpoint(const belljar_session *session, const char *path);
 
-// The value of a global variable in the JSON of `docs/values.md`, for `belljar_string_free`; null
-// when there is no such variable.
+// The value of a global variable in the JSON of `docs/reference/values.md`, for
+// `belljar_string_free`; null when there is no such variable.
 //
 // # Safety
 //
@@ -286,7 +292,7 @@ char *belljar_session_get(const belljar_session *session,
                           const char *name,
                           char **value);
 
-// Sets a global variable to a value in the JSON of `docs/values.md`.
+// Sets a global variable to a value in the JSON of `docs/reference/values.md`.
 //
 // # Safety
 //

@@ -18,9 +18,9 @@ use crate::strings::{give_text, handle, optional_text, text};
 pub struct Callbacks {
     /// Handed to every function.
     pub context: *mut c_void,
-    /// Something happened in the run: one event of `docs/events.md`, which is only there for the
-    /// time of the call. Events come in their order, one at a time, on the thread that runs the
-    /// code; the run goes on when the function returns.
+    /// Something happened in the run: one event of `docs/reference/events.md`, which is only there
+    /// for the time of the call. Events come in their order, one at a time, on the thread that runs
+    /// the code; the run goes on when the function returns.
     pub event: Option<unsafe extern "C" fn(context: *mut c_void, event: *const c_char)>,
     /// The tools that the code can call: a JSON array of objects with `name`, `description`,
     /// `parameters` (a JSON Schema of the arguments, which are an object), and, if it is to be

@@ -3,8 +3,8 @@
 //! The rules that hold for every function:
 //!
 //! * Text is UTF-8 that ends with a zero byte. Requests, outcomes, events and values are the JSON
-//!   documents that `docs/embedding.md`, `docs/outcome.md`, `docs/events.md` and `docs/values.md`
-//!   describe.
+//!   documents that `docs/reference/errors.md`, `docs/reference/outcome.md`,
+//!   `docs/reference/events.md` and `docs/reference/values.md` describe.
 //! * A function that can fail returns null when it did not, and otherwise the error: a JSON object
 //!   with `code`, `blame`, `message`, and, where there are any, `hint` and `reasons`. It is the
 //!   caller's, for [`belljar_string_free`](strings::belljar_string_free). What code does wrong is no

@@ -46,8 +46,8 @@ fn document(outcome: &belljar::Outcome) -> Result<CString, Failure> {
     CString::new(text).map_err(|e| problem(&e))
 }
 
-/// The outcome as JSON, as `docs/outcome.md` describes it. It is the outcome's, and there until that
-/// is freed. Null when `outcome` is.
+/// The outcome as JSON, as `docs/reference/outcome.md` describes it. It is the outcome's, and there
+/// until that is freed. Null when `outcome` is.
 ///
 /// # Safety
 ///

@@ -52,7 +52,8 @@ impl belljar::progress::Progress for Told {
 
 /// Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
 /// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel`, `bundle`
-/// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `concurrency` and `queue`, which are numbers of runs.
+/// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `file_memory`, bytes, `concurrency` and `queue`, which
+/// are numbers of runs.
 ///
 /// # Safety
 ///

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use belljar::ToolAnswer;
 use belljar::value::Value;
-use belljar::{HistoryBounds, HostPaths, RestoreOptions, RunRequest, SessionOptions, blocking};
+use belljar::{
+    HistoryBounds, HostPaths, RestoreOptions, RestoreRequest, RunRequest, SessionOptions, blocking,
+};
 use serde::Deserialize;
 
 use crate::callbacks::{Callbacks, Heard};
 use crate::failure::{Failure, guarded};
 use crate::outcome::{Outcome, give_file};
 use crate::runtime::{Runtime, give_handle, read_request};
-use crate::strings::{bytes, give, give_text, handle, text};
+use crate::strings::{bytes, give, give_text, handle, optional_text, text};
 
 /// A session.
 pub struct Session(blocking::Session);
@@ -107,15 +109,20 @@ fn duration(name: &'static str, seconds: f64) -> Result<Duration, Failure> {
 }
 
 /// Starts a session from a checkpoint, the file `path`. The tools of the callbacks take the place of
-/// those that it had.
+/// those that it had. `options` is null, or a JSON object with any of `id` and `client`; `mounts`, an
+/// object with a directory of the host for each place where the session sees one; `lifetime` and `idle`
+/// in seconds and `fuel`, of each of which the smaller of this and the checkpoint's counts; `policy`, in
+/// the place of the checkpoint's; and `lease`, an object with `seconds` and, if it is not to be closed,
+/// `"then": "suspend"`. Whoever wrote a checkpoint chose its limits and its policy.
 ///
 /// # Safety
 ///
-/// As for `belljar_session_new`; `path` is text.
+/// As for `belljar_session_new`; `path` is text, and `options` null or text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_restore(
     runtime: *const Runtime,
     path: *const c_char,
+    options: *const c_char,
     callbacks: *const Callbacks,
     session: *mut *mut Session,
 ) -> *mut c_char {
@@ -125,9 +132,15 @@ pub unsafe extern "C" fn belljar_session_restore(
         // SAFETY: as promised.
         let path = unsafe { text("path", path) }?;
         // SAFETY: as promised.
+        let options = match unsafe { optional_text("options", options) }? {
+            Some(options) => serde_json::from_str(options)
+                .map_err(|e| Failure::argument("options", format!("cannot be read: {e}")))?,
+            None => RestoreRequest::default(),
+        };
+        // SAFETY: as promised.
         let heard = unsafe { Heard::read(callbacks) }?;
-        let options =
-            heard.tools.into_iter().fold(RestoreOptions::file(path), RestoreOptions::tool);
+        let options = options.into_options(RestoreOptions::file(path));
+        let options = heard.tools.into_iter().fold(options, RestoreOptions::tool);
         let made = runtime.0.restore(options)?;
         // SAFETY: as promised, it may be written to.
         unsafe { give_handle("session", session, Session(made)) }
@@ -303,8 +316,8 @@ pub unsafe extern "C" fn belljar_session_checkpoint(
     })
 }
 
-/// The value of a global variable in the JSON of `docs/values.md`, for `belljar_string_free`; null
-/// when there is no such variable.
+/// The value of a global variable in the JSON of `docs/reference/values.md`, for
+/// `belljar_string_free`; null when there is no such variable.
 ///
 /// # Safety
 ///
@@ -331,7 +344,7 @@ pub unsafe extern "C" fn belljar_session_get(
     })
 }
 
-/// Sets a global variable to a value in the JSON of `docs/values.md`.
+/// Sets a global variable to a value in the JSON of `docs/reference/values.md`.
 ///
 /// # Safety
 ///

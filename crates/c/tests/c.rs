@@ -37,6 +37,10 @@ fn a_program_in_c_has_a_session_with_a_tool() {
     let checkpoint = dir.path().join("session.belljar");
     let printed = run_example("session", &[checkpoint.to_str().unwrap()]);
     assert!(printed.contains("there is no such share"), "{printed}");
+    assert!(
+        printed.contains(r#""kind":"policy""#),
+        "the restorer's policy does not hold: {printed}"
+    );
     let values: Vec<&str> = printed.lines().filter(|line| line.contains(": x = ")).collect();
     let tuple = r#"{"$":"tuple","items":[1,2]}"#;
     assert_eq!(

@@ -1,5 +1,5 @@
-//! The promise of `docs/budgets.md` about `belljar mcp`: a call, from the line that asks to the line that
-//! answers, beside the same runs by the library.
+//! The promise of `docs/reference/budgets.md` about `belljar mcp`: a call, from the line that asks
+//! to the line that answers, beside the same runs by the library.
 //!
 //! `cargo bench --bench mcp`, on a machine that does nothing else.
 

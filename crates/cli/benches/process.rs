@@ -1,4 +1,4 @@
-//! The promises of `docs/budgets.md` about whole processes.
+//! The promises of `docs/reference/budgets.md` about whole processes.
 //!
 //! `cargo bench --bench process`, on a machine that does nothing else.
 

@@ -138,7 +138,7 @@ pub(super) enum Command {
     ///
     /// This is the function's runtime: its `bootstrap` is `exec belljar lambda`. An event is a request, as
     /// `belljar schema request` describes it, and its answer the outcome of the run, which has to end before the
-    /// invocation does. docs/deploy.md says how a function is put together.
+    /// invocation does. docs/guide/deploy.md says how a function is put together.
     #[cfg(feature = "lambda")]
     Lambda(LambdaArgs),
     /// Make a key to a server, and what its holder may

@@ -37,7 +37,7 @@ pub(super) fn lambda(
     let named = || std::env::var("AWS_LAMBDA_RUNTIME_API").ok();
     let Some(address) = args.api.clone().or_else(named) else {
         return Err(Usage::new("AWS_LAMBDA_RUNTIME_API is not set")
-            .hint("Lambda sets it where this is a function's `bootstrap`: see docs/deploy.md")
+            .hint("Lambda sets it where this is a function's `bootstrap`: see docs/guide/deploy.md")
             .into());
     };
     let api = Api::at(&address);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use belljar::{Bounds, NodeOptions, Runtime, SessionBounds, StoredSessions};
+use belljar::{
+    Bounds, NodeOptions, Runtime, RuntimeBuilder, SessionBounds, SessionLimits, StoredSessions,
+};
 use belljar_server::{
     Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError,
     TrustedProxy, is_path, keyfile, open_store,
@@ -84,6 +86,14 @@ pub(super) struct ServeArgs {
     /// Time that runs have to end when the server does, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     grace: Duration,
+    /// Memory that the server may hold, in MiB. While it holds more, it refuses new runs, sessions and uploads
+    /// with 503 and suspends idle sessions to the disk [default: no bound]
+    #[arg(long, value_name = "MIB")]
+    memory_budget: Option<NonZero<u32>>,
+    /// What of the files of sandboxes is kept in memory, in MiB; the rest is in a nameless file in the
+    /// directory for temporary files
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    file_memory: u32,
     /// Log every request on stderr in this format; -v and BELLJAR_LOG say how much else
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
@@ -119,6 +129,16 @@ struct Most {
     /// Sessions, of all clients together
     #[arg(long, value_name = "N", default_value = "10000")]
     max_sessions: NonZero<u32>,
+    /// Time after which nothing runs in a session, wherever it was made, in seconds; a fork and a session that
+    /// is restored are as old as what they were made from [default: no bound]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    max_session_lifetime: Option<Duration>,
+    /// Time since its last run after which nothing runs in a session, in seconds [default: no bound]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    max_session_idle: Option<Duration>,
+    /// Fuel of all runs of a session [default: no bound]
+    #[arg(long, value_name = "N")]
+    max_session_fuel: Option<u64>,
 }
 
 /// What a client needs.
@@ -139,7 +159,8 @@ pub(super) fn serve(
     // A session that is awake takes three. That it cannot be raised is told once they are used up.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let bars = Arc::new(Bars::new(printer));
-    let runtime = args.most.engine(global, &bars)?;
+    let builder = args.most.engine(global, &bars);
+    let runtime = builder.file_memory(u64::from(args.file_memory) << 20).build()?;
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -161,11 +182,15 @@ pub(super) fn serve(
             Some(path) => Address::Unix(path.clone()),
             None => Address::Tcp(args.listen),
         };
-        let mut service = Service::new(runtime.clone());
+        let mut service = Service::builder(runtime.clone());
         if let Some(sessions) = stored(args, runtime)? {
             service = service.stored(sessions);
         }
-        let app = App::new(service, keys, settings);
+        if let Some(mib) = args.memory_budget {
+            let budget = service.memory_budget(u64::from(mib.get()) << 20);
+            service = budget.map_err(|error| Usage::new(format!("--memory-budget: {error}")))?;
+        }
+        let app = App::new(service.build(), keys, settings);
         let mut server = Server::bind(app, address.clone())
             .await
             .with_context(|| format!("cannot listen on {address}"))?
@@ -193,7 +218,15 @@ pub(super) fn serve(
 }
 
 impl Most {
-    fn engine(&self, global: &Global, bars: &Arc<Bars>) -> Result<Runtime, belljar::Error> {
+    fn of_sessions(&self) -> SessionLimits {
+        let mut limits = SessionLimits::default();
+        limits.lifetime = self.max_session_lifetime;
+        limits.idle = self.max_session_idle;
+        limits.fuel = self.max_session_fuel;
+        limits
+    }
+
+    fn engine(&self, global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
         let ceilings = Bounds::CEILINGS
             .timeout(self.max_timeout)
             .memory(u64::from(self.max_memory) << 20)
@@ -205,7 +238,9 @@ impl Most {
             .memory(defaults.memory.min(ceilings.memory))
             .output(defaults.output.min(ceilings.output))
             .workspace(defaults.workspace.min(ceilings.workspace));
-        let sessions = SessionBounds::default().max(self.max_sessions.get() as usize);
+        let sessions = SessionBounds::default()
+            .max(self.max_sessions.get() as usize)
+            .limits(self.of_sessions());
         let mut engine = engine::configure(global, bars)
             .ceilings(ceilings)
             .defaults(defaults)
@@ -215,7 +250,7 @@ impl Most {
         if let Some(runs) = self.max_runs {
             engine = engine.concurrency(runs.get().into());
         }
-        engine.build()
+        engine
     }
 }
 

@@ -71,7 +71,12 @@ struct Asked {
     channel: Channel,
     peer: Peer,
     message: Message,
+    /// Given back with the request.
+    room: Option<Room>,
 }
+
+/// What a message takes of something that is bounded, for as long as it waits or is worked on.
+pub type Room = Arc<dyn std::any::Any + Send + Sync>;
 
 struct Inner {
     backend: Box<dyn Backend>,
@@ -123,21 +128,29 @@ impl Kernel {
     }
 
     /// Takes a message of a client. What it asks for is done in the background; only a control
-    /// request is answered when this returns.
-    pub async fn deliver(&self, channel: Channel, peer: Peer, message: Message) {
+    /// request is answered when this returns. A request that has to wait asks for `room`, and is
+    /// refused where there is none.
+    pub async fn deliver(
+        &self,
+        channel: Channel,
+        peer: Peer,
+        message: Message,
+        room: impl FnOnce() -> Option<Room> + Send,
+    ) {
         tracing::trace!(channel = channel.as_str(), kind = message.kind(), "a message");
         let asked = Asked {
             channel,
             peer,
             message,
+            room: None,
         };
         match (channel, asked.message.kind()) {
             (Channel::Stdin, "input_reply") => self.0.give_input(&asked),
             (Channel::Stdin | Channel::Iopub, _) => {}
             (Channel::Control, _) | (_, "interrupt_request" | "shutdown_request") => {
-                self.control(asked).await;
+                self.control(asked, room).await;
             }
-            (Channel::Shell, _) => self.queue(asked).await,
+            (Channel::Shell, _) => self.queue(asked, room).await,
         }
     }
 
@@ -202,9 +215,14 @@ impl Kernel {
         lock(&self.0.inputs).clear();
     }
 
-    async fn queue(&self, asked: Asked) {
+    async fn queue(&self, mut asked: Asked, room: impl FnOnce() -> Option<Room> + Send) {
         let life = Arc::clone(&lock(&self.0.life));
-        if let Err(asked) = life.ask(asked) {
+        asked.room = room();
+        let refused = match asked.room {
+            Some(_) => life.ask(asked).err(),
+            None => Some(asked),
+        };
+        if let Some(asked) = refused {
             let content = match self.activity().state {
                 ExecutionState::Dead => error("KernelDied", "this kernel has ended", &[]),
                 _ => error("QueueFull", "too many requests wait for this kernel", &[]),
@@ -214,7 +232,7 @@ impl Kernel {
     }
 
     /// Answers while the shell is busy.
-    async fn control(&self, asked: Asked) {
+    async fn control(&self, asked: Asked, room: impl FnOnce() -> Option<Room> + Send) {
         let content = match asked.message.kind() {
             "kernel_info_request" => info::kernel_info(),
             "comm_info_request" => info::comm_info(),
@@ -227,7 +245,7 @@ impl Kernel {
                 json!({"status": "ok", "restart": restart.unwrap_or(Value::Bool(false))})
             }
             // Only the shell can answer it.
-            _ => return self.queue(asked).await,
+            _ => return self.queue(asked, room).await,
         };
         let inner = &self.0;
         inner.announce_of(ExecutionState::Busy, &asked.message.header).await;

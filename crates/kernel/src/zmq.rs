@@ -149,7 +149,7 @@ async fn hear(
             sockets.heard(opened).await;
         }
         match sockets.signer.read(&parts) {
-            Ok(message) => kernel.deliver(channel, peer, message).await,
+            Ok(message) => kernel.deliver(channel, peer, message, || Some(Arc::new(()))).await,
             Err(error) => {
                 tracing::warn!(channel = channel.as_str(), %error, "a message is dropped");
             }

@@ -1,6 +1,6 @@
 'use strict';
 
-/** What the engine could not do; `code` is one of docs/embedding.md's, or `argument`. */
+/** What the engine could not do; `code` is one of docs/reference/errors.md's, or `argument`. */
 class BelljarError extends Error {
   constructor(message, { code, blame, hint, reasons } = {}) {
     super(message);

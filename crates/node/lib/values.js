@@ -1,6 +1,6 @@
 'use strict';
 
-// Values of JavaScript in the tagged JSON of docs/values.md, and back.
+// Values of JavaScript in the tagged JSON of docs/reference/values.md, and back.
 
 const { argument } = require('./errors.js');
 

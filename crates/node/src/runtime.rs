@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use belljar::{HostPaths, Policy, Request, RestoreOptions, RunRequest, RuntimeOptions};
+use belljar::{
+    HostPaths, Policy, Request, RestoreOptions, RestoreRequest, RunRequest, RuntimeOptions,
+};
 use napi::Env;
 use napi::bindgen_prelude::{Buffer, PromiseRaw};
 use napi_derive::napi;
@@ -84,11 +86,15 @@ impl Runtime {
     pub async fn restore(
         &self,
         path: String,
+        asked: String,
         described: Option<String>,
         answerer: Option<Answerer>,
     ) -> napi::Result<Session> {
+        let asked: RestoreRequest = serde_json::from_str(&asked)
+            .map_err(|e| argument("options", format!("cannot be read: {e}")))?;
         let tools = tools(described.as_deref(), answerer)?;
-        let options = tools.into_iter().fold(RestoreOptions::file(path), RestoreOptions::tool);
+        let options = asked.into_options(RestoreOptions::file(path));
+        let options = tools.into_iter().fold(options, RestoreOptions::tool);
         self.0.restore(options).await.map(Session).map_err(|e| failure(&e))
     }
 

@@ -97,6 +97,15 @@ test('a checkpoint is restored, with tools', async () => {
     const restored = await runtime.restore(file, { tools: { who: async () => 'second' } });
     assert.equal((await restored.run('print(x, tools.who())')).stdout, 'first second\n');
     restored.close();
+    const bounds = { id: 'chosen', lifetime: 600, policy: 'strict', lease: { seconds: 60, then: 'suspend' } };
+    const bounded = await runtime.restore(file, bounds);
+    assert.equal(bounded.id, 'chosen');
+    assert.equal((await bounded.run('import os')).error_detail.kind, 'policy');
+    bounded.close();
+    const spent = await runtime.restore(file, { fuel_total: 1 });
+    assert.match((await spent.run('print(x)')).error, /all of its fuel/);
+    spent.close();
+    await assert.rejects(runtime.restore(file, { lifetim: 1 }), /unknown field `lifetim`/);
     await assert.rejects(runtime.restore(path.join(directory, 'none')), BelljarError);
   } finally {
     fs.rmSync(directory, { recursive: true });

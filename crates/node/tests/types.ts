@@ -33,6 +33,7 @@ async function accepted(): Promise<void> {
   console.log(entries[0].modified?.getTime());
   try {
     await runtime.restore('x', { tools: { f: () => 1 } });
+    await runtime.restore('x', { mounts: { '/data': '/srv' }, idle: 5, policy: 'strict', lease: { seconds: 9 } });
   } catch (error) {
     if (error instanceof BelljarError) console.log(error.code, error.hint);
   }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use belljar::value::Value;
 use belljar::{
-    Bounds, HostPaths, InputFile, LeaseEnd, Mount, Request, RestoreOptions, RunRequest,
-    SessionBounds, SessionOptions, ToolLimits,
+    Bounds, HostPaths, InputFile, LeaseEnd, Mount, Policy, Request, RestoreOptions, RunRequest,
+    SessionBounds, SessionLimits, SessionOptions, ToolLimits,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -154,18 +154,30 @@ pub(crate) fn session(asked: Asked, own: Option<&Bound<'_, PyDict>>) -> PyResult
                 options
             }
             "lease" => {
-                let (duration, then): (Bound<'_, PyAny>, String) = value.extract()?;
-                let then = match then.as_str() {
-                    "close" => LeaseEnd::Close,
-                    "suspend" => LeaseEnd::Suspend,
-                    _ => return Err(PyValueError::new_err("a lease ends with close or suspend")),
-                };
-                options.lease(seconds(&duration)?, then)
+                let (duration, then) = lease(&value)?;
+                options.lease(duration, then)
             }
             other => return Err(unknown("a session", other)),
         };
     }
     Ok(options)
+}
+
+/// How long a lease lasts, and what becomes of the session then.
+fn lease(asked: &Bound<'_, PyAny>) -> PyResult<(Duration, LeaseEnd)> {
+    let (duration, then): (Bound<'_, PyAny>, String) = asked.extract()?;
+    let then = match then.as_str() {
+        "close" => LeaseEnd::Close,
+        "suspend" => LeaseEnd::Suspend,
+        _ => return Err(PyValueError::new_err("a lease ends with close or suspend")),
+    };
+    Ok((seconds(&duration)?, then))
+}
+
+/// A policy, as a request has it in JSON.
+pub(crate) fn policy(asked: &Bound<'_, PyAny>) -> PyResult<Policy> {
+    serde_json::from_value(json::from_py(asked)?)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Where a checkpoint is, and what the session gets that is not in it.
@@ -177,8 +189,26 @@ pub(crate) fn restore(
         Ok(bytes) => RestoreOptions::reader(std::io::Cursor::new(bytes.as_bytes().to_vec())),
         Err(_) => RestoreOptions::file(from.extract::<PathBuf>()?),
     };
+    let mut limits = SessionLimits::default();
     for (key, value) in own.into_iter().flatten() {
         options = match key.extract::<&str>()? {
+            "lifetime" => {
+                limits = limits.lifetime(seconds(&value)?);
+                options
+            }
+            "idle" => {
+                limits = limits.idle(seconds(&value)?);
+                options
+            }
+            "total_fuel" => {
+                limits = limits.fuel(value.extract()?);
+                options
+            }
+            "policy" => options.policy(policy(&value)?),
+            "lease" => {
+                let (duration, then) = lease(&value)?;
+                options.lease(duration, then)
+            }
             "mounts" => options.mounts(mounts(&value)?),
             "id" => options.id(value.extract::<String>()?),
             "client" => options.client(value.extract::<String>()?),
@@ -186,7 +216,7 @@ pub(crate) fn restore(
             other => return Err(unknown("a restored session", other)),
         };
     }
-    Ok(options)
+    Ok(options.limits(limits))
 }
 
 /// Limits over `bounds`, under the names that a run's have.

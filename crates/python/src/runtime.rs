@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar::{Bounds, Policy, RuntimeBuilder, Strategy};
+use belljar::{Bounds, RuntimeBuilder, Strategy};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -71,8 +71,7 @@ impl Runtime {
         policy: &Bound<'_, PyAny>,
         later: bool,
     ) -> PyResult<Py<PyAny>> {
-        let policy: Policy = serde_json::from_value(border::from_py(policy)?)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let policy = options::policy(policy)?;
         let runtime = self.runtime.clone();
         let checked = async move { Ok(runtime.check(&code, &policy).await?) };
         call(py, &self.reactor, later, checked, |py, report| {
@@ -183,6 +182,7 @@ fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
             "bundle" => builder.bundle(value.extract::<PathBuf>()?),
             "bundle_hash" => builder.bundle_hash(value.extract::<String>()?),
             "temp_dir" => builder.temp_dir(value.extract::<PathBuf>()?),
+            "file_memory" => builder.file_memory(value.extract()?),
             "concurrency" => builder.concurrency(value.extract()?),
             "queue" => builder.queue(value.extract()?),
             "limits" => builder.defaults(options::bounds(Bounds::default(), value.cast()?)?),

@@ -2,7 +2,7 @@
 //!
 //! What Python itself has is made here. What belongs to one of its libraries goes through
 //! `belljar._values`, as a dictionary whose key `$` says what it is: the tagged form of
-//! `docs/values.md`, with a [`Buffer`](crate::buffer::Buffer) where that has base64.
+//! `docs/reference/values.md`, with a [`Buffer`](crate::buffer::Buffer) where that has base64.
 
 mod from;
 mod to;

@@ -364,11 +364,11 @@ def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_of_the_documentation():
-    """The first one of docs/python.md."""
-    page = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
+    """The first one of docs/guide/python.md."""
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "python.md").read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
     names = {}
-    exec(compile(example, "docs/python.md", "exec"), names)
+    exec(compile(example, "docs/guide/python.md", "exec"), names)
     run = names["run"]
     assert run.error is None
     assert dict(run.result) == {"a": 2.0, "b": 5.0}

@@ -62,6 +62,39 @@ def test_checkpoints(runtime, session, tmp_path):
         assert restored.info.client == "me"
 
 
+def test_a_restored_session_has_the_limits_of_its_restorer(runtime, tmp_path):
+    def double(x: int) -> int:
+        return 2 * x
+
+    with runtime.session(image="core", total_fuel=10**12) as session:
+        session.run("x = 1")
+        data = session.checkpoint()
+    with runtime.restore(data, total_fuel=1, policy="strict") as restored:
+        assert "fuel" in restored.run("print(x)").error.message
+    with runtime.restore(data, policy="strict") as restored:
+        assert restored.run("import os").error.kind == "policy"
+        assert restored.run("import math\nx").result is None
+    with runtime.restore(data, idle=0.05) as restored:
+        restored.run("1")
+        time.sleep(0.2)
+        assert "idle" in restored.run("1").error.message
+    with runtime.restore(data, lifetime=0.0) as restored:
+        assert "lifetime" in restored.run("1").error.message
+    with runtime.restore(data, lifetime=None, policy=None, lease=(60, "suspend")) as restored:
+        assert restored.run("import os; print(x)").stdout == "1\n"
+    with runtime.restore(data, tools=[double], mounts=None, lease=60) as restored:
+        assert restored.run("import tools; print(tools.double(x=x))").stdout == "2\n"
+        with restored.restore(data, id="another", total_fuel=1) as other:
+            assert other.id == "another"
+            assert "fuel" in other.run("print(x)").error.message
+    with pytest.raises(TypeError, match="restore has no option 'lifetim'; did you mean 'lifetime'"):
+        runtime.restore(data, lifetim=1)
+    with pytest.raises(ValueError, match="close or suspend"):
+        runtime.restore(data, lease=(1, "drop"))
+    with pytest.raises(ValueError, match="unknown variant `lenient`"):
+        runtime.restore(data, policy="lenient")
+
+
 def test_files_without_a_run(session, tmp_path):
     files = session.files
     assert files.write("data/a.txt", "one").size == 3

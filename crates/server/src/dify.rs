@@ -16,7 +16,7 @@ use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::process;
 use crate::service::error::ServiceError;
 
@@ -143,9 +143,10 @@ fn no_key() -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Dify);
+    let wait = error.retry_after();
     let answer = refused(-i32::from(status.as_u16()), Problem::from(error).detail);
     match status {
-        StatusCode::SERVICE_UNAVAILABLE => (status, answer).into_response(),
-        _ => answer,
+        StatusCode::SERVICE_UNAVAILABLE => retry(wait, (status, answer)),
+        _ => retry(wait, answer),
     }
 }

@@ -1,5 +1,5 @@
 //! E2B's interfaces, as far as its clients use them: the control plane, and of each sandbox the interpreter
-//! and the daemon for its files. See `docs/clients.md`.
+//! and the daemon for its files. See `docs/guide/clients.md`.
 //!
 //! A sandbox is a lease on a directory, and contexts that share it; a context is a session. On one port a
 //! request is told apart by its headers or the name of its host, which say for which sandbox it is, and by its
@@ -11,6 +11,7 @@ mod context;
 mod contexts;
 mod control;
 mod envelope;
+mod execution;
 mod fault;
 mod files;
 mod filesystem;
@@ -18,8 +19,11 @@ mod form;
 pub(crate) mod fuzzing;
 mod interpreter;
 mod lines;
+mod listing;
+mod merge;
 mod paths;
 mod process;
+mod processes;
 mod registry;
 mod sandbox;
 mod shared;
@@ -31,6 +35,8 @@ mod tokens;
 mod traits;
 mod turn;
 mod waiting;
+mod watchers;
+mod watching;
 mod wire;
 
 use std::sync::Arc;
@@ -91,7 +97,10 @@ fn by_path() -> Router<App> {
         .route("/contexts/{id}/restart", post(interpreter::restart_context))
         .route("/files", get(files::download).post(files::upload))
         .route("/filesystem.Filesystem/{method}", post(filesystem::call))
+        .route("/filesystem.Filesystem/WatchDir", post(watching::watch))
         .route("/process.Process/Start", post(process::start))
+        .route("/process.Process/Connect", post(process::connect))
+        .route("/process.Process/StreamInput", post(process::stream_input))
         .route("/process.Process/{method}", post(process::call))
 }
 

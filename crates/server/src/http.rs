@@ -13,6 +13,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod guard;
 pub(crate) mod health;
 pub(crate) mod idempotency;
+pub(crate) mod inflow;
 pub(crate) mod json;
 pub mod keyfile;
 pub(crate) mod link;

@@ -2,6 +2,8 @@
 //!
 //! A submission has run when it is answered, whether its client asked to wait or not.
 
+mod fields;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +17,14 @@ use belljar::{Bounds, Capture, Outcome, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use self::fields::{ENCODED, Fields};
 use crate::environment::Environment;
 use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -56,12 +59,8 @@ const WALL_TIME: f64 = 10.0;
 /// Submissions at once.
 const MAX_BATCH: usize = 20;
 
-/// What an answer tells unless its client names fields.
-const FIELDS: &str = "stdout,time,memory,stderr,token,compile_output,message,status";
-
-/// Those that are base64 where a client wants that.
-const ENCODED: [&str; 6] =
-    ["source_code", "stdin", "expected_output", "stdout", "stderr", "compile_output"];
+/// What of a submission is text.
+const TEXTS: [&str; 4] = ["source_code", "stdin", "expected_output", "command_line_arguments"];
 
 /// What a submission came to, as JSON: of that every byte is counted.
 struct Judged(String);
@@ -180,18 +179,19 @@ async fn submit(
     Query(how): Query<How>,
     Authed { owner, body, .. }: Authed<Judge0, Value>,
 ) -> Result<Response, Response> {
+    let shown = how.fields()?;
     let result = run(&app, &owner, body, how.is_encoded()).await.map_err(|unfit| match unfit {
         Unfit::Field(field, why) => {
             (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({field: [why]}))).into_response()
         }
         Unfit::Failed(error) => failed(error),
     })?;
-    let shown = if how.wait.as_deref() == Some("true") {
-        how.show(&result)
+    let answer = if how.wait.as_deref() == Some("true") {
+        shown.of(&result, how.is_encoded())
     } else {
         json!({"token": result["token"]})
     };
-    Ok((StatusCode::CREATED, Json(shown)).into_response())
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 
 async fn submit_batch(
@@ -203,10 +203,7 @@ async fn submit_batch(
         ..
     }: Authed<Judge0, Batch>,
 ) -> Result<Response, Response> {
-    if submissions.is_empty() || submissions.len() > MAX_BATCH {
-        let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
-        return Err(told(StatusCode::BAD_REQUEST, message));
-    }
+    check_batch(submissions.len())?;
     let runs = submissions.into_iter().map(|body| run(&app, &owner, body, how.is_encoded()));
     let mut answers = Vec::new();
     let mut failure = None;
@@ -238,8 +235,9 @@ async fn find(
     let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
     let missing =
         || told(StatusCode::NOT_FOUND, "there is no such submission, or it is not kept any more");
+    let shown = how.fields()?;
     let result = judged(&app, &owner, &token).ok_or_else(missing)?;
-    Ok(Json(how.show(&result)).into_response())
+    Ok(Json(shown.of(&result, how.is_encoded())).into_response())
 }
 
 async fn find_batch(
@@ -248,11 +246,26 @@ async fn find_batch(
     headers: HeaderMap,
 ) -> Result<Response, Response> {
     let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
-    let tokens = how.tokens.as_deref().unwrap_or_default().split(',').take(MAX_BATCH);
+    let shown = how.fields()?;
+    let tokens: Vec<&str> = how.tokens.iter().flat_map(|tokens| tokens.trim().split(',')).collect();
+    check_batch(tokens.len())?;
+    let is_encoded = how.is_encoded();
     let found: Vec<Value> = tokens
-        .map(|token| judged(&app, &owner, token).map_or(Value::Null, |result| how.show(&result)))
+        .into_iter()
+        .map(|token| match judged(&app, &owner, token) {
+            Some(result) => shown.of(&result, is_encoded),
+            None => Value::Null,
+        })
         .collect();
     Ok(Json(json!({"submissions": found})).into_response())
+}
+
+fn check_batch(length: usize) -> Result<(), Response> {
+    if (1..=MAX_BATCH).contains(&length) {
+        return Ok(());
+    }
+    let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
+    Err(told(StatusCode::BAD_REQUEST, message))
 }
 
 /// Runs a submission, and keeps and gives what it came to.
@@ -271,6 +284,10 @@ async fn run(
     let (outcome, _) = run.into_parts();
     let token = new_token().ok_or(Unfit::Failed(no_random_numbers()))?;
     fields.extend(told_of(&outcome, fields.get("expected_output").and_then(Value::as_str)));
+    let language = fields.get("language_id").cloned().unwrap_or_default();
+    let language = language.as_u64().or_else(|| language.as_str()?.parse().ok());
+    fields.insert("language_id".into(), language.into());
+    fields.insert("language".into(), json!({"id": language, "name": "Python"}));
     fields.insert("token".into(), token.as_str().into());
     fields.insert("created_at".into(), created.into());
     fields.insert("finished_at".into(), now().into());
@@ -310,6 +327,17 @@ fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'stati
     let Value::Object(mut fields) = body else {
         return Err(("source_code", "can't be blank".into()));
     };
+    for name in TEXTS {
+        match fields.get(name) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            // Judge0 takes these for their text.
+            Some(Value::Bool(_) | Value::Number(_)) => {
+                let text = fields[name].to_string();
+                fields.insert(name.into(), text.into());
+            }
+            Some(_) => return Err((name, "is not a text".into())),
+        }
+    }
     for name in ENCODED.into_iter().take(3).filter(|_| is_encoded) {
         if let Some(text) = fields.get(name).and_then(Value::as_str) {
             let bytes = process::from_base64(text).ok_or((name, "is not base64".to_owned()))?;
@@ -385,7 +413,7 @@ fn told_of(outcome: &Outcome, expected: Option<&str>) -> Map<String, Value> {
         "stdout": nothing_for_empty(&outcome.stdout), "stderr": nothing_for_empty(&outcome.stderr),
         "compile_output": null, "message": message, "exit_code": exit_code,
         "exit_signal": ending.signal().map(|(number, _)| number),
-        "status": {"id": id, "description": description}, "time": seconds, "wall_time": seconds,
+        "status_id": id, "status": {"id": id, "description": description}, "time": seconds, "wall_time": seconds,
         "memory": outcome.usage.memory_peak_bytes >> 10,
     });
     match told {
@@ -415,19 +443,11 @@ impl How {
         self.base64_encoded.as_deref() == Some("true")
     }
 
-    /// The fields that are asked for, in the form that is asked for.
-    fn show(&self, result: &Map<String, Value>) -> Value {
-        let names = self.fields.as_deref().unwrap_or(FIELDS);
-        let is_asked = |name: &str| names == "*" || names.split(',').any(|asked| asked == name);
-        let shown = result.iter().filter(|(name, _)| is_asked(name)).map(|(name, value)| {
-            let is_text = self.is_encoded() && ENCODED.contains(&name.as_str());
-            let value = match value {
-                Value::String(text) if is_text => process::to_base64(text.as_bytes()).into(),
-                other => other.clone(),
-            };
-            (name.clone(), value)
-        });
-        shown.collect::<Map<_, _>>().into()
+    /// The fields that are asked for.
+    fn fields(&self) -> Result<Fields, Response> {
+        Fields::named(self.fields.as_deref().unwrap_or_default()).map_err(|unknown| {
+            told(StatusCode::BAD_REQUEST, format!("invalid fields: [{}]", unknown.join(", ")))
+        })
     }
 }
 
@@ -467,7 +487,7 @@ fn no_key() -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Judge0);
-    told(status, Problem::from(error).detail)
+    retry(error.retry_after(), told(status, Problem::from(error).detail))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::authed::{Admission, BadBody};
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::service::error::{Class, ServiceError};
 
 /// Below its own path, since its names are everybody's: `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
@@ -87,7 +87,7 @@ fn failed(error: ServiceError) -> Response {
         ..
     } = Problem::from(error);
     if class != Class::Limit {
-        return told(status, detail);
+        return retry(retry_after, told(status, detail));
     }
     let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
     let body = json!({"error": "rate_limited", "retry_after_seconds": seconds, "message": detail});

@@ -18,7 +18,7 @@ use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -291,7 +291,7 @@ fn told(status: StatusCode, message: impl Into<String>) -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Piston);
-    told(status, Problem::from(error).detail)
+    retry(error.retry_after(), told(status, Problem::from(error).detail))
 }
 
 #[cfg(test)]

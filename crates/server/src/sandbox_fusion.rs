@@ -23,7 +23,7 @@ use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::http::authed::{Admission, Authed, BadBody};
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::process::{self, Ending};
 use crate::service::error::{Class, ServiceError};
 use crate::service::owner::Owner;
@@ -281,7 +281,7 @@ async fn fetch(run: Run, wanted: BTreeMap<String, String>) -> BTreeMap<String, S
             let Ok(file) = run.open(&path) else {
                 continue;
             };
-            let size = file.metadata().map_or(u64::MAX, |about| about.len());
+            let size = file.size();
             if !room.take(usize::try_from(size).unwrap_or(usize::MAX)) {
                 break;
             }
@@ -334,9 +334,13 @@ impl Admission for SandboxFusion {
 
 fn failed(error: ServiceError) -> Response {
     let class = error.class();
-    let Problem { detail, .. } = Problem::from(error);
+    let Problem {
+        detail,
+        retry_after,
+        ..
+    } = Problem::from(error);
     match class {
         Class::Invalid => sandbox_error(&detail),
-        class => told(status(class, Face::SandboxFusion), detail),
+        class => retry(retry_after, told(status(class, Face::SandboxFusion), detail)),
     }
 }

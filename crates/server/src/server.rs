@@ -22,12 +22,10 @@ use crate::routes::router;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
 const LAST_RUNS: Duration = Duration::from_secs(2);
-/// Time that writing sessions may take beyond the grace, interrupted runs included.
+/// Time that writing sessions may take beyond the grace, interrupted runs included, to a directory or a store.
 const LAST_STATES: Duration = Duration::from_secs(5);
 /// How often it is looked whether the last run has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time that the states of sessions have to get to a store at the end.
-const LAST_WRITES: Duration = Duration::from_secs(20);
 /// How often the store is looked through for sessions that nobody uses.
 const STORE_TICK: Duration = Duration::from_hours(1);
 /// How often it is looked at what is over, and whether the keys have changed.
@@ -145,7 +143,8 @@ impl Server {
 
     /// Answers until `stop` is ready. Then it takes no more connections and no more runs, and lets those
     /// that are under way end within the grace; what still runs then is interrupted. All sessions are
-    /// written to the directory of the state, if there is one, and closed.
+    /// written to the directory of the state, if there is one, or to the store, and closed. All of it takes at
+    /// most 5 seconds more than the grace.
     ///
     /// # Errors
     ///
@@ -158,6 +157,8 @@ impl Server {
             tracing::info!(count, "sessions were restored");
         }
         let tick = AbortOnDropHandle::new(tokio::spawn(tick(self.app.clone(), self.keys)));
+        let relieved = service.clone();
+        let _relief = AbortOnDropHandle::new(tokio::spawn(async move { relieved.relieve().await }));
         #[cfg(feature = "tls")]
         let _refresh =
             self.tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(refresh(tls))));
@@ -194,14 +195,20 @@ impl Server {
         app.ended().cancel();
         serving.abort();
         drop(tick);
-        let saved = match &self.state {
-            Some(dir) => service.save(dir, end).await.map(drop),
-            None => Ok(()),
+        let saving = async {
+            match &self.state {
+                Some(dir) => service.save(dir, end).await.map(drop),
+                None => Ok(()),
+            }
         };
-        // Sessions of a store are given back by whoever used them last.
-        if tokio::time::timeout(LAST_WRITES, service.settled()).await.is_err() {
-            tracing::error!("the store has not taken all that was run");
-        }
+        // Sessions of a store are given back by whoever used them last. What is not written in time is lost once
+        // the lease of this server is over, and the next one to ask is told so.
+        let settling = async {
+            if tokio::time::timeout_at(end.into(), service.settled()).await.is_err() {
+                tracing::error!("the store has not taken all that was run");
+            }
+        };
+        let (saved, ()) = tokio::join!(saving, settling);
         service.close_all();
         if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
             // Somebody may have removed it.

@@ -1,10 +1,12 @@
 //! The one service that every face stands on: runs and sessions, by owner. No HTTP is in it.
 
+pub(crate) mod alone;
 pub(crate) mod anywhere;
 pub(crate) mod error;
 pub(crate) mod figures;
 pub(crate) mod held;
 pub(crate) mod kept;
+pub(crate) mod memory;
 pub(crate) mod owner;
 mod place;
 pub(crate) mod questions;
@@ -20,12 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{CheckReport, Interrupt, Policy, Request, Run, Runtime};
+use belljar::{CheckReport, Interrupt, Policy, Request, Run, Runtime, StoredSessions};
 
 use anywhere::Anywhere;
 use error::ServiceError;
 use figures::Figures;
 use held::Held;
+use memory::{Budget, BudgetError};
 use owner::{Owner, Work};
 use shelf::Shelves;
 use turn::{Attended, Turn};
@@ -45,17 +48,55 @@ pub(crate) struct Shared {
     next_run: AtomicU64,
     figures: Figures,
     is_stopping: AtomicBool,
+    /// How much memory the process may hold.
+    budget: Option<Budget>,
     /// Where sessions live that every server finds.
     anywhere: Option<Anywhere>,
-    /// Saved sessions that could not be restored.
-    unrestored: Mutex<Vec<saved::Saved>>,
+}
+
+/// A service that is not shared yet, and how it is to be.
+pub struct ServiceBuilder(Shared);
+
+impl ServiceBuilder {
+    /// Has sessions live in a store, where every server finds them that has the same.
+    #[must_use]
+    pub fn stored(mut self, sessions: StoredSessions) -> Self {
+        self.0.anywhere = Some(Anywhere::new(sessions));
+        self
+    }
+
+    /// Sets how many bytes of memory the process may hold before runs, sessions and uploads are refused.
+    /// States of sessions count, which the system does not count as the process's; resident pages of files do
+    /// not, since the system drops them when it needs room.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not say how much the process holds, or it holds more already.
+    pub fn memory_budget(mut self, bytes: u64) -> Result<Self, BudgetError> {
+        self.0.budget = Some(Budget::new(&self.0.runtime, bytes)?);
+        Ok(self)
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn build(self) -> Service {
+        Service {
+            shared: Arc::new(self.0),
+        }
+    }
 }
 
 impl Service {
-    /// A service without sessions.
+    /// A service whose sessions live in this process, and which may hold as much memory as there is.
     #[must_use]
     pub fn new(runtime: Runtime) -> Self {
-        let shared = Shared {
+        Self::builder(runtime).build()
+    }
+
+    /// A service that can be set up otherwise.
+    #[must_use]
+    pub fn builder(runtime: Runtime) -> ServiceBuilder {
+        ServiceBuilder(Shared {
             runtime,
             sessions: Mutex::default(),
             shelves: Shelves::default(),
@@ -63,12 +104,9 @@ impl Service {
             next_run: AtomicU64::new(1),
             figures: Figures::new(),
             is_stopping: AtomicBool::new(false),
+            budget: None,
             anywhere: None,
-            unrestored: Mutex::default(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        })
     }
 
     /// What runs, for questions that are no runs: images, checks of what there is.

@@ -1,4 +1,4 @@
-//! What happens in a run, in order: see `docs/events.md`.
+//! What happens in a run, in order: see `docs/reference/events.md`.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -33,7 +33,7 @@ pub struct DeferredTool {
     /// object.
     #[serde(default = "any_object")]
     pub schema: Value,
-    /// It takes and gives typed values, in the tagged form of `docs/values.md`.
+    /// It takes and gives typed values, in the tagged form of `docs/reference/values.md`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub typed: bool,
 }

@@ -1,15 +1,19 @@
-//! Pure Python packages for an image: downloaded, locked, unpacked.
+//! Pure Python packages for an image: downloaded, locked, packed into one file.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use belljar_files::Packed;
 use serde::{Deserialize, Serialize};
 
 use crate::bakery::error::BakeError;
 use crate::bakery::recipe::Recipe;
-use crate::cache::pip;
-use crate::cache::seal::{hash_bytes, hash_file};
-use crate::cache::{Cache, CacheError, create_atomically};
+use crate::cache::seal::{self, hash_bytes, hash_file};
+use crate::cache::{Cache, CacheError, create_atomically, create_sealed, not_upgraded, pip};
+use crate::module::read_archive;
 use crate::progress::{Progress, Stage, Step};
 
 /// The directory of the cache for packages as they were downloaded.
@@ -86,7 +90,7 @@ pub(crate) fn lock_packages(
             };
             let text =
                 toml::to_string(&lock).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?;
-            create_atomically(&lock_path, |file| std::io::Write::write_all(file, text.as_bytes()))?;
+            create_atomically(&lock_path, |file| io::Write::write_all(file, text.as_bytes()))?;
             Ok(packages)
         }
     }
@@ -127,31 +131,83 @@ fn download(
     Ok(packages)
 }
 
-/// The directory of the cache for packages as they are mounted.
+/// The directory of the cache for packages as guests read them.
 const PACKAGES: &str = "packages";
 
-/// Where packages are unpacked together.
-pub(crate) fn package_dir(cache: &Cache, packages: &[LockedPackage]) -> PathBuf {
-    let names: String = packages.iter().map(|p| p.sha256.as_str()).collect();
-    cache.path(PACKAGES).join(&hash_bytes(names.as_bytes())[..16])
+/// What packages are called where they are packed together, if there are any.
+pub(crate) fn package_name(packages: &[LockedPackage]) -> Option<String> {
+    let hashes: String = packages.iter().map(|p| p.sha256.as_str()).collect();
+    (!packages.is_empty()).then(|| hash_bytes(hashes.as_bytes())[..16].to_owned())
 }
 
-/// Unpacks the packages into one directory of the cache, named after what is in it.
-pub(super) fn unpack(
+/// The file of packages of this name, in a cache or a bundle.
+pub(crate) fn package_file(cache: &Cache, name: &str) -> PathBuf {
+    cache.path(PACKAGES).join(format!("{name}.files"))
+}
+
+/// The directory in which earlier versions had packages of this name.
+fn earlier_directory(cache: &Cache, name: &str) -> PathBuf {
+    cache.path(PACKAGES).join(name)
+}
+
+/// Opens packages as guests read them, packed into one file of the cache. That is made if it is not there.
+pub(crate) fn pack(
     cache: &Cache,
     image: &str,
     packages: &[LockedPackage],
-) -> Result<Option<PathBuf>, BakeError> {
-    if packages.is_empty() {
+    progress: &dyn Progress,
+) -> Result<Option<Arc<Packed>>, BakeError> {
+    let Some(name) = package_name(packages) else {
         return Ok(None);
+    };
+    let path = package_file(cache, &name);
+    if seal::check(&path).is_err() {
+        let waiting = || progress.begin(Stage::Waiting, image);
+        let lock = cache.lock(&format!("packages-{name}"), waiting);
+        let earlier = earlier_directory(cache, &name);
+        let _lock = if earlier.is_dir() {
+            lock.map_err(not_upgraded(&earlier))?
+        } else {
+            lock?
+        };
+        if seal::check(&path).is_err() {
+            cache.dir(PACKAGES)?;
+            let files = files_of(cache, image, packages)?;
+            create_sealed(&path, |file| Packed::pack(&files, file))?;
+        }
     }
-    let parent = cache.dir(PACKAGES)?;
-    let target = package_dir(cache, packages);
-    if target.is_dir() {
-        return Ok(Some(target));
+    let opened = open(&path)?;
+    // At worst it goes with the image.
+    let _ = fs::remove_dir_all(earlier_directory(cache, &name));
+    Ok(Some(opened))
+}
+
+/// Opens packages that were packed.
+pub(crate) fn open(path: &Path) -> Result<Arc<Packed>, CacheError> {
+    let file = File::open(path).map_err(CacheError::io("open", path))?;
+    Ok(Arc::new(Packed::open(file).map_err(CacheError::io("read", path))?))
+}
+
+/// Removes packages from the cache.
+pub(crate) fn remove(cache: &Cache, packages: &[LockedPackage]) -> Result<(), CacheError> {
+    let Some(name) = package_name(packages) else {
+        return Ok(());
+    };
+    seal::remove(&package_file(cache, &name))?;
+    let earlier = earlier_directory(cache, &name);
+    match fs::remove_dir_all(&earlier) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", &earlier)(e)),
+        _ => Ok(()),
     }
-    let fresh =
-        tempfile::tempdir_in(&parent).map_err(CacheError::io("create a directory in", &parent))?;
+}
+
+/// The files of all packages, by their paths.
+fn files_of(
+    cache: &Cache,
+    image: &str,
+    packages: &[LockedPackage],
+) -> Result<BTreeMap<String, Vec<u8>>, BakeError> {
+    let mut files = BTreeMap::new();
     for package in packages {
         let unusable = |why: String| BakeError::Package {
             image: image.to_owned(),
@@ -163,19 +219,10 @@ pub(super) fn unpack(
             return Err(unusable("is not the file that was downloaded".into()));
         }
         let file = File::open(&wheel).map_err(CacheError::io("open", &wheel))?;
-        zip::ZipArchive::new(file)
-            .and_then(|mut archive| archive.extract(fresh.path()))
+        read_archive(BufReader::new(file), &mut files)
             .map_err(|e| unusable(format!("cannot be unpacked: {e}")))?;
     }
-    match fs::rename(fresh.path(), &target) {
-        Ok(()) => drop(fresh.keep()),
-        // Another image has the same packages, and its maker was faster.
-        Err(_) if target.is_dir() => {}
-        Err(error) => {
-            return Err(CacheError::io("rename a finished directory to", &target)(error).into());
-        }
-    }
-    Ok(Some(target))
+    Ok(files)
 }
 
 fn broken(recipe: &Recipe, path: &Path, why: &str) -> BakeError {
@@ -190,9 +237,12 @@ fn broken(recipe: &Recipe, path: &Path, why: &str) -> BakeError {
 mod tests {
     use std::sync::Barrier;
 
-    use super::*;
+    use belljar_files::ReadOnly;
 
-    /// A package in the cache, with `files` files so that it takes a while to unpack.
+    use super::*;
+    use crate::progress::Silent;
+
+    /// A package in the cache, with `files` files so that it takes a while to pack.
     fn package(cache: &Cache, files: usize) -> LockedPackage {
         let folder = cache.dir(WHEELS).unwrap();
         let made = folder.join("made");
@@ -200,7 +250,7 @@ mod tests {
         for number in 0..files {
             let name = format!("tea/{number}.py");
             archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
-            std::io::Write::write_all(&mut archive, b"x = 1").unwrap();
+            io::Write::write_all(&mut archive, b"x = 1").unwrap();
         }
         archive.finish().unwrap();
         let sha256 = hash_file(&made).unwrap();
@@ -213,25 +263,42 @@ mod tests {
         }
     }
 
-    /// Two images with the same packages have locks of their own, so both may unpack them.
+    /// Two images with the same packages have locks of their own, so both may pack them.
     #[test]
-    fn packages_are_unpacked_by_several_at_once() {
+    fn packages_are_packed_once_by_several_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
         let packages = [package(&cache, 200)];
         let barrier = Barrier::new(4);
-        let unpacked: Vec<PathBuf> = std::thread::scope(|scope| {
-            let unpack = |image| {
-                barrier.wait();
-                unpack(&cache, image, &packages).unwrap().unwrap()
-            };
-            let threads: Vec<_> =
-                ["a", "b", "c", "d"].map(|image| scope.spawn(move || unpack(image))).into();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        std::thread::scope(|scope| {
+            for image in ["a", "b", "c", "d"] {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let packed = pack(&cache, image, &packages, &Silent).unwrap().unwrap();
+                    let tea = packed.lookup(0, "tea").unwrap();
+                    assert_eq!((0..).map_while(|at| packed.entry(tea, at)).count(), 200);
+                });
+            }
         });
-        assert!(unpacked.iter().all(|path| *path == unpacked[0]));
-        assert_eq!(fs::read_dir(unpacked[0].join("tea")).unwrap().count(), 200);
-        // Nothing is left of those who were late.
-        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 1);
+        // The file and its seal: nothing is left of those who were late.
+        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn packages_that_an_earlier_version_unpacked_are_packed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let packages = [package(&cache, 1)];
+        let earlier = earlier_directory(&cache, &package_name(&packages).unwrap());
+        fs::create_dir_all(earlier.join("tea")).unwrap();
+        fs::write(earlier.join("tea/0.py"), "x = 1").unwrap();
+        let packed = pack(&cache, "own", &packages, &Silent).unwrap().unwrap();
+        let tea = packed.lookup(0, "tea").unwrap();
+        let mut bytes = [0; 9];
+        let file = packed.lookup(tea, "0.py").unwrap();
+        assert_eq!(packed.read_at(file, 0, &mut bytes), Ok(5));
+        assert!(!earlier.exists());
+        remove(&cache, &packages).unwrap();
+        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 0);
     }
 }

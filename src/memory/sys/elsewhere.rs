@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(in crate::memory) use files::{
-    anonymous_file, read_exact_at, release, reserve, without_holes, write_all_at,
+    anonymous_file, memory_of, read_exact_at, release, reserve, without_holes, write_all_at,
 };
 
 use wasmtime::StackCreator;
@@ -102,9 +102,6 @@ pub(in crate::memory) fn private_pages(
 ) -> Option<Vec<Range<usize>>> {
     None
 }
-
-/// Has the allocator give back what it keeps; it is not asked.
-pub(in crate::memory) fn trim_heap() {}
 
 /// A number that no process has that this one was forked from, unless the system gave it again.
 pub(in crate::memory) fn process_number() -> u64 {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 pub(crate) use super::elsewhere::stacks;
 pub(in crate::memory) use super::elsewhere::{
-    Extent, View, anonymous_file, private_pages, process_number, protect, read_exact_at, release,
-    reserve, trim_heap, unprotected_pages, watch, without_holes, write_all_at, written_pages,
+    Extent, View, anonymous_file, memory_of, private_pages, process_number, protect, read_exact_at,
+    release, reserve, unprotected_pages, watch, without_holes, write_all_at, written_pages,
 };
 use crate::memory::MemoryError;
 

@@ -9,6 +9,8 @@
 //! * Constants in numpy's functions become calls ([`PLACES`]).
 //! * Functions that answer with indices widen what they give to the user ([`results`]).
 //! * Where numpy wants indices, 64-bit integers do if each fits in 32 ([`indices`]).
+//! * Integers of 64 bits are shifted by numbers of 64 bits ([`shifts`]).
+//! * The legacy generator draws integers of 64 bits ([`draws`]).
 //!
 //! Nothing is guessed: functions are found by their names, what stands around a changed
 //! instruction is compared, addresses are taken from code that is compared in the same way, and the
@@ -17,22 +19,28 @@
 
 mod addresses;
 mod asking;
+mod draws;
 mod floats;
 mod indices;
 mod names;
 mod offsets;
+#[cfg(test)]
+mod overflows;
 mod parsed;
 mod results;
+mod shifts;
 mod windows;
 
 use wasmparser::BinaryReaderError;
 
 use addresses::Addresses;
+#[cfg(test)]
+pub(super) use overflows::apply as tell_overflows;
 use parsed::{Changes, Parsed};
 use windows::PLACES;
 
 /// Raised with every change of what the pass makes.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 11;
 
 /// The module is not the one that this pass knows.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +117,8 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     results::wrap(&parsed, &addresses, &functions, &mut changes)?;
     names::wrap(&parsed, &functions, &mut changes)?;
     indices::wrap(&parsed, &addresses, &mut changes)?;
+    shifts::apply(&parsed, &mut changes)?;
+    draws::apply(&parsed, &mut changes)?;
     floats::apply(&parsed, &mut changes)?;
     changes.finish()
 }

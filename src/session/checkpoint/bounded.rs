@@ -3,8 +3,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use belljar_files::{Files, Limits};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -23,7 +23,8 @@ use crate::session::past::Past;
 use crate::session::pending::{Pending, Pins};
 use crate::session::state::State;
 use crate::session::storage::Storage;
-use crate::workspace::{Contents, Node};
+use crate::tools::{LogRoom, Logged, LoggedAnswer};
+use crate::value::Value as Typed;
 
 /// A session in the making.
 struct Maker {
@@ -52,7 +53,7 @@ impl Maker {
         session.execution = 0;
         Self {
             session,
-            storage: Arc::new(Storage::create(folder.path()).unwrap()),
+            storage: Arc::new(Storage::of_test(folder.path())),
             _folder: folder,
         }
     }
@@ -61,18 +62,20 @@ impl Maker {
         self.session.execution += 1;
         let execution = self.session.execution;
         let before = &self.session.past.state;
-        let mut contents = Contents::clone(&before.contents);
+        let mut tree = Files::clone(&before.files);
+        tree.set_limits(Limits::NONE);
         for (number, (name, size)) in files.iter().enumerate() {
             // Every name is one that JSON makes longer.
-            let name = format!("workspace/{number}{}", "\u{1}\"é".repeat(name / 4 + 1));
+            let odd = |bytes| "\u{1}\"é".repeat(bytes / 4);
+            let above = format!("{}/", odd(200)).repeat(name / 200);
+            let name = format!("{above}{number}{}", odd(name % 200 + 4));
             let bytes = execution.to_le_bytes().repeat(size / 8);
-            let kept =
-                self.storage.spool.store(&mut &*bytes, bytes.len() as u64, SystemTime::UNIX_EPOCH);
-            contents.0.insert(name, Node::File(kept.unwrap()));
+            let content = tree.pool().content(&bytes).unwrap();
+            tree.put_file(&format!("/workspace/{name}"), content, 0).unwrap();
         }
         let state = Arc::new(State {
             kept: before.kept.clone(),
-            contents: Arc::new(contents),
+            files: Arc::new(tree),
             placed: (0, 0),
         });
         let record = HistoryEntry {
@@ -87,8 +90,9 @@ impl Maker {
         self.session.past.state = state;
     }
 
-    /// Has a run wait that got these inputs.
-    fn wait(&mut self, inputs: &[usize]) {
+    /// Has a run wait that got these inputs, variables of so many values, and to whose calls there were
+    /// answers of so many values, so deep. Where the request is refused, no run waits.
+    fn wait(&mut self, inputs: &[usize], variables: usize, answers: &[(usize, u32)]) {
         let bytes = |length: &usize| vec![*length as u8; *length];
         let mut inputs = inputs.iter().map(bytes);
         let mut request = Request::new("tools.approve()");
@@ -98,7 +102,26 @@ impl Maker {
             .map(|(number, bytes)| InputFile::new(format!("{number}"), bytes))
             .collect();
         request.tools = vec![Tool::deferred("approve", json!({"type": "object"}))];
-        self.session.pending = Some(Pending {
+        let list = Typed::List(vec![Typed::None; variables]);
+        request.variables.insert("list".into(), list);
+        let (mut room, mut log) = (LogRoom::default(), Vec::new());
+        for (number, (values, levels)) in answers.iter().enumerate() {
+            let answer = (0..*levels).fold(json!(vec![0; *values]), |inner, _| json!([inner]));
+            let (arguments, mut answer) = (json!({"number": number}), LoggedAnswer::Ok(answer));
+            // As a run does.
+            room.take_call(&arguments).unwrap();
+            if let Err(error) = answer.take_room(&mut room) {
+                answer = LoggedAnswer::given(Err(error.into_parts().1));
+            }
+            log.push(Logged {
+                id: number as u64 + 2,
+                name: "look".into(),
+                arguments,
+                answer,
+                is_for_any: false,
+            });
+        }
+        let mut pending = Pending {
             request,
             pins: Pins {
                 deterministic: Deterministic::new(7),
@@ -111,7 +134,10 @@ impl Maker {
                 arguments: json!({"of": [1, null]}),
                 typed: false,
             }],
-        });
+        };
+        let is_taken = pending.check_size().is_ok();
+        pending.log = log;
+        self.session.pending = is_taken.then_some(pending);
     }
 
     /// Writes the session, reads it and goes on with what was read.
@@ -132,6 +158,7 @@ impl Maker {
             past: read.past,
             execution: read.execution,
             fuel: read.fuel,
+            times: read.times,
             pending: read.pending,
         };
     }
@@ -153,7 +180,8 @@ impl Maker {
                 let inputs: Vec<Vec<u8>> = pending.inputs().map(<[u8]>::to_vec).collect();
                 let request = &pending.request;
                 let paths: Vec<String> = request.files.iter().map(|f| f.path.clone()).collect();
-                (inputs, paths, request.code.clone(), pending.awaited.clone())
+                let (code, variables) = (request.code.clone(), request.variables.clone());
+                (inputs, paths, code, variables, pending.log.clone(), pending.awaited.clone())
             })
         };
         assert!(inputs(&read.pending) == inputs(&session.pending));
@@ -161,32 +189,36 @@ impl Maker {
 }
 
 fn is_same(one: &State, other: &State) {
-    assert!(one.contents.is_same_as_read(&other.contents));
+    assert_eq!(listed(&one.files), listed(&other.files));
     assert_eq!(one.kept.pages.count(), other.kept.pages.count());
 }
 
-impl Contents {
-    fn is_same_as_read(&self, other: &Self) -> bool {
-        self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|((path, node), (theirs, other))| {
-                path == theirs
-                    && match (node, other) {
-                        (Node::File(one), Node::File(other)) => {
-                            one.read_range(0, u64::MAX).unwrap()
-                                == other.read_range(0, u64::MAX).unwrap()
-                        }
-                        (Node::Directory, Node::Directory) => true,
-                        (Node::Link(one), Node::Link(other)) => one == other,
-                        _ => false,
-                    }
-            })
-    }
+/// All files, with their bytes, and links, by path.
+fn listed(files: &Files) -> Vec<(String, Option<Vec<u8>>, Option<String>)> {
+    let top = files.find("/workspace").unwrap();
+    let listed = files.walk(top).map(|found| {
+        let content = files.content(found.node).map(|content| {
+            let mut bytes = vec![0; content.len() as usize];
+            content.read_at(0, &mut bytes).unwrap();
+            bytes
+        });
+        (found.path, content, files.target(found.node).map(str::to_owned))
+    });
+    let mut listed: Vec<_> = listed.collect();
+    listed.sort();
+    listed
 }
 
 fn runs() -> impl Strategy<Value = Vec<Done>> {
     let files = prop::collection::vec((0usize..400, 0usize..2_000), 0..12);
     let code = prop_oneof![Just('x'), Just('\u{1}'), Just('"'), Just('é')];
     prop::collection::vec((0usize..4_000, code, files), 0..16)
+}
+
+/// Inputs, variables and answers of a run that waits.
+fn waiting() -> impl Strategy<Value = (Vec<usize>, usize, Vec<(usize, u32)>)> {
+    let answers = prop::collection::vec((0usize..2_000, 0u32..200), 0..6);
+    (prop::collection::vec(0usize..1_200_000, 0..4), 0usize..2_000, answers)
 }
 
 proptest! {
@@ -198,7 +230,7 @@ proptest! {
         (most, bytes) in (0usize..20, prop_oneof![0u64..100_000, Just(u64::MAX)]),
         (files, documents, records) in (0usize..40, 0u64..40_000, 0u64..40_000),
         first in runs(),
-        waiting in prop::option::of(prop::collection::vec(0usize..1_200_000, 0..4)),
+        waiting in prop::option::of(waiting()),
         then in runs(),
     ) {
         let caps = Caps { files, documents, records };
@@ -206,8 +238,8 @@ proptest! {
         for done in &first {
             maker.run(done);
         }
-        if let Some(inputs) = &waiting {
-            maker.wait(inputs);
+        if let Some((inputs, variables, answers)) = &waiting {
+            maker.wait(inputs, *variables, answers);
         }
         maker.move_on(&caps);
         maker.session.pending = None;
@@ -246,8 +278,19 @@ fn the_largest_history_and_inputs_can_be_written() {
     assert!((2..9).contains(&kept), "{kept} lists of 9 MiB each");
 
     let mut large_input = Maker::new(history);
-    large_input.wait(&[0, 50 << 20]);
+    large_input.wait(&[0, 50 << 20], 0, &[]);
     large_input.move_on(&Caps::FORMAT);
+
+    // Each value may take 128 bytes of the gigabyte that is restored. Twelve times as many could be
+    // logged, and not read.
+    let mut many_values = Maker::new(history);
+    many_values.wait(&[], 900_000, &[(1_400_000, 0); 12]);
+    let log = &many_values.session.pending.as_ref().expect("it was refused").log;
+    let taken = log.iter().filter(|logged| matches!(logged.answer, LoggedAnswer::Ok(_))).count();
+    assert_eq!(taken, 2);
+    many_values.move_on(&Caps::FORMAT);
+    many_values.wait(&[], 1_100_000, &[]);
+    assert!(many_values.session.pending.is_none(), "a request of too many values is taken");
 }
 
 /// A file may say what it likes of its history: what the runtime allows counts.
@@ -263,5 +306,7 @@ fn a_history_has_no_more_room_than_the_runtime_gives() {
     let (manifest, _) = second::manifest(&*file, true).unwrap_or_else(|_| panic!("it was written"));
     let ceilings = Bounds::CEILINGS.memory(1 << 30);
     let fixed = fixed(&manifest.session, Given::default(), &ceilings, Path::new("x")).unwrap();
-    assert_eq!(Room::of(&fixed, 0, u64::MAX).history, 1 << 30);
+    let files = maker.storage.roots.files(&fixed.mounts, None).unwrap();
+    let room = Room::of(&fixed, 0, u64::MAX, files);
+    assert_eq!(room.history, 1 << 30);
 }

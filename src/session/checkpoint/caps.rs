@@ -4,10 +4,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use belljar_files::OpenOn;
+
+use super::format::TOPS;
+use super::pieces::key;
 use crate::limits::{MAX_CHECKPOINT_DOCUMENTS, MAX_CHECKPOINT_FILES, MAX_HISTORY_RECORDS};
 use crate::session::history::HistoryEntry;
 use crate::session::state::State;
-use crate::workspace::{Node, StoredFile};
 
 /// A run of the history, and the state after it.
 pub(super) type Run<'a> = (&'a HistoryEntry, &'a Arc<State>);
@@ -44,19 +47,29 @@ impl Caps {
         };
         let fitting = runs.iter().rev().take_while(fits).count();
         let runs = &runs[runs.len() - fitting..];
-        let names = |state: &State| state.contents.0.len() + state.kept.descriptors.len();
+        let names = |state: &State| {
+            let used = state.files.usage();
+            usize::try_from(used.files).unwrap_or(usize::MAX).saturating_add(used.open)
+        };
         let states = always.into_iter().chain(runs.iter().map(|(_, state)| *state));
-        if states.map(|state| names(state)).sum::<usize>() <= self.files {
+        if states.map(|state| names(state)).fold(0, usize::saturating_add) <= self.files {
             return runs;
         }
         let mut files = HashSet::new();
         let mut add = |state: &State| {
-            let regular = state.contents.0.values().filter_map(|node| match node {
-                Node::File(file) => Some(file.address()),
-                Node::Directory | Node::Link(_) => None,
+            let tree = &*state.files;
+            let tops = TOPS.iter().filter_map(|top| tree.find(top).ok());
+            let placed = tops.flat_map(|top| tree.walk(top)).map(|found| found.node);
+            let open = tree.open_files().filter_map(|(_, open)| match open.on {
+                OpenOn::Node(node) => Some(node),
+                OpenOn::Foreign(_) => None,
             });
-            let nameless = state.kept.descriptors.iter().filter_map(|open| open.nameless.as_ref());
-            files.extend(regular.chain(nameless.map(StoredFile::address)));
+            // What has no blocks is a file of its own in each state.
+            let key = |node| {
+                let content = tree.content(node)?;
+                Some(key(content).ok_or_else(|| (std::ptr::from_ref(state).addr(), node)))
+            };
+            files.extend(placed.chain(open).filter_map(key));
             files.len()
         };
         for state in always {

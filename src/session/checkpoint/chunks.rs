@@ -14,10 +14,27 @@ pub(super) trait Chunks: Send + Sync {
     /// Puts the compressed form of a chunk, by its number in the manifest, in the place of what is in `buffer`.
     fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem>;
 
-    /// Hears which chunks are fetched next, so that they can be on their way together. It blocks.
-    fn prepare(&self, _numbers: &[usize], _listed: &[(Name, u32)]) -> Result<(), Problem> {
-        Ok(())
+    /// Hears which chunks are fetched next, and sees to it that the first of them can be, without
+    /// waiting. Returns how many, one at least. It blocks.
+    fn prepare(&self, numbers: &[usize], _listed: &[(Name, u32)]) -> Result<usize, Problem> {
+        Ok(numbers.len())
     }
+}
+
+/// Does `work` with these chunks, as many at a time as can be fetched without waiting. It blocks.
+pub(super) fn in_batches(
+    chunks: &dyn Chunks,
+    mut numbers: &[usize],
+    listed: &[(Name, u32)],
+    mut work: impl FnMut(&[usize]) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    while !numbers.is_empty() {
+        let ready = chunks.prepare(numbers, listed)?.clamp(1, numbers.len());
+        let (batch, rest) = numbers.split_at(ready);
+        work(batch)?;
+        numbers = rest;
+    }
+    Ok(())
 }
 
 /// Those that a file carries.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use belljar_files::{Content, Files};
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
-use super::chunks::Opener;
-use super::format::{ContentsDocument, MAX_CHUNK, Name, PieceEntry, StateDocument};
+use super::chunks::{Opener, in_batches};
+use super::format::{ContentsDocument, HOLE, MAX_CHUNK, Name, PieceEntry, StateDocument};
 use super::known::Known;
 use super::listing::Listing;
+use super::opened::Nameless;
 use super::problem::Problem;
 use super::rules::{Room, no_file, too_much, tree};
 use super::wanted::{Fetched, Wanted};
@@ -18,7 +20,6 @@ use crate::memory::Pages;
 use crate::parallel::on_all_cores;
 use crate::session::state::State;
 use crate::session::storage::Storage;
-use crate::workspace::{Contents, StoredFile};
 
 /// Documents that were read, and what is needed for them.
 pub(super) struct Documents<'a> {
@@ -45,7 +46,7 @@ struct PlannedState {
 /// What is in the directories of a state.
 enum PlannedContents {
     /// Read before, with all chunks that its document names.
-    Known(Arc<Contents>, Vec<usize>),
+    Known(Arc<Files>, Vec<usize>),
     New {
         document: ContentsDocument,
         files: Vec<usize>,
@@ -59,7 +60,7 @@ pub(super) struct Made {
     pub known: Known,
     pub fetched: Fetched,
     /// Directories, each with the chunks that its document names.
-    pub contents: HashMap<Name, (Arc<Contents>, Vec<usize>)>,
+    pub contents: HashMap<Name, (Arc<Files>, Vec<usize>)>,
 }
 
 impl<'a> Documents<'a> {
@@ -76,7 +77,7 @@ impl<'a> Documents<'a> {
     }
 
     /// Adds directories that were read before.
-    pub(super) fn know(&mut self, name: Name, contents: Arc<Contents>, chunks: Vec<usize>) {
+    pub(super) fn know(&mut self, name: Name, contents: Arc<Files>, chunks: Vec<usize>) {
         self.contents.insert(name, PlannedContents::Known(contents, chunks));
     }
 
@@ -109,17 +110,26 @@ impl<'a> Documents<'a> {
             self.left = left.ok_or(Problem::Format("its documents are too long"))?;
             numbers.push(number);
         }
-        chunks.prepare(&numbers, listed)?;
         let open = |opener: &mut Opener, number: &usize| {
             let bytes = opener.open(&**chunks, *number, listed[*number])?;
             let document = serde_json::from_slice(&bytes.whole());
             let document = document.map_err(|_| Problem::Format("a document of it is not valid"));
             Ok((listed[*number].0, document?))
         };
-        if let [number] = *numbers {
-            return Ok(vec![open(&mut Opener::new(), &number)?]);
-        }
-        on_all_cores(|| numbers.par_iter().with_min_len(4).map_init(Opener::new, open).collect())
+        let mut documents = Vec::with_capacity(numbers.len());
+        in_batches(&**chunks, &numbers, listed, |batch| {
+            if let [number] = batch {
+                documents.push(open(&mut Opener::new(), number)?);
+                return Ok(());
+            }
+            let opened: Vec<_> = on_all_cores(|| {
+                let opened = batch.par_iter().with_min_len(4).map_init(Opener::new, open);
+                opened.collect::<Result<_, Problem>>()
+            })?;
+            documents.extend(opened);
+            Ok(())
+        })?;
+        Ok(documents)
     }
 
     fn plan(&mut self, name: Name, mut document: StateDocument) -> Result<(), Problem> {
@@ -166,7 +176,7 @@ impl<'a> Documents<'a> {
         (counts, pieces, names): (&[u32], &[PieceEntry], &[Name]),
         max: u64,
         storage: &Storage,
-    ) -> Result<Vec<StoredFile>, Problem> {
+    ) -> Result<Vec<Content>, Problem> {
         let nothing = Fetched::default();
         let mut documents = Documents::beside(listing, &nothing, 0);
         let numbers = documents.files(counts, pieces, &listing.numbers(names)?)?;
@@ -191,6 +201,10 @@ impl<'a> Documents<'a> {
             let own = rest.split_off(..*count as usize).ok_or_else(no_file)?;
             let mut found = Vec::with_capacity(own.len());
             for (chunk, at, length) in own {
+                if *chunk == HOLE {
+                    found.push((HOLE as usize, *at, *length));
+                    continue;
+                }
                 let number = *chunks.get(*chunk as usize).ok_or_else(no_chunk)?;
                 let end = at.checked_add(*length);
                 let there = self.listing.listed[number].1.min(MAX_CHUNK);
@@ -226,7 +240,7 @@ impl<'a> Documents<'a> {
         for (file, pieces) in fetched.files() {
             known.add_file(file, pieces);
         }
-        let mut contents: HashMap<Name, (Arc<Contents>, Vec<usize>)> = HashMap::new();
+        let mut contents: HashMap<Name, (Arc<Files>, Vec<usize>)> = HashMap::new();
         for (name, planned) in self.contents {
             let (tree, chunks) = match planned {
                 PlannedContents::Known(contents, chunks) => (contents, chunks),
@@ -236,8 +250,8 @@ impl<'a> Documents<'a> {
                     chunks,
                 } => {
                     let file = |number: &usize| fetched.files()[*number].0.clone();
-                    let own: Vec<StoredFile> = files.iter().map(file).collect();
-                    (Arc::new(tree(document.nodes, &own)?), chunks)
+                    let own: Vec<Content> = files.iter().map(file).collect();
+                    (Arc::new(tree((&room.base, room.now), document, &own)?), chunks)
                 }
             };
             known.add_contents(&tree, listing.number(name)?, &chunks);
@@ -264,30 +278,32 @@ impl<'a> Documents<'a> {
 }
 
 impl PlannedState {
-    fn state(
-        self,
-        fetched: &Fetched,
-        contents: Arc<Contents>,
-        room: &Room,
-    ) -> Result<State, Problem> {
-        let mut descriptors = Vec::new();
-        for (mut descriptor, content) in self.document.descriptors {
-            if let Some(index) = content {
-                let number = *self.nameless.get(index).ok_or_else(no_file)?;
-                descriptor.nameless = Some(fetched.files()[number].0.clone());
-            }
-            descriptors.push(descriptor);
+    fn state(self, fetched: &Fetched, contents: Arc<Files>, room: &Room) -> Result<State, Problem> {
+        let mut open = Vec::new();
+        for (descriptor, content) in self.document.descriptors {
+            let content = match content {
+                None => None,
+                Some(index) => {
+                    let number = *self.nameless.get(index).ok_or_else(no_file)?;
+                    Some(Nameless {
+                        index,
+                        number: self.document.nameless_numbers.get(index).copied(),
+                        content: fetched.files()[number].0.clone(),
+                    })
+                }
+            };
+            open.push((descriptor, content));
         }
         let kept = Kept {
             pages: Arc::default(),
             memory: self.document.memory as usize,
             stack_pointer: self.document.stack_pointer,
-            descriptors,
+            hosts: Vec::new(),
             lived: self.document.lived,
             random_blocks: self.document.random_blocks,
         };
         let pages = fetched.pages(&self.stretches);
-        room.state(pages, kept, contents, self.document.placed)
+        room.state(pages, kept, (contents, open), self.document.placed)
     }
 }
 

@@ -22,14 +22,19 @@ use crate::instance::Descriptor;
 use crate::limits::MAX_HISTORY;
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
+use crate::session::times::Times;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Raised with every change that an older program would misread.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
+/// The oldest that is read: without holes, and without the numbers of files.
+pub(super) const FIRST_VERSION: u32 = 2;
 /// Bytes before the sum of the manifest.
 pub(super) const HEAD: usize = 20;
 /// Bytes of a sum.
 pub(super) const SUM: usize = 32;
+/// The directories of a guest whose content is written.
+pub(super) const TOPS: [&str; 2] = ["tmp", "workspace"];
 /// Bytes of files in a chunk.
 pub(super) const FILE_CHUNK: u64 = 1 << 20;
 /// The most bytes of a chunk that is no document.
@@ -114,9 +119,22 @@ pub(super) struct Settings {
     /// Runs and fuel so far.
     pub execution: u64,
     pub fuel: u64,
+    /// Time since the session was made.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub age: Duration,
+    /// Time since it was last used.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub idle: Duration,
 }
 
 impl Settings {
+    pub(super) fn times(&self) -> Times {
+        Times {
+            age: self.age,
+            idle: self.idle,
+        }
+    }
+
     /// Whether the lists of a checkpoint are as long as they may be, and its runs as many.
     pub(super) fn is_in_bounds(&self, states: usize, history: usize) -> bool {
         states <= MAX_STATES && history <= MAX_STATES && self.execution < MAX_RUNS
@@ -148,6 +166,9 @@ pub(super) struct StateDocument {
     pub stretches: Vec<(u32, u32, u32, u32)>,
     /// Of how many pieces each open file consists that has no name.
     pub nameless: Vec<u32>,
+    /// The numbers that the guest has of these files, as `st_ino`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nameless_numbers: Vec<u64>,
     pub pieces: Vec<PieceEntry>,
     /// Open files, each with the number of its content when it has no name.
     pub descriptors: Vec<(Descriptor, Option<usize>)>,
@@ -164,13 +185,32 @@ pub(super) struct ContentsDocument {
     pub files: Vec<u32>,
     pub pieces: Vec<PieceEntry>,
     pub nodes: Vec<(String, NodeEntry)>,
+    /// The numbers that the guest has of the nodes, as `st_ino`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<u64>,
+    /// The number that the next new one gets.
+    #[serde(default)]
+    pub next_number: u64,
 }
 
-/// A piece of a file: the number of the chunk, the first byte there and how many.
+/// A piece of a file: the number of the chunk, the first byte there and how many. Behind [`HOLE`] are the upper
+/// and the lower half of a number of zeros.
 pub(super) type PieceEntry = (u32, u32, u32);
 
+/// In the place of a chunk's number in a piece that is a hole.
+pub(super) const HOLE: u32 = u32::MAX;
+
+pub(super) fn hole(length: u64) -> PieceEntry {
+    (HOLE, (length >> 32) as u32, length as u32)
+}
+
+/// Bytes of a hole.
+pub(super) fn hole_length(upper: u32, lower: u32) -> u64 {
+    u64::from(upper) << 32 | u64::from(lower)
+}
+
 /// One path in the guest's directories.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum NodeEntry {
     Directory,

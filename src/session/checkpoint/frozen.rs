@@ -7,6 +7,7 @@ use crate::session::context::Context;
 use crate::session::options::FixedSettings;
 use crate::session::past::Past;
 use crate::session::pending::Pending;
+use crate::session::times::Times;
 
 /// A session as it is at one time, whatever becomes of it.
 pub(in crate::session) struct Frozen {
@@ -15,6 +16,7 @@ pub(in crate::session) struct Frozen {
     pub(super) past: Past,
     pub(super) execution: u64,
     pub(super) fuel: u64,
+    pub(super) times: Times,
     /// The run that waits for answers.
     pub(super) pending: Option<Pending>,
 }
@@ -28,8 +30,14 @@ impl Frozen {
             past,
             execution,
             fuel,
+            times: context.clock.times(),
             pending: None,
         }
+    }
+
+    /// Has other times written.
+    pub(in crate::session) fn set_times(&mut self, times: Times) {
+        self.times = times;
     }
 
     /// With a run that waits for answers.

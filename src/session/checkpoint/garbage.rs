@@ -3,39 +3,40 @@
 //! A chunk that no manifest names is condemned: its name is written down for all to see. It is removed by
 //! a later collection, [`CHUNK_GRACE`] afterwards, if no manifest names it by then. Whoever writes a session
 //! looks first at what is condemned; of what is not he knows that it stays for that long, which is
-//! longer than he takes. What is condemned and there he has struck off before he counts on it: by
-//! replacing what was written down, which only one of two can do who have read the same.
+//! longer than he takes. What is condemned he has struck off before he counts on it: by replacing what
+//! was written down, which only one of two can do who have read the same. What is being removed is left
+//! alone, and what was removed until the collection after that: he writes another [copy](super::copies).
+//! So a removal that the store does late, or twice, meets nothing that was written since.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
+use super::copies::{CHUNKS, Copy};
 use super::format::{MAGIC, Name};
 use super::second;
+use super::since::Since;
 use crate::hex;
 use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
 use crate::store::{Condition, Put, Store, StoreError, Version};
 
-/// The folder of all chunks of a store.
-pub(super) const CHUNKS: &str = "chunks";
 /// What is condemned.
 const CONDEMNED: &str = "condemned";
 /// For how long a chunk that nobody names is left where it is.
 pub const CHUNK_GRACE: Duration = Duration::from_hours(1);
 
-/// The bytes of the longest list: names of 64 hexadecimal digits in quotes, and what stands before them.
-const MAX_CONDEMNED_BYTES: u64 = 67 * MAX_CONDEMNED as u64 + 256;
+/// The bytes of the longest lists: names of 64 hexadecimal digits with the number of the copy, in quotes,
+/// and what stands before them.
+const MAX_CONDEMNED_BYTES: u64 = 2 * 69 * MAX_CONDEMNED as u64 + 256;
 const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 /// Requests to the store at the same time.
 const AT_ONCE: usize = 16;
 /// How often a collection begins anew because somebody struck something off.
 const MAX_TRIES: usize = 8;
-/// For how long a chunk is waited for that is being removed.
-const MAX_WAIT: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
 
 /// What a collection found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,13 +63,10 @@ struct List {
     removing: bool,
     /// What no other list has, so that no two are the same.
     mark: String,
-    chunks: BTreeSet<Name>,
-}
-
-/// The key of a chunk.
-pub(super) fn key(name: Name) -> String {
-    let name = name.to_string();
-    format!("{CHUNKS}/{}/{name}", &name[..2])
+    chunks: BTreeSet<Copy>,
+    /// What the last collection has removed. Nobody writes there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    removed: BTreeSet<Copy>,
 }
 
 /// Removes chunks that no session names whose state is in `folder` or below it: those that an earlier
@@ -110,41 +108,42 @@ async fn collect(
     // Before the manifests: what is written later is named by one of those, or by a later one.
     let mut there = BTreeSet::new();
     for entry in store.list(CHUNKS).await? {
-        let name = entry.key.rsplit('/').next().and_then(hex::decode).map(Name);
-        there.extend(name);
+        there.extend(Copy::at(&entry.key));
     }
     let named = named(store, folder).await?;
-    let is_needed = |name: &Name| named.contains(name);
+    let is_needed = |copy: &Copy| named.contains(&copy.name);
     let mut collected = Collected {
         chunks: there.len(),
-        named: there.iter().filter(|name| is_needed(name)).count(),
+        named: there.iter().filter(|copy| is_needed(copy)).count(),
         ..Collected::default()
     };
-    let mut version = version;
+    let (mut version, mut gone) = (version, BTreeSet::new());
     if let Some(list) = list {
         if !is_due {
-            let waiting = list.chunks.iter().filter(|name| !is_needed(name)).count();
+            let waiting = list.chunks.iter().filter(|copy| !is_needed(copy)).count();
             collected.condemned = waiting;
             return Ok(Some(collected));
         }
-        let doomed: BTreeSet<Name> = list
+        let doomed: BTreeSet<Copy> = list
             .chunks
             .into_iter()
-            .filter(|name| there.contains(name) && !is_needed(name))
+            .filter(|copy| there.contains(copy) && !is_needed(copy))
             .collect();
         if !doomed.is_empty() {
-            let Some(taken) = write(&**store, version, true, doomed.clone()).await? else {
+            let taken = write(&**store, version, true, (doomed.clone(), BTreeSet::new())).await?;
+            let Some(taken) = taken else {
                 return Ok(None);
             };
             collected.removed = remove(store, &doomed, grace.max(CHUNK_GRACE) / 4).await?;
             version = Some(taken);
-            there.retain(|name| !doomed.contains(name));
+            there.retain(|copy| !doomed.contains(copy));
+            gone = doomed;
         }
     }
-    let condemned: BTreeSet<Name> =
-        there.into_iter().filter(|name| !is_needed(name)).take(max).collect();
+    let condemned: BTreeSet<Copy> =
+        there.into_iter().filter(|copy| !is_needed(copy)).take(max).collect();
     collected.condemned = condemned.len();
-    if write(&**store, version, false, condemned).await?.is_none() {
+    if write(&**store, version, false, (condemned, gone)).await?.is_none() {
         return Ok(None);
     }
     Ok(Some(collected))
@@ -153,21 +152,21 @@ async fn collect(
 /// Removes chunks, for so long and no longer: afterwards somebody else may have taken it over.
 async fn remove(
     store: &Arc<dyn Store>,
-    doomed: &BTreeSet<Name>,
+    doomed: &BTreeSet<Copy>,
     time: Duration,
 ) -> Result<usize, StoreError> {
-    let begun = Instant::now();
+    let begun = Since::now();
     let (mut under_way, mut removed) = (JoinSet::new(), 0);
     let mut next = doomed.iter();
     loop {
         while under_way.len() < AT_ONCE
-            && let Some(name) = next.next()
+            && let Some(copy) = next.next()
         {
             if begun.elapsed() > time {
                 let late = "it took too long, and is left to a later collection";
                 return Err(StoreError::failed("remove chunks of", CHUNKS)(late));
             }
-            let (store, key) = (Arc::clone(store), key(*name));
+            let (store, key) = (Arc::clone(store), copy.key());
             under_way.spawn(async move { store.delete(&key).await });
         }
         let Some(done) = under_way.join_next().await else {
@@ -227,30 +226,65 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
     }
 }
 
-/// The chunks that are condemned just now.
-pub(super) async fn condemned(store: &dyn Store) -> Result<BTreeSet<Name>, StoreError> {
-    Ok(read(store).await?.map(|(_, list)| list.chunks).unwrap_or_default())
+/// The chunks that are on the list just now: those condemned or being removed, and those that were removed.
+pub(super) async fn listed(
+    store: &dyn Store,
+) -> Result<(BTreeSet<Copy>, BTreeSet<Copy>), StoreError> {
+    Ok(read(store).await?.map(|(_, list)| (list.chunks, list.removed)).unwrap_or_default())
 }
 
-/// Sees to it that a chunk is not condemned any more. It may have been removed by then.
-pub(super) async fn rescue(store: &dyn Store, name: Name) -> Result<(), StoreError> {
-    let begun = Instant::now();
+/// Strikes chunks off that are on the list, of which a manifest says that they are there. Returns whether
+/// they stay: not those that are being removed, or that went from the list since it was read.
+pub(super) async fn keep(store: &dyn Store, names: &HashSet<Name>) -> Result<bool, StoreError> {
     loop {
         let Some((version, mut list)) = read(store).await? else {
-            return Ok(());
+            return Ok(false);
         };
-        if !list.chunks.remove(&name) {
-            return Ok(());
+        let on_it: HashSet<Name> = list.chunks.iter().map(|copy| copy.name).collect();
+        if list.removing || !names.is_subset(&on_it) {
+            return Ok(false);
         }
-        if !list.removing {
-            if write_list(store, Some(version), list).await?.is_some() {
-                return Ok(());
-            }
-        } else if begun.elapsed() > MAX_WAIT {
-            let stuck = "a collection that removes it does not come to its end";
-            return Err(StoreError::failed("keep the chunk", key(name))(stuck));
-        } else {
-            tokio::time::sleep(POLL).await;
+        list.chunks.retain(|copy| !names.contains(&copy.name));
+        if write_list(store, Some(version), list).await?.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Puts a chunk where nobody removes it for [`CHUNK_GRACE`], and returns its bytes
+/// if it was not there. `is_listed` says whether its first copy was condemned, being removed or just
+/// removed when the list was last read.
+pub(super) async fn put(
+    to: &dyn Store,
+    name: Name,
+    bytes: Bytes,
+    is_listed: bool,
+) -> Result<Option<u64>, StoreError> {
+    let copy = if is_listed {
+        spared(to, name).await?
+    } else {
+        Copy::first(name)
+    };
+    let length = bytes.len() as u64;
+    let put = to.put(&copy.key(), bytes, Condition::Absent).await?;
+    Ok(matches!(put, Put::Written(_)).then_some(length))
+}
+
+/// The first copy of a chunk that nobody removes, or has just removed: one that was condemned is struck off.
+/// It need not be there.
+async fn spared(store: &dyn Store, name: Name) -> Result<Copy, StoreError> {
+    loop {
+        let Some((version, mut list)) = read(store).await? else {
+            return Ok(Copy::first(name));
+        };
+        let is_going = |copy: &Copy| list.removing && list.chunks.contains(copy);
+        let free = Copy::all(name).find(|copy| !is_going(copy) && !list.removed.contains(copy));
+        let Some(copy) = free else {
+            let all = "every copy of it is being removed";
+            return Err(StoreError::failed("keep the chunk", Copy::first(name).key())(all));
+        };
+        if !list.chunks.remove(&copy) || write_list(store, Some(version), list).await?.is_some() {
+            return Ok(copy);
         }
     }
 }
@@ -268,13 +302,14 @@ async fn write(
     store: &dyn Store,
     version: Option<Version>,
     removing: bool,
-    chunks: BTreeSet<Name>,
+    (chunks, removed): (BTreeSet<Copy>, BTreeSet<Copy>),
 ) -> Result<Option<Version>, StoreError> {
     let list = List {
         since: SystemTime::now(),
         removing,
         mark: String::new(),
         chunks,
+        removed,
     };
     write_list(store, version, list).await
 }
@@ -298,45 +333,4 @@ async fn write_list(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::MemoryStore;
-
-    fn name(number: usize) -> Name {
-        Name::of(&number.to_le_bytes())
-    }
-
-    async fn with_chunks(count: usize) -> Arc<dyn Store> {
-        let store = MemoryStore::new();
-        for number in 0..count {
-            let put = store.put(&key(name(number)), "x".into(), Condition::Absent).await.unwrap();
-            assert_ne!(put, Put::Refused);
-        }
-        Arc::new(store)
-    }
-
-    #[tokio::test]
-    async fn the_longest_list_that_is_written_can_be_read() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let chunks: BTreeSet<Name> = (0..MAX_CONDEMNED).map(name).collect();
-        write(&*store, None, false, chunks).await.unwrap().unwrap();
-        assert_eq!(condemned(&*store).await.unwrap().len(), MAX_CONDEMNED);
-        rescue(&*store, name(0)).await.unwrap();
-        assert_eq!(condemned(&*store).await.unwrap().len(), MAX_CONDEMNED - 1);
-    }
-
-    #[tokio::test]
-    async fn more_chunks_than_a_list_has_go_in_several_collections() {
-        let store = with_chunks(100).await;
-        let mut left = 100;
-        let mut collections = 0;
-        while left > 0 {
-            let collected = collect(&store, "sessions", Duration::ZERO, 30).await.unwrap().unwrap();
-            assert!(collected.condemned <= 30 && collected.removed <= 30, "{collected:?}");
-            left -= collected.removed;
-            assert_eq!(store.list(CHUNKS).await.unwrap().len(), left);
-            collections += 1;
-            assert!(collections <= 5, "{collected:?}");
-        }
-    }
-}
+mod tests;

@@ -10,11 +10,13 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::format::{HEAD, MAGIC, SUM, VERSION};
+use super::format::{FIRST_VERSION as FIRST, HEAD, MAGIC, SUM, VERSION};
 use super::frozen::Frozen;
+use super::opened::open_files;
 use super::read::Opened;
 use super::rules::Given;
 use crate::api::policy::Bounds;
@@ -23,9 +25,7 @@ use crate::image::{Image, Manifest};
 use crate::memory::{HOST_PAGE, Strategy};
 use crate::module::PAGE;
 use crate::session::storage::Storage;
-
-/// The oldest version that is read.
-const FIRST: u32 = 2;
+use crate::session::times::Times;
 
 #[test]
 fn what_this_version_writes_never_changes() {
@@ -44,6 +44,27 @@ fn what_this_version_writes_never_changes() {
     );
 }
 
+/// The golden file's session with times, which are left out where they are zero.
+#[test]
+fn what_this_version_writes_of_times_never_changes() {
+    let times = Times {
+        age: Duration::from_millis(86_400_001),
+        idle: Duration::from_millis(2_500),
+    };
+    let golden = path(VERSION).with_extension("times");
+    if std::env::var_os("BELLJAR_WRITE_GOLDENS").is_some() && !golden.exists() {
+        let session = Frozen {
+            times,
+            ..self::golden()
+        };
+        fs::write(&golden, written(&session)).unwrap();
+    }
+    let golden = fs::read(&golden).expect("it is written as the other one is: see above");
+    let session = thawed(&golden);
+    assert_eq!(session.times, times);
+    assert_eq!(TakenApart::of(&written(&session)), TakenApart::of(&golden));
+}
+
 #[test]
 fn every_version_is_readable() {
     for version in FIRST..=VERSION {
@@ -59,10 +80,14 @@ fn every_version_is_readable() {
         let stretch = state.kept.pages.stretches().last().unwrap();
         stretch.part(stretch.count - 1, 1).read(&mut page).unwrap();
         assert_eq!(page, [b'c'; HOST_PAGE]);
-        let nameless = state.kept.descriptors[1].nameless.as_ref();
-        assert_eq!(nameless.unwrap().read_range(0, 9).unwrap(), b"gone");
-        let paths: Vec<&str> = state.contents.0.keys().map(String::as_str).collect();
-        assert_eq!(paths, ["workspace/a.txt", "workspace/d", "workspace/l"]);
+        let open = open_files(state);
+        let (_, nameless) = open[1].1.as_ref().unwrap();
+        let mut bytes = [0; 9];
+        assert_eq!(nameless.read_at(0, &mut bytes).unwrap(), 4);
+        assert_eq!(&bytes[..4], b"gone");
+        let top = state.files.find("/workspace").unwrap();
+        let paths: Vec<String> = state.files.walk(top).map(|found| found.path).collect();
+        assert_eq!(paths, ["a.txt", "d", "l"]);
         let codes: Vec<_> = session.past.history.entries().map(|e| &*e.record.code).collect();
         assert_eq!(codes, ["x = 1", "1 / 0"]);
     }
@@ -77,7 +102,7 @@ pub(super) fn golden() -> Frozen {
 fn thawed(file: &[u8]) -> Frozen {
     let image = image();
     let folder = tempfile::tempdir().unwrap();
-    let storage = Arc::new(Storage::create(folder.path()).unwrap());
+    let storage = Arc::new(Storage::of_test(folder.path()));
     let mount = Mount {
         host: folder.path().to_owned(),
         guest: "/data".into(),
@@ -97,6 +122,7 @@ fn thawed(file: &[u8]) -> Frozen {
         past: read.past,
         execution: read.execution,
         fuel: read.fuel,
+        times: read.times,
         pending: read.pending,
     }
 }
@@ -115,7 +141,7 @@ pub(super) fn image() -> Arc<Image> {
         description: String::new(),
         imports: Vec::new(),
         packages: Vec::new(),
-        package_dir: None,
+        package_file: None,
         artifact: String::new(),
         recipe: String::new(),
         stack_pointer: 0,
@@ -133,7 +159,7 @@ fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// What docs/sessions.md says of the file.
+/// What docs/internals/checkpoints.md says of the file.
 #[derive(Debug, PartialEq)]
 struct TakenApart {
     version: u32,

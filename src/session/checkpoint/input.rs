@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
+use belljar_files::ContentReader;
+
 use crate::memory::read_exact_at;
 
 /// What a checkpoint is read from.
@@ -14,6 +16,13 @@ pub(super) trait Input: Read + Seek + Send + Sync {
 impl Input for File {
     fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
         read_exact_at(self, at, target)
+    }
+}
+
+impl Input for ContentReader {
+    fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
+        let read = self.read_at(at, target)?;
+        (read == target.len()).then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 

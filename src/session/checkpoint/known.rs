@@ -3,20 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
+use belljar_files::{Content, Files};
+
 use super::format::Name;
-use super::pieces::{Piece, Placed};
+use super::pieces::{FileKey, Piece, Placed, key};
 use crate::session::state::State;
-use crate::workspace::{Contents, StoredFile};
 
 /// What of a session is in chunks that were written before, so that only what is new is laid out.
 #[derive(Clone, Default)]
 pub(in crate::session) struct Known {
     pub(super) chunks: Vec<(Name, u32)>,
     pub(super) places: BTreeMap<u64, Placed>,
-    /// By address, which no other file gets while these are kept.
-    pub(super) files: HashMap<usize, (StoredFile, Vec<Piece>)>,
+    /// Contents that are kept, so that no other has the number of one.
+    pub(super) files: HashMap<FileKey, (Content, Vec<Piece>)>,
     pub(super) states: Vec<(Weak<State>, Document)>,
-    pub(super) contents: Vec<(Weak<Contents>, Document)>,
+    pub(super) contents: Vec<(Weak<Files>, Document)>,
 }
 
 impl Known {
@@ -54,8 +55,10 @@ impl Known {
         );
     }
 
-    pub(super) fn add_file(&mut self, file: &StoredFile, pieces: &[(usize, u32, u32)]) {
-        self.files.insert(file.address(), (file.clone(), numbered(pieces)));
+    pub(super) fn add_file(&mut self, file: &Content, pieces: &[(usize, u32, u32)]) {
+        if let Some(key) = key(file) {
+            self.files.insert(key, (file.clone(), numbered(pieces)));
+        }
     }
 
     /// That a state is in the document `chunk`, with all chunks that it names.
@@ -63,7 +66,7 @@ impl Known {
         self.states.push((Arc::downgrade(state), Document::of(chunk, parts)));
     }
 
-    pub(super) fn add_contents(&mut self, contents: &Arc<Contents>, chunk: usize, parts: &[usize]) {
+    pub(super) fn add_contents(&mut self, contents: &Arc<Files>, chunk: usize, parts: &[usize]) {
         self.contents.push((Arc::downgrade(contents), Document::of(chunk, parts)));
     }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use belljar_files::Files;
+
 use super::documents::{Documents, Made};
 use super::format::Name;
 use super::layout::Known;
@@ -16,7 +18,6 @@ use crate::memory::Pages;
 use crate::session::earlier::{Earlier, Source, Unread};
 use crate::session::state::State;
 use crate::session::storage::Storage;
-use crate::workspace::Contents;
 
 /// A checkpoint of which only the latest state was read at first.
 pub(in crate::session) struct Later {
@@ -41,7 +42,7 @@ pub(super) struct Rest {
     latest: Weak<State>,
     name: Name,
     fetched: Faded,
-    contents: Option<(Name, Weak<Contents>, Vec<usize>)>,
+    contents: Option<(Name, Weak<Files>, Vec<usize>)>,
     /// Bytes that documents may have yet.
     left: u64,
     /// Bytes that the host placed for the latest.

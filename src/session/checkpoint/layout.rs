@@ -5,25 +5,29 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use belljar_files::{Content as FileContent, Files, Kind};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::caps::{Caps, Run};
 use super::format::{
-    ContentsDocument, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
+    ContentsDocument, HOLE, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
+    TOPS,
 };
 use super::frozen::Frozen;
 pub(in crate::session) use super::known::Known;
 use super::known::{Document, find};
-use super::pieces::{Content, InChunk, Piece, Pieces, Placed};
+use super::opened::open_files;
+use super::pieces::{Content, FileKey, InChunk, Piece, Pieces, Placed, key};
 use super::waiting::{self, WaitingDocument};
+use crate::instance::Descriptor;
 use crate::memory::HOST_PAGE;
 use crate::parallel::on_all_cores;
 use crate::session::history::HistoryEntry;
 use crate::session::past::Past;
 use crate::session::pending::{Pending, PendingEntry};
 use crate::session::state::State;
-use crate::workspace::{Contents, Node, StoredFile};
+use crate::workspace::time;
 
 /// A chunk is written anew when a state uses less than one part in so many of its pages: else each
 /// would go on for as long as one page of it does.
@@ -53,7 +57,11 @@ impl Local {
     }
 
     fn pieces(&mut self, pieces: &[Piece]) -> Vec<Piece> {
-        pieces.iter().map(|(chunk, at, length)| (self.number(*chunk), *at, *length)).collect()
+        let own = |(chunk, at, length): &Piece| match *chunk {
+            HOLE => (HOLE, *at, *length),
+            chunk => (self.number(chunk), *at, *length),
+        };
+        pieces.iter().map(own).collect()
     }
 
     fn names(&self, names: &[Name]) -> Vec<Name> {
@@ -63,9 +71,9 @@ impl Local {
 
 /// The contents of a state's directories whose files are in chunks.
 struct ContentsDraft<'a> {
-    contents: &'a Arc<Contents>,
-    /// The number of each file, by its address.
-    numbers: HashMap<usize, usize>,
+    contents: &'a Arc<Files>,
+    nodes: Vec<(String, NodeEntry)>,
+    numbers: Vec<u64>,
     files: Vec<Vec<Piece>>,
 }
 
@@ -74,8 +82,9 @@ struct StateDraft<'a> {
     state: &'a Arc<State>,
     stretches: Vec<InChunk>,
     nameless: Vec<Vec<Piece>>,
-    /// Which of these each open file has.
-    open: Vec<Option<usize>>,
+    nameless_numbers: Vec<u64>,
+    /// Open files, each with the number of its content among these when it has no name.
+    open: Vec<(Descriptor, Option<usize>)>,
 }
 
 /// The run that waits: the chunks that its document is in, and with those that it names.
@@ -88,9 +97,9 @@ struct Waiting {
 /// The layout in the making.
 struct Draft<'a> {
     pieces: Pieces<'a>,
-    /// By address, which no other file gets while these are kept.
-    held: HashMap<usize, StoredFile>,
-    contents: Vec<(Weak<Contents>, Document)>,
+    /// Contents that are kept, so that no other has the number of one.
+    held: HashMap<FileKey, FileContent>,
+    contents: Vec<(Weak<Files>, Document)>,
     contents_drafts: Vec<ContentsDraft<'a>>,
     states: Vec<(Weak<State>, Document)>,
     state_drafts: Vec<StateDraft<'a>>,
@@ -121,7 +130,7 @@ impl<'a> Layout<'a> {
         let mut draft = Draft::new(known);
         draft.drop_thin(current);
         for state in always.into_iter().chain(runs.iter().map(|(_, state)| *state)) {
-            draft.state(state);
+            draft.state(state)?;
         }
         let inputs = frozen.pending.as_ref().map(|pending| draft.inputs(pending));
         let mut names = name(&draft.pieces.chunks)?;
@@ -200,9 +209,9 @@ impl<'a> Draft<'a> {
         let chunks = known.chunks.iter().map(|(name, length)| (Content::Known(*name), *length));
         let mut held = HashMap::new();
         let mut files = HashMap::new();
-        for (address, (file, pieces)) in known.files {
-            held.insert(address, file);
-            files.insert(address, pieces);
+        for (key, (file, pieces)) in known.files {
+            held.insert(key, file);
+            files.insert(key, pieces);
         }
         Self {
             pieces: Pieces::of(chunks.collect(), known.places, files),
@@ -244,55 +253,93 @@ impl<'a> Draft<'a> {
         self.pieces.places.retain(|_, there| !thin.contains(&there.chunk));
     }
 
-    fn state(&mut self, state: &'a Arc<State>) {
+    fn state(&mut self, state: &'a Arc<State>) -> io::Result<()> {
         if find(&self.states, state).is_some() {
-            return;
+            return Ok(());
         }
         let stretches = self.pieces.pages(&state.kept.pages);
         let (mut nameless, mut numbers) = (Vec::new(), HashMap::new());
-        let mut open = Vec::new();
-        for descriptor in &state.kept.descriptors {
-            open.push(descriptor.nameless.as_ref().map(|file| {
-                let address = file.address();
-                self.held.entry(address).or_insert_with(|| file.clone());
-                *numbers.entry(address).or_insert_with(|| {
-                    nameless.push(self.pieces.file(address, file));
+        let (mut nameless_numbers, mut open) = (Vec::new(), Vec::new());
+        for (descriptor, file) in open_files(state) {
+            let number = file.map(|(node, content)| {
+                *numbers.entry(node).or_insert_with(|| {
+                    nameless.push(self.file(&content));
+                    nameless_numbers.push(node.number());
                     nameless.len() - 1
                 })
-            }));
+            });
+            open.push((descriptor, number));
         }
-        self.contents(&state.contents);
+        self.contents(&state.files)?;
         self.state_drafts.push(StateDraft {
             state,
             stretches,
             nameless,
+            nameless_numbers,
             open,
         });
+        Ok(())
     }
 
-    fn contents(&mut self, contents: &'a Arc<Contents>) {
+    /// Where the bytes of a file are, which is kept from now on.
+    fn file(&mut self, content: &FileContent) -> Vec<Piece> {
+        if let Some(key) = key(content) {
+            self.held.entry(key).or_insert_with(|| content.clone());
+        }
+        self.pieces.file(content)
+    }
+
+    fn contents(&mut self, contents: &'a Arc<Files>) -> io::Result<()> {
         let drafted = self.contents_drafts.iter().any(|d| Arc::ptr_eq(d.contents, contents));
         if drafted || find(&self.contents, contents).is_some() {
-            return;
+            return Ok(());
         }
-        let (mut numbers, mut files) = (HashMap::new(), Vec::new());
-        for node in contents.0.values() {
-            let Node::File(stored) = node else {
-                continue;
-            };
-            let address = stored.address();
-            numbers.entry(address).or_insert_with(|| {
-                self.held.entry(address).or_insert_with(|| stored.clone());
-                files.push(self.pieces.file(address, stored));
-                files.len() - 1
-            });
+        let (mut ordinals, mut files, mut nodes) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut numbers = Vec::new();
+        for top in TOPS {
+            let mut walk = contents.walk(contents.find(top)?);
+            for found in walk.by_ref() {
+                let node = match found.kind {
+                    Kind::Directory => NodeEntry::Directory,
+                    Kind::Symlink => match contents.target(found.node) {
+                        Some(target) => NodeEntry::Link(target.to_owned()),
+                        None => continue,
+                    },
+                    _ => {
+                        let Some(content) = contents.content(found.node) else {
+                            continue;
+                        };
+                        let file = *ordinals.entry(found.node).or_insert_with(|| {
+                            files.push(self.file(content));
+                            files.len() - 1
+                        });
+                        let modified = contents.stat(found.node).map_or(0, |stat| stat.mtime);
+                        NodeEntry::File {
+                            file,
+                            modified: time(modified)
+                                .duration_since(SystemTime::UNIX_EPOCH)
+                                .unwrap_or(Duration::ZERO),
+                        }
+                    }
+                };
+                nodes.push((format!("{top}/{}", found.path), node));
+                numbers.push(found.node.number());
+            }
+            if walk.skipped() > 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidFilename,
+                    "a path in it has more than 4,095 bytes",
+                ));
+            }
         }
         self.pieces.close_pack();
         self.contents_drafts.push(ContentsDraft {
             contents,
+            nodes,
             numbers,
             files,
         });
+        Ok(())
     }
 
     /// Puts the inputs of a run that waits into chunks.
@@ -319,7 +366,7 @@ impl<'a> Draft<'a> {
         let mut total = 0;
         let mut add = |state: &Arc<State>| {
             let own = find(&self.states, state).ok_or_else(lost)?.chunk;
-            let contents = find(&self.contents, &state.contents).map(|document| document.chunk);
+            let contents = find(&self.contents, &state.files).map(|document| document.chunk);
             for chunk in [own].into_iter().chain(contents) {
                 if counted.insert(chunk) {
                     total += u64::from(self.pieces.chunks[chunk as usize].1);
@@ -343,25 +390,13 @@ impl<'a> Draft<'a> {
             let mut local = Local::default();
             let pieces: Vec<Piece> =
                 draft.files.iter().flat_map(|file| local.pieces(file)).collect();
-            let nodes = draft.contents.0.iter().map(|(path, node)| {
-                let node = match node {
-                    Node::Directory => NodeEntry::Directory,
-                    Node::Link(target) => NodeEntry::Link(target.clone()),
-                    Node::File(stored) => NodeEntry::File {
-                        file: draft.numbers[&stored.address()],
-                        modified: stored
-                            .modified
-                            .duration_since(SystemTime::UNIX_EPOCH)
-                            .unwrap_or(Duration::ZERO),
-                    },
-                };
-                (path.clone(), node)
-            });
             let document = ContentsDocument {
                 chunks: local.names(names),
                 files: draft.files.iter().map(|file| file.len() as u32).collect(),
                 pieces,
-                nodes: nodes.collect(),
+                nodes: draft.nodes.clone(),
+                numbers: draft.numbers.clone(),
+                next_number: draft.contents.next_number(),
             };
             let chunk = add(&mut self.pieces, names, &document)?;
             let document = Document {
@@ -376,7 +411,7 @@ impl<'a> Draft<'a> {
     fn document_states(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
         for draft in &self.state_drafts {
             let kept = &draft.state.kept;
-            let contents = find(&self.contents, &draft.state.contents).ok_or_else(lost)?;
+            let contents = find(&self.contents, &draft.state.files).ok_or_else(lost)?;
             let mut local = Local::default();
             let stretches = draft
                 .stretches
@@ -393,8 +428,9 @@ impl<'a> Draft<'a> {
                 chunks: local.names(names),
                 stretches,
                 nameless: draft.nameless.iter().map(|file| file.len() as u32).collect(),
+                nameless_numbers: draft.nameless_numbers.clone(),
                 pieces,
-                descriptors: kept.descriptors.iter().cloned().zip(draft.open.clone()).collect(),
+                descriptors: draft.open.clone(),
                 contents: names[contents.chunk as usize],
             };
             let mut parts = local.chunks;
@@ -469,11 +505,13 @@ impl<'a> Draft<'a> {
                 );
             }
         }
-        for (address, pieces) in &self.pieces.files {
-            let pieces =
-                pieces.iter().map(|(chunk, at, length)| Some((*numbers.get(chunk)?, *at, *length)));
-            if let (Some(pieces), Some(held)) = (pieces.collect(), self.held.remove(address)) {
-                known.files.insert(*address, (held, pieces));
+        for (key, pieces) in &self.pieces.files {
+            let pieces = pieces.iter().map(|(chunk, at, length)| match *chunk {
+                HOLE => Some((HOLE, *at, *length)),
+                chunk => Some((*numbers.get(&chunk)?, *at, *length)),
+            });
+            if let (Some(pieces), Some(held)) = (pieces.collect(), self.held.remove(key)) {
+                known.files.insert(*key, (held, pieces));
             }
         }
         known
@@ -519,6 +557,8 @@ fn settings(frozen: &Frozen) -> Settings {
         history_bounds: fixed.history,
         execution: frozen.execution,
         fuel: frozen.fuel,
+        age: frozen.times.age,
+        idle: frozen.times.idle,
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::format::{FILE_CHUNK, Name};
+use belljar_files::Content as FileContent;
+
+use super::format::{FILE_CHUNK, Name, PieceEntry, hole};
 use crate::memory::{HOST_PAGE, Pages, Stretch};
-use crate::workspace::StoredFile;
 
 /// Pages of a guest's memory, by address, that come into one chunk, where all of them are to be
 /// written: the same pages at the same addresses make the same chunk, whatever is around them.
@@ -19,7 +20,7 @@ const LEAST_ALONE: u64 = FILE_CHUNK / 4;
 pub(super) enum Content<'a> {
     Pages(Vec<Stretch<'a>>),
     /// Parts of files: the first byte, and how many.
-    Files(Vec<(&'a StoredFile, u64, u32)>),
+    Files(Vec<(FileContent, u64, u32)>),
     Document(Vec<u8>),
     /// Input of a run that waits.
     Input(&'a [u8]),
@@ -38,16 +39,23 @@ pub(super) struct Placed {
 
 /// A stretch of memory: the first page's number, how many, the chunk and its first page.
 pub(super) type InChunk = (u32, u32, u32, u32);
-/// A part of a file: the chunk, the first byte there and how many.
-pub(super) type Piece = (u32, u32, u32);
+/// A part of a file, with the number of its chunk among all.
+pub(super) type Piece = PieceEntry;
+
+/// What tells a content from all others, for as long as it is kept.
+pub(super) type FileKey = (usize, u64);
+
+/// The key of a content. One without blocks, which is empty or zeros, has none.
+pub(super) fn key(file: &FileContent) -> Option<FileKey> {
+    (file.id() != 0).then(|| (file.id(), file.len()))
+}
 
 /// Chunks in the making; they are named by numbers, counted from 0.
 pub(super) struct Pieces<'a> {
     pub chunks: Vec<(Content<'a>, u32)>,
     /// By the numbers of pages: a page store gives none twice, as long as it lives.
     pub places: BTreeMap<u64, Placed>,
-    /// By address.
-    pub files: HashMap<usize, Vec<Piece>>,
+    pub files: HashMap<FileKey, Vec<Piece>>,
     /// The chunk of pages that more can be added to, and the window of its last one.
     open: Option<(u32, usize)>,
     /// The chunk of small files that more can be added to.
@@ -68,11 +76,11 @@ impl Content<'_> {
             }
             Self::Files(parts) => {
                 for (file, start, length) in parts {
-                    let bytes = file.read_range(*start, u64::from(*length))?;
-                    if bytes.len() != *length as usize {
+                    let at = to.len();
+                    to.resize(at + *length as usize, 0);
+                    if file.read_at(*start, &mut to[at..])? != *length as usize {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
-                    to.extend_from_slice(&bytes);
                 }
             }
             Self::Document(bytes) => to.extend_from_slice(bytes),
@@ -90,7 +98,7 @@ impl<'a> Pieces<'a> {
     pub(super) fn of(
         chunks: Vec<(Content<'a>, u32)>,
         places: BTreeMap<u64, Placed>,
-        files: HashMap<usize, Vec<Piece>>,
+        files: HashMap<FileKey, Vec<Piece>>,
     ) -> Self {
         Self {
             chunks,
@@ -193,18 +201,31 @@ impl<'a> Pieces<'a> {
         (chunk, first)
     }
 
-    /// Where the bytes of a file are that is kept at `address`.
-    pub(super) fn file(&mut self, address: usize, file: &'a StoredFile) -> Vec<Piece> {
-        if let Some(known) = self.files.get(&address) {
+    /// Where the bytes of a file are.
+    pub(super) fn file(&mut self, file: &FileContent) -> Vec<Piece> {
+        let known = key(file).and_then(|key| self.files.get(&key));
+        if let Some(known) = known {
             return known.clone();
         }
-        let size = file.size;
+        let size = file.len();
         let mut pieces = Vec::new();
         if size >= LEAST_ALONE {
-            for start in (0..size).step_by(FILE_CHUNK as usize) {
+            // A chunk has the bytes between two multiples of its size, if there are any.
+            let starts = file.blocks().map(|(offset, _)| offset - offset % FILE_CHUNK);
+            let mut starts: Vec<u64> = starts.collect();
+            starts.dedup();
+            let mut end = 0;
+            for start in starts {
+                if start > end {
+                    pieces.push(hole(start - end));
+                }
                 let length = (size - start).min(FILE_CHUNK) as u32;
-                let chunk = self.add(Content::Files(vec![(file, start, length)]), length);
+                let chunk = self.add(Content::Files(vec![(file.clone(), start, length)]), length);
                 pieces.push((chunk, 0, length));
+                end = start + u64::from(length);
+            }
+            if size > end {
+                pieces.push(hole(size - end));
             }
         } else if size > 0 {
             let fits = |chunk: &u32| u64::from(self.chunks[*chunk as usize].1) + size <= FILE_CHUNK;
@@ -217,10 +238,12 @@ impl<'a> Pieces<'a> {
             pieces.push((chunk, *length, size as u32));
             *length += size as u32;
             if let Content::Files(parts) = content {
-                parts.push((file, 0, size as u32));
+                parts.push((file.clone(), 0, size as u32));
             }
         }
-        self.files.insert(address, pieces.clone());
+        if let Some(key) = key(file) {
+            self.files.insert(key, pieces.clone());
+        }
         pieces
     }
 

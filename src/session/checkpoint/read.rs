@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::chunks::{Carried, Chunks};
-use super::format::{MAGIC, Manifest, Settings, VERSION};
+use super::format::{FIRST_VERSION, MAGIC, Manifest, Settings, VERSION};
 use super::input::Input;
 use super::problem::Problem;
 use super::rules::{Given, Room, fixed};
@@ -13,12 +13,12 @@ use super::second::{Second, manifest};
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
 use crate::image::Image;
-use crate::memory::PageStore;
+use crate::instance::Roots;
+use crate::run::no_files;
 use crate::session::SessionError;
 use crate::session::earlier::Earlier;
 use crate::session::history::History;
 use crate::session::storage::Storage;
-use crate::workspace::Spool;
 
 /// A checkpoint whose manifest has been read.
 pub(super) struct Opened {
@@ -47,7 +47,7 @@ impl Opened {
     }
 
     fn manifest(mut from: Box<dyn Input>, is_summed: bool) -> Result<Self, Problem> {
-        if version(&mut from)? != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version(&mut from)?) {
             return Err(Problem::OtherVersion);
         }
         let (manifest, start) = manifest(&mut from, is_summed)?;
@@ -78,10 +78,13 @@ impl Opened {
             .into());
         }
         let fixed = fixed(&self.settings, given, ceilings, path)?;
-        let mut room = Room::of(&fixed, image.memory.len() as u64, max);
+        let files = storage.roots.files(&fixed.mounts, image.packages.as_ref());
+        let files = files.map_err(no_files)?;
+        let mut room = Room::of(&fixed, image.memory.len() as u64, max, files);
         let pending = self.rest.waiting(&mut room, &storage).map_err(|p| p.at(path))?;
         let history = History::new(fixed.history);
         let (execution, fuel) = (self.settings.execution, self.settings.fuel);
+        let times = self.settings.times();
         let past = self.rest.read(&self.settings, room, storage, history, path);
         let (past, known) = past.map_err(|problem| problem.at(path))?;
         Ok(super::Read {
@@ -92,6 +95,7 @@ impl Opened {
             written: None,
             execution,
             fuel,
+            times,
             pending,
         })
     }
@@ -119,11 +123,10 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     } = opened;
     let fixed = fixed(&settings, Given::default(), &Bounds::CEILINGS, path).ok()?;
     // Larger ones are as good, and slow.
-    let mut room = Room::of(&fixed, 0, 32 << 20);
-    let storage = Storage {
-        pages: PageStore::new().ok()?,
-        spool: Spool::create(&std::env::temp_dir()).ok()?,
-    };
+    let dir = std::env::temp_dir();
+    let storage = Storage::create(Roots::without_library(dir.clone()).ok()?, &dir).ok()?;
+    let files = storage.roots.files(&fixed.mounts, None).ok()?;
+    let mut room = Room::of(&fixed, 0, 32 << 20, files);
     rest.waiting(&mut room, &storage).ok()?;
     let history = History::new(fixed.history);
     let (mut past, _) = rest.read(&settings, room, Arc::new(storage), history, path).ok()?;

@@ -1,15 +1,18 @@
 //! What a checkpoint may hold, whatever its format. Every byte of it is taken for hostile.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
-use super::format::{NodeEntry, Settings};
+use belljar_files::{Content, Files, Limits, Node};
+
+use super::format::{ContentsDocument, NodeEntry, Settings, TOPS};
+use super::opened::{Elsewhere, Listed, reopen};
 use super::problem::Problem;
 use crate::api::policy::{Bounds, resolve};
-use crate::api::request::{Limits, Mount, Policy, Request};
-use crate::instance::{Descriptor, Kept};
+use crate::api::request::{Limits as Asked, Mount, Policy, Request};
+use crate::instance::{Descriptor, Kept, mount_paths};
 use crate::limits::MAX_CHECKPOINT_DOCUMENTS;
 use crate::memory::{HOST_PAGE, Pages};
 use crate::module::PAGE;
@@ -19,7 +22,7 @@ use crate::session::history::{History, HistoryEntry};
 use crate::session::options::{FixedSettings, SessionLimits, SessionTools, check_settings};
 use crate::session::past::Past;
 use crate::session::state::State;
-use crate::workspace::{Contents, Node, StoredFile};
+use crate::workspace::now;
 
 // Bounds on what a file can make us do.
 const MAX_NODES: usize = 500_000;
@@ -46,8 +49,14 @@ pub(super) struct Room {
     /// Bytes of the image's memory.
     pub image: u64,
     pub bounds: Bounds,
-    /// Directories of the host that are seen.
-    pub mounts: usize,
+    /// The files of a guest that has written nothing.
+    pub base: Files,
+    /// When it was made anew, in nanoseconds since 1970.
+    pub now: u64,
+    /// Where it sees directories of the host.
+    pub mounts: Vec<String>,
+    /// Other paths of its workspace.
+    pub aliases: Vec<String>,
     /// Bytes that the history may hold besides the first state and the latest.
     pub history: u64,
     /// Bytes of everything together.
@@ -56,12 +65,17 @@ pub(super) struct Room {
 
 impl Room {
     /// The room of a session with such settings, on an image of so many bytes, of which there may be `max`
-    /// bytes.
-    pub(super) fn of(fixed: &FixedSettings, image: u64, max: u64) -> Self {
+    /// bytes; `base` are the files of a guest that has written nothing.
+    pub(super) fn of(fixed: &FixedSettings, image: u64, max: u64, mut base: Files) -> Self {
+        // What is in a checkpoint is counted before it is read.
+        base.set_limits(Limits::NONE);
         Self {
             image,
             bounds: fixed.bounds,
-            mounts: fixed.mounts.len(),
+            base,
+            now: now(fixed.deterministic.as_ref(), Duration::ZERO),
+            mounts: mount_paths(&fixed.mounts),
+            aliases: fixed.places.aliases.clone(),
             history: fixed.history.bytes,
             max,
         }
@@ -98,7 +112,7 @@ impl Room {
         &self,
         pages: Option<Pages>,
         mut kept: Kept,
-        contents: Arc<Contents>,
+        (mut files, open): (Arc<Files>, Listed),
         placed: (u64, u64),
     ) -> Result<State, Problem> {
         let memory = kept.memory as u64;
@@ -110,23 +124,30 @@ impl Room {
             .filter(|pages| (pages.end() * HOST_PAGE) as u64 <= memory)
             .ok_or(Problem::Format("a state's pages are not where they may be"))?;
         kept.pages = Arc::new(pages);
-        self.check_open(&kept.descriptors)?;
-        kept.descriptors.sort_by_key(|descriptor| descriptor.number);
+        self.check_open(&open)?;
         // What was placed widens the bounds: never by more than what is there, each file taken once.
-        let (bytes, nodes) = contents.size();
+        let used = files.usage();
+        if !open.is_empty() {
+            let elsewhere = Elsewhere {
+                now: self.now,
+                mounts: &self.mounts,
+                aliases: &self.aliases,
+            };
+            reopen(Arc::make_mut(&mut files), &mut kept, open, &elsewhere)?;
+        }
         Ok(State {
             kept,
-            contents,
-            placed: (placed.0.min(bytes), placed.1.min(nodes)),
+            files,
+            placed: (placed.0.min(used.bytes), placed.1.min(used.files)),
         })
     }
 
-    fn check_open(&self, descriptors: &[Descriptor]) -> Result<(), Problem> {
+    fn check_open<T>(&self, descriptors: &[(Descriptor, T)]) -> Result<(), Problem> {
         let mut numbers = HashSet::new();
         // The number behind the last is given only when no other is free: no guest gets beyond what it
         // may have open.
-        let max_number = MAX_DESCRIPTORS + GIVEN_DESCRIPTORS + self.mounts;
-        let is_sound = |descriptor: &Descriptor| {
+        let max_number = MAX_DESCRIPTORS + GIVEN_DESCRIPTORS + self.mounts.len();
+        let is_sound = |(descriptor, _): &(Descriptor, T)| {
             let number = descriptor.number;
             usize::try_from(number).is_ok_and(|number| number < max_number)
                 && numbers.insert(number)
@@ -167,7 +188,7 @@ pub(super) fn fixed(
         mounts,
         aliases: places.aliases.clone(),
         cwd: places.cwd.clone(),
-        limits: Limits {
+        limits: Asked {
             timeout: Some(asked.timeout),
             memory: Some(asked.memory),
             fuel: asked.fuel,
@@ -229,48 +250,65 @@ pub(super) fn no_file() -> Problem {
 
 /// The directories of a state: every path inside them, and every parent there.
 pub(super) fn tree(
-    contents: Vec<(String, NodeEntry)>,
-    files: &[StoredFile],
-) -> Result<Contents, Problem> {
-    if contents.len() > MAX_NODES {
+    (base, now): (&Files, u64),
+    contents: ContentsDocument,
+    files: &[Content],
+) -> Result<Files, Problem> {
+    if contents.nodes.len() > MAX_NODES {
         return Err(Problem::Format("a state has too many files"));
     }
-    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
-    for (path, entry) in contents {
-        let node = match entry {
-            NodeEntry::Directory => Node::Directory,
-            NodeEntry::Link(target) if target.len() <= MAX_PATH && !target.contains('\0') => {
-                Node::Link(target)
-            }
-            NodeEntry::Link(_) => return Err(Problem::Format("a state has a link that cannot be")),
-            NodeEntry::File { file, modified } => {
-                let stored = files.get(file).ok_or_else(no_file)?;
-                let modified = SystemTime::UNIX_EPOCH
-                    .checked_add(modified)
-                    .ok_or(Problem::Format("a file's time is out of range"))?;
-                let mut stored = stored.clone();
-                stored.modified = modified;
-                Node::File(stored)
-            }
-        };
-        nodes.insert(path, node);
-    }
-    let depth = 1..=MAX_DEPTH;
-    for path in nodes.keys() {
-        let mut parts = path.split('/');
-        let inside = matches!(parts.next(), Some("workspace" | "tmp"));
-        let separates = |c: char| c == '\0' || std::path::is_separator(c);
-        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(separates);
-        let is_sound = inside
-            && path.len() <= MAX_PATH
-            && depth.contains(&parts.clone().count())
-            && parts.all(plain);
-        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        let has_parent = matches!(parent, "workspace" | "tmp")
-            || matches!(nodes.get(parent), Some(Node::Directory));
-        if !is_sound || !has_parent {
-            return Err(Problem::Format("a state has a file outside of its directories"));
+    let mut tree = base.clone();
+    // Those that have no number get others than those that have one.
+    tree.number_from(contents.next_number);
+    let numbers = contents.numbers.into_iter().chain(std::iter::repeat(0));
+    let mut named: HashMap<usize, Node> = HashMap::new();
+    for ((path, entry), number) in contents.nodes.into_iter().zip(numbers) {
+        if !is_sound(&path) {
+            return Err(outside());
         }
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let is_there = |path| tree.find(path).is_ok();
+        if !is_there(parent) || is_there(&path) {
+            return Err(outside());
+        }
+        let made = tree.numbered(number, |tree| {
+            Ok(match entry {
+                NodeEntry::Directory => tree.put_dir(&path, now),
+                NodeEntry::Link(target) if target.len() <= MAX_PATH && !target.contains('\0') => {
+                    tree.put_link(&path, &target, now)
+                }
+                NodeEntry::Link(_) => {
+                    return Err(Problem::Format("a state has a link that cannot be"));
+                }
+                NodeEntry::File { file, modified } => {
+                    let content = files.get(file).ok_or_else(no_file)?;
+                    let modified = u64::try_from(modified.as_nanos())
+                        .map_err(|_| Problem::Format("a file's time is out of range"))?;
+                    match named.get(&file) {
+                        Some(node) => tree.put_name(&path, *node, now).map(|()| *node),
+                        None => tree.put_file(&path, content.clone(), modified).inspect(|node| {
+                            named.insert(file, *node);
+                        }),
+                    }
+                }
+            })
+        });
+        made?.map_err(|_| outside())?;
     }
-    Ok(Contents(nodes))
+    Ok(tree)
+}
+
+/// Whether a path lies in a directory of the guest's, and every name in it is one.
+fn is_sound(path: &str) -> bool {
+    let mut parts = path.split('/');
+    let inside = parts.next().is_some_and(|top| TOPS.contains(&top));
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    inside
+        && path.len() <= MAX_PATH
+        && (1..=MAX_DEPTH).contains(&parts.clone().count())
+        && parts.all(plain)
+}
+
+fn outside() -> Problem {
+    Problem::Format("a state has a file outside of its directories")
 }

@@ -1,41 +1,38 @@
 //! A session in a store: its manifest under a key of its own, and its chunks by their names, which all
 //! sessions of the store share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rayon::prelude::*;
 use self_cell::self_cell;
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use super::chunks::Chunks;
+use super::copies::{CHUNKS, Copy};
+use super::fetched;
 use super::format::{MAGIC, Manifest, Name, VERSION};
 use super::frozen::Frozen;
-use super::garbage::{self, CHUNK_GRACE, CHUNKS};
+use super::garbage::{self, CHUNK_GRACE};
 use super::later::Named;
 use super::layout::{Known, LEAST_USED, Layout};
 use super::pieces::Content;
-use super::problem::Problem;
 use super::read::Opened;
 use super::second::manifest;
+use super::since::Since;
 use super::write::{compress, head};
 use super::{Checkpoint, OVERHEAD, blocking, io as failed};
 use crate::error::Error;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
 use crate::parallel::on_all_cores;
 use crate::session::SessionError;
-use crate::session::error::{ChunkProblem, FileAction};
+use crate::session::error::FileAction;
 use crate::store::{Condition, Put, Store, StoreError, Version};
 
 /// Chunks that are on their way at the same time.
 const AT_ONCE: usize = 16;
-/// Bytes of chunks that are fetched before they are asked for.
-const MAX_AHEAD: u64 = 256 << 20;
 /// The most bytes of a manifest with what comes before it.
 const MAX_HEAD: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 
@@ -59,8 +56,8 @@ pub(in crate::session) struct Written(Mutex<Option<Arc<Last>>>);
 struct Last {
     store: Arc<dyn Store>,
     key: String,
-    /// When its manifest was surely there.
-    seen: Instant,
+    /// The version of its manifest.
+    version: Version,
     known: Arc<Named>,
 }
 
@@ -75,11 +72,11 @@ impl Written {
     pub(in crate::session) fn read(
         store: &Arc<dyn Store>,
         key: &str,
-        seen: Instant,
+        version: Version,
         known: Arc<Named>,
     ) -> Self {
         let written = Self::default();
-        written.note(store, key, seen, known);
+        written.note(store, key, version, known);
         written
     }
 
@@ -87,32 +84,24 @@ impl Written {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, store: &Arc<dyn Store>, key: &str, seen: Instant, known: Arc<Named>) {
+    fn note(&self, store: &Arc<dyn Store>, key: &str, version: Version, known: Arc<Named>) {
         let last = Last {
             store: Arc::clone(store),
             key: key.to_owned(),
-            seen,
+            version,
             known,
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(last));
     }
 
-    /// What is in `store` for certain, and since when that is known.
-    async fn trusted(
-        &self,
-        store: &Arc<dyn Store>,
-    ) -> Result<(Option<Arc<Last>>, Instant), StoreError> {
-        let now = Instant::now();
+    /// What is in `store` for certain: what a manifest names that is there just now. A chunk that was on
+    /// no list before this stays for [`CHUNK_GRACE`], even if the manifest goes.
+    async fn trusted(&self, store: &Arc<dyn Store>) -> Result<Option<Arc<Last>>, StoreError> {
         let Some(last) = self.last().filter(|last| Arc::ptr_eq(&last.store, store)) else {
-            return Ok((None, now));
+            return Ok(None);
         };
-        if last.seen.elapsed() < CHUNK_GRACE / 4 {
-            let seen = last.seen;
-            return Ok((Some(last), seen));
-        }
-        // What a manifest names that is there is not removed.
         let there = store.get(&last.key, MAX_HEAD).await?;
-        Ok((there.map(|_| last), now))
+        Ok(there.filter(|there| there.version == last.version).map(|_| last))
     }
 }
 
@@ -130,18 +119,29 @@ self_cell! {
 /// Chunks are compressed on threads that may block, and put by asynchronous code: no thread waits for
 /// the store, which may need one of the same threads to answer.
 pub(in crate::session) async fn save(
-    frozen: Frozen,
+    mut frozen: Frozen,
     written: &Written,
     store: &Arc<dyn Store>,
     key: &str,
     condition: Condition,
 ) -> Result<Option<Saved>, Error> {
-    let (trusted, seen) = written.trusted(store).await?;
-    let condemned = garbage::condemned(&**store).await?;
-    let path = PathBuf::from(key);
-    let laid = blocking(move || lay(frozen, trusted.as_deref(), &path)).await?;
-    let (mut laid, head, known) = laid;
-    let mut putting = Putting::new(store, condemned);
+    let begun = Since::now();
+    let (condemned, removed) = garbage::listed(&**store).await?;
+    let mut trusted = written.trusted(store).await?;
+    let (mut laid, head, known) = loop {
+        let (last, path) = (trusted.take(), PathBuf::from(key));
+        let laid = blocking(move || lay(frozen, last.as_deref(), &path)).await?;
+        let counted_on = counted_on(laid.0.borrow_dependent(), &condemned);
+        if counted_on.is_empty() {
+            break laid;
+        }
+        // They are somebody's garbage by now: they are kept, or written again.
+        if garbage::keep(&**store, &counted_on).await? && written.trusted(store).await?.is_some() {
+            break laid;
+        }
+        frozen = laid.0.into_owner();
+    };
+    let mut putting = Putting::new(store, &condemned | &removed);
     let mut done = 0;
     loop {
         let path = PathBuf::from(key);
@@ -158,22 +158,36 @@ pub(in crate::session) async fn save(
         putting.add(batch).await?;
     }
     let (chunks, bytes) = putting.finish().await?;
+    // Chunks of it may be removed before a manifest names them.
+    if begun.elapsed() > CHUNK_GRACE / 2 {
+        return Err(too_slow(key).into());
+    }
     let length = head.len() as u64;
     let Put::Written(version) = store.put(key, head.into(), condition).await? else {
         return Ok(None);
     };
-    if seen.elapsed() > CHUNK_GRACE / 2 {
-        // Chunks of it may have been removed before it named them.
-        store.delete(key).await?;
-        let late = io::Error::new(io::ErrorKind::TimedOut, "it took too long to write it");
-        return Err(failed(FileAction::Write, key.as_ref())(late).into());
+    if begun.elapsed() > CHUNK_GRACE {
+        return Err(too_slow(key).into());
     }
-    written.note(store, key, seen, known.into());
+    written.note(store, key, version.clone(), known.into());
     Ok(Some(Saved {
         version,
         chunks,
         bytes: bytes + length,
     }))
+}
+
+fn too_slow(key: &str) -> SessionError {
+    let late = io::Error::new(io::ErrorKind::TimedOut, "it took too long to write it");
+    failed(FileAction::Write, key.as_ref())(late)
+}
+
+/// The condemned chunks that a layout names without bringing their bytes.
+fn counted_on(layout: &Layout<'_>, condemned: &BTreeSet<Copy>) -> HashSet<Name> {
+    let listed: HashSet<Name> = condemned.iter().map(|copy| copy.name).collect();
+    let all = layout.manifest.chunks.iter().zip(&layout.chunks);
+    let known = all.filter(|(_, content)| matches!(content, Content::Known(_)));
+    known.map(|((name, _), _)| *name).filter(|name| listed.contains(name)).collect()
 }
 
 /// Lays a session out, of which what was written `last` need not be read to be named again. Returns
@@ -233,18 +247,18 @@ fn compressed(layout: &Layout<'_>, from: usize) -> io::Result<(Vec<(Name, Bytes)
 /// Chunks on their way to a store.
 struct Putting {
     to: Arc<dyn Store>,
-    /// Chunks that are about to be removed.
-    condemned: BTreeSet<Name>,
+    /// Chunks that are about to be removed, or just were.
+    listed: BTreeSet<Copy>,
     under_way: JoinSet<Result<Option<u64>, StoreError>>,
     /// How many were not there, and their bytes.
     written: (usize, u64),
 }
 
 impl Putting {
-    fn new(to: &Arc<dyn Store>, condemned: BTreeSet<Name>) -> Self {
+    fn new(to: &Arc<dyn Store>, listed: BTreeSet<Copy>) -> Self {
         Self {
             to: Arc::clone(to),
-            condemned,
+            listed,
             under_way: JoinSet::new(),
             written: (0, 0),
         }
@@ -256,8 +270,8 @@ impl Putting {
             while self.under_way.len() >= AT_ONCE {
                 self.one().await?;
             }
-            let (to, is_condemned) = (Arc::clone(&self.to), self.condemned.contains(&name));
-            self.under_way.spawn(put(to, name, bytes, is_condemned));
+            let (to, is_listed) = (Arc::clone(&self.to), self.listed.contains(&Copy::first(name)));
+            self.under_way.spawn(async move { garbage::put(&*to, name, bytes, is_listed).await });
         }
         Ok(())
     }
@@ -281,27 +295,6 @@ impl Putting {
     }
 }
 
-/// Puts a chunk, and returns its bytes if it was not there.
-async fn put(
-    to: Arc<dyn Store>,
-    name: Name,
-    bytes: Bytes,
-    mut is_condemned: bool,
-) -> Result<Option<u64>, StoreError> {
-    let (key, length) = (garbage::key(name), bytes.len() as u64);
-    loop {
-        match to.put(&key, bytes.clone(), Condition::Absent).await? {
-            Put::Written(_) => return Ok(Some(length)),
-            Put::Refused if !is_condemned => return Ok(None),
-            Put::Refused => {
-                garbage::rescue(&*to, name).await?;
-                // It stays if it is there now.
-                is_condemned = false;
-            }
-        }
-    }
-}
-
 /// Reads the manifest of a session in a store, and fetches its chunks: of those in `max` bytes of
 /// memory and files.
 pub(in crate::session) async fn open(
@@ -309,7 +302,7 @@ pub(in crate::session) async fn open(
     key: &str,
     max: u64,
 ) -> Result<Checkpoint, Error> {
-    let (path, seen) = (PathBuf::from(key), Instant::now());
+    let path = PathBuf::from(key);
     let Some(head) = store.get(key, max.saturating_add(OVERHEAD)).await? else {
         let source = io::ErrorKind::NotFound.into();
         return Err(failed(FileAction::Open, &path)(source).into());
@@ -324,20 +317,13 @@ pub(in crate::session) async fn open(
         let reason = "it holds more than this runtime restores";
         return Err(SessionError::Format { path, reason }.into());
     }
-    let chunks: Box<dyn Chunks> = if store.at_hand().is_some() {
-        Box::new(OnSpot {
-            from: Arc::clone(&store),
-            lengths: manifest.chunks.iter().map(|(_, length)| *length).collect(),
-        })
-    } else {
-        Box::new(Fetched::of(Arc::clone(&store), &manifest.chunks))
-    };
+    let chunks = fetched::chunks(&store, &manifest.chunks);
     let opened = Opened::apart(manifest, chunks);
     Ok(Checkpoint {
         opened,
         path,
         identity: None,
-        stored: Some((store, key.to_owned(), seen)),
+        stored: Some((store, key.to_owned(), head.version)),
     })
 }
 
@@ -349,113 +335,4 @@ fn apart(head: &[u8]) -> Option<Manifest> {
     }
     let (manifest, _) = manifest(head, true).ok()?;
     (manifest.carried == 0).then_some(manifest)
-}
-
-/// Chunks of a store.
-pub(super) struct Fetched {
-    from: Arc<dyn Store>,
-    /// The asynchronous runtime in which chunks were asked for last: the one before may have ended.
-    handle: Mutex<Handle>,
-    /// What was fetched and not taken yet: as much as there is room for.
-    ahead: Mutex<HashMap<usize, Bytes>>,
-    lengths: Vec<u32>,
-}
-
-/// The most bytes that a chunk takes, compressed.
-fn max_compressed(length: u32) -> u64 {
-    zstd::zstd_safe::compress_bound(length as usize) as u64
-}
-
-impl Fetched {
-    fn of(from: Arc<dyn Store>, listed: &[(Name, u32)]) -> Self {
-        Self {
-            from,
-            handle: Handle::current().into(),
-            ahead: Mutex::default(),
-            lengths: listed.iter().map(|(_, length)| *length).collect(),
-        }
-    }
-
-    fn handle(&self) -> Handle {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Bytes>> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Chunks by their numbers, as many as there is room for.
-    async fn some(
-        from: &Arc<dyn Store>,
-        numbers: &[usize],
-        listed: &[(Name, u32)],
-    ) -> Result<HashMap<usize, Bytes>, StoreError> {
-        let mut ahead = HashMap::new();
-        let (mut under_way, mut left) = (JoinSet::new(), MAX_AHEAD);
-        let mut next = numbers.iter().filter_map(|number| Some((*number, listed.get(*number)?)));
-        loop {
-            while under_way.len() < AT_ONCE
-                && let Some((number, (name, length))) = next.next()
-            {
-                let max = max_compressed(*length);
-                let Some(rest) = left.checked_sub(max) else {
-                    continue;
-                };
-                left = rest;
-                let (from, key) = (Arc::clone(from), garbage::key(*name));
-                under_way.spawn(async move { (number, from.get(&key, max).await) });
-            }
-            let Some(fetched) = under_way.join_next().await else {
-                break;
-            };
-            let (number, blob) = fetched.map_err(StoreError::failed("read chunks of", CHUNKS))?;
-            if let Some(blob) = blob? {
-                ahead.insert(number, blob.bytes);
-            }
-        }
-        Ok(ahead)
-    }
-}
-
-/// Chunks of a store that is at hand, read where they are taken apart.
-struct OnSpot {
-    from: Arc<dyn Store>,
-    lengths: Vec<u32>,
-}
-
-impl Chunks for OnSpot {
-    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
-        let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
-        let from = self.from.at_hand();
-        let read = from.map(|from| from.read_into(&garbage::key(name), max, buffer));
-        if read.transpose().map_err(Problem::Store)? != Some(true) {
-            return Err(Problem::Chunk(name, ChunkProblem::Missing));
-        }
-        Ok(())
-    }
-}
-
-impl Chunks for Fetched {
-    fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
-        if let Some(bytes) = self.lock().remove(&number) {
-            *buffer = bytes.into();
-            return Ok(());
-        }
-        let max = max_compressed(self.lengths.get(number).copied().unwrap_or(0));
-        let key = garbage::key(name);
-        let blob = self.handle().block_on(self.from.get(&key, max)).map_err(Problem::Store)?;
-        let missing = Problem::Chunk(name, ChunkProblem::Missing);
-        *buffer = blob.ok_or(missing)?.bytes.into();
-        Ok(())
-    }
-
-    fn prepare(&self, numbers: &[usize], listed: &[(Name, u32)]) -> Result<(), Problem> {
-        if let Ok(current) = Handle::try_current() {
-            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = current;
-        }
-        let fetched = self.handle().block_on(Self::some(&self.from, numbers, listed));
-        // What was fetched for one that failed is of no use.
-        *self.lock() = fetched.map_err(Problem::Store)?;
-        Ok(())
-    }
 }

@@ -1,5 +1,8 @@
 //! The run of a session that waits for answers: its request is a document, and its input files are chunks.
 
+use std::io::{self, Read};
+
+use belljar_files::Content;
 use serde::{Deserialize, Serialize};
 
 use super::documents::Documents;
@@ -40,7 +43,7 @@ pub(super) fn read(
     let whole: Vec<PieceEntry> = numbers.iter().enumerate().map(part).collect();
     let counts = [whole.len() as u32];
     let files = Documents::fetch_files(listing, (&counts, &whole, names), max, storage)?;
-    let text = files.first().ok_or(INVALID)?.read_range(0, u64::MAX)?;
+    let text = read_all(files.first().ok_or(INVALID)?)?;
     let values = json::values(&text).saturating_mul(VALUE_BYTES);
     let own = (text.len() as u64).saturating_add(values);
     let left = max.checked_sub(own).ok_or_else(too_much)?;
@@ -52,11 +55,16 @@ pub(super) fn read(
         run,
     } = document;
     let files = Documents::fetch_files(listing, (&inputs, &pieces, &chunks), left, storage)?;
-    let size: u64 = files.iter().map(|file| file.size).sum();
-    let bytes = files.iter().map(|file| file.read_range(0, u64::MAX));
-    let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+    let size: u64 = files.iter().map(Content::len).sum();
+    let bytes = files.iter().map(read_all).collect::<Result<Vec<_>, _>>()?;
     let pending = run.with_inputs(bytes).ok_or(INVALID)?;
     Ok((pending, own.saturating_add(size)))
+}
+
+fn read_all(file: &Content) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.reader().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 const INVALID: Problem = Problem::Format("the run that waits is not valid");

@@ -3,20 +3,20 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_files::{Content, MAX_LEN, Pool, WeakContent};
 use rayon::prelude::*;
 
-use super::chunks::{Chunks, Opener, Plain};
-use super::format::{MAX_CHUNK, Name};
+use super::chunks::{Chunks, Opener, Plain, in_batches};
+use super::format::{HOLE, MAX_CHUNK, Name, hole_length};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
 use crate::memory::{HOST_PAGE, Imported, Pages};
 use crate::parallel::on_all_cores;
 use crate::session::storage::Storage;
-use crate::workspace::{FadingFile, Prepared, StoredFile};
 
 /// The most pages of a chunk.
 const MAX_PAGES: u32 = MAX_CHUNK / HOST_PAGE as u32;
@@ -99,7 +99,7 @@ pub(super) struct Wanted<'a> {
     parts: BTreeMap<usize, Vec<(usize, u64, u32, u32)>>,
 }
 
-/// What a file consists of: chunks, where in them it begins, and how many bytes are of it.
+/// What a file consists of: chunks, where in them it begins, and how many bytes are of it; or holes.
 pub(super) type Pieces = Vec<(usize, u32, u32)>;
 
 /// Pages of a chunk that came in together, and the number of the first.
@@ -121,7 +121,7 @@ pub(super) struct Fetched {
     count: u32,
     numbers: HashMap<(Pieces, usize), usize>,
     /// The files, each with what it consists of.
-    files: Vec<(StoredFile, Pieces)>,
+    files: Vec<(Content, Pieces)>,
     bytes: u64,
 }
 
@@ -167,8 +167,14 @@ impl<'a> Wanted<'a> {
         };
         let mut size = 0;
         for (chunk, at, length) in &free.key().0 {
-            self.parts.entry(*chunk).or_default().push((number, size, *at, *length));
-            size += u64::from(*length);
+            let bytes = if *chunk == HOLE as usize {
+                hole_length(*at, *length)
+            } else {
+                self.parts.entry(*chunk).or_default().push((number, size, *at, *length));
+                u64::from(*length)
+            };
+            let sum = size.checked_add(bytes).filter(|sum| *sum <= MAX_LEN);
+            size = sum.ok_or(Problem::Format("it holds a file that is too large"))?;
         }
         self.sizes.push(size);
         free.insert(number);
@@ -210,8 +216,13 @@ impl<'a> Wanted<'a> {
         }
         let imported = storage.pages.reserve_after(state, count - before.count)?;
         imported.set_hollow(true);
-        let prepared = self.sizes.iter().map(|size| storage.spool.prepare(*size));
-        let prepared: Vec<Prepared> = prepared.collect::<Result<_, _>>()?;
+        let sized = |size: &u64| {
+            let mut content = Content::default();
+            content.set_len(*size).map(|()| Mutex::new(content)).map_err(io::Error::from)
+        };
+        let prepared: Vec<Mutex<Content>> =
+            self.sizes.iter().map(sized).collect::<Result<_, _>>()?;
+        let pool = storage.roots.pool();
 
         let pages = if with_pages {
             std::mem::take(&mut new)
@@ -226,7 +237,9 @@ impl<'a> Wanted<'a> {
             for (file, to, at, length) in self.parts.get(&chunk).into_iter().flatten() {
                 let (mut to, start) = (*to, *at as usize);
                 for bytes in plain.part(start..start + *length as usize) {
-                    prepared[*file - before.files.len()].write(to, bytes)?;
+                    let file = &prepared[*file - before.files.len()];
+                    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                    write(&mut file, pool, to, bytes)?;
                     to += bytes.len() as u64;
                 }
             }
@@ -240,8 +253,9 @@ impl<'a> Wanted<'a> {
             pieces[number - before.files.len()].clone_from(&key.0);
             numbers.insert(key, number);
         }
-        let files =
-            prepared.into_iter().map(|file| file.finish(SystemTime::UNIX_EPOCH)).zip(pieces);
+        let finished =
+            |file: Mutex<Content>| file.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let files = prepared.into_iter().map(finished).zip(pieces);
         Ok(Fetched {
             imported: Some(imported),
             hollow: new,
@@ -252,6 +266,19 @@ impl<'a> Wanted<'a> {
             bytes: bytes.unwrap_or(u64::MAX),
         })
     }
+}
+
+/// Writes all of `bytes` from `at` on.
+fn write(file: &mut Content, pool: &Pool, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let wrote = file.write_at(pool, at, bytes)?;
+        if wrote == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        at += wrote as u64;
+        bytes = &bytes[wrote..];
+    }
+    Ok(())
 }
 
 impl Placed {
@@ -273,19 +300,20 @@ fn open_all(
     each: impl Fn(usize, &Plain<'_>) -> Result<(), Problem> + Sync,
 ) -> Result<(), Problem> {
     let numbers: Vec<usize> = numbers.into_iter().collect();
-    chunks.prepare(&numbers, listed)?;
-    let next = AtomicUsize::new(0);
-    // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
-    let open = |_| {
-        let mut opener = Opener::new();
-        while let Some(&chunk) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            each(chunk, &opener.open(chunks, chunk, listed[chunk])?)?;
-        }
-        Ok(())
-    };
-    on_all_cores(|| {
-        let threads = rayon::current_num_threads().min(numbers.len());
-        (0..threads).into_par_iter().try_for_each(open)
+    in_batches(chunks, &numbers, listed, |batch| {
+        let next = AtomicUsize::new(0);
+        // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
+        let open = |_| {
+            let mut opener = Opener::new();
+            while let Some(&chunk) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
+                each(chunk, &opener.open(chunks, chunk, listed[chunk])?)?;
+            }
+            Ok(())
+        };
+        on_all_cores(|| {
+            let threads = rayon::current_num_threads().min(batch.len());
+            (0..threads).into_par_iter().try_for_each(open)
+        })
     })
 }
 
@@ -360,7 +388,7 @@ impl Fetched {
             .filter_map(move |(own, count, chunk, page)| Some((number(own)?, count, chunk, page)))
     }
 
-    pub(super) fn files(&self) -> &[(StoredFile, Pieces)] {
+    pub(super) fn files(&self) -> &[(Content, Pieces)] {
         &self.files
     }
 
@@ -370,7 +398,7 @@ impl Fetched {
         for (key, number) in self.numbers {
             keys[number] = Some(key);
         }
-        let files = self.files.iter().map(|(file, _)| file.fading()).zip(keys);
+        let files = self.files.iter().map(|(file, _)| file.downgrade()).zip(keys);
         Faded {
             placed: self.placed,
             count: self.count,
@@ -384,7 +412,7 @@ impl Fetched {
 pub(super) struct Faded {
     placed: BTreeMap<usize, Vec<Placed>>,
     count: u32,
-    files: Vec<(FadingFile, (Pieces, usize))>,
+    files: Vec<(WeakContent, (Pieces, usize))>,
 }
 
 impl Faded {
@@ -396,8 +424,8 @@ impl Faded {
             ..Fetched::default()
         };
         for (file, key) in &self.files {
-            if let Some(file) = file.get(SystemTime::UNIX_EPOCH) {
-                fetched.bytes = fetched.bytes.saturating_add(file.size);
+            if let Some(file) = file.upgrade() {
+                fetched.bytes = fetched.bytes.saturating_add(file.len());
                 fetched.numbers.insert(key.clone(), fetched.files.len());
                 fetched.files.push((file, key.0.clone()));
             }

@@ -1,7 +1,7 @@
 //! Questions about a session between two runs, which leave no trace.
 //!
 //! They are answered by the session's own interpreter, whose memory is put back afterwards. Where
-//! that is not enough (it wrote files, has files open, took more memory, or its clock has to repeat)
+//! that is not enough (it has files of the host open, took more memory, or its clock has to repeat)
 //! it is given up, and the next run wakes the state that it had.
 
 use std::collections::BTreeMap;
@@ -51,11 +51,10 @@ impl Core {
         }
         let plan = context.plan_question(variables, None)?;
         let (awake, observed, before) = self.question(context, &plan, Question::Set).await?;
-        let touched = observed.touched;
         match judge(&plan, observed) {
             Ok(Some(_)) => {
                 let storage = Arc::clone(&context.storage);
-                let set = Unkept::new(awake, (0, 0), touched);
+                let set = Unkept::new(awake, (0, 0));
                 let (awake, state) = aside(true, move || set.keep(&storage, &before)).await??;
                 self.past(context).await?.state = Arc::new(state);
                 self.awake = Some(awake);
@@ -96,9 +95,7 @@ impl Awake {
         plan: &Plan,
         order: RunOrder,
     ) -> Result<(Self, Observed), Error> {
-        // One that is cancelled on its way may have written to it.
-        self.workspace.declare_used();
-        self.interpreter.instance().begin((0, 0));
+        self.interpreter.instance().begin();
         let control = self.interpreter.control();
         control.clear();
         let running = context.run(Arc::clone(control));
@@ -112,13 +109,13 @@ impl Awake {
         let state = Arc::clone(state);
         aside(true, move || {
             let instance = self.interpreter.instance();
-            let is_more = instance.state().quota.touched()
-                || instance.has_open_files()
-                || !state.kept.descriptors.is_empty()
-                || instance.repeatable_clock().is_some();
-            let is_as_before = !is_more && self.interpreter.put_back(&state.kept)?;
-            if is_as_before && self.pristine {
-                self.workspace.declare_unused();
+            // Files of the host that it opened or closed are wasmtime-wasi's, and would stay so.
+            let is_more = instance.has_open_host_files() || instance.repeatable_clock().is_some();
+            let is_as_before = !is_more
+                && state.kept.hosts.is_empty()
+                && self.interpreter.put_back(&state.kept)?;
+            if is_as_before {
+                self.interpreter.instance().put_back_files(&state.files);
             }
             Ok((self, is_as_before))
         })

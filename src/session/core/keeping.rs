@@ -9,14 +9,12 @@ use crate::session::context::Context;
 use crate::session::history::HistoryEntry;
 use crate::session::state::State;
 use crate::session::storage::Storage;
-use crate::workspace::Contents;
 
 /// An interpreter whose run has ended, and whose state is yet to be kept.
 pub(super) struct Unkept {
     awake: Awake,
-    /// Bytes and files that the host placed for the run.
+    /// Bytes and files that the host placed in the session, with those of this run.
     placed: (u64, u64),
-    files_changed: bool,
     /// The run, for the history.
     record: Option<HistoryEntry>,
 }
@@ -42,9 +40,9 @@ impl Core {
     /// Whether the state after the last run is one of memory alone, which is kept without waiting for
     /// anything.
     pub(in crate::session) fn is_memory_unkept(&mut self) -> bool {
-        self.unkept.as_mut().is_some_and(|unkept| {
-            !unkept.files_changed && !unkept.awake.interpreter.instance().has_open_files()
-        })
+        self.unkept
+            .as_mut()
+            .is_some_and(|unkept| !unkept.awake.interpreter.instance().has_open_host_files())
     }
 
     /// Whether that is kept so soon that whoever needs it may as well do it, on whichever thread.
@@ -129,11 +127,10 @@ impl Core {
 }
 
 impl Unkept {
-    pub(super) fn new(awake: Awake, placed: (u64, u64), files_changed: bool) -> Self {
+    pub(super) fn new(awake: Awake, placed: (u64, u64)) -> Self {
         Self {
             awake,
             placed,
-            files_changed,
             record: None,
         }
     }
@@ -145,25 +142,24 @@ impl Unkept {
             mut awake, placed, ..
         } = self;
         let instance = awake.interpreter.instance();
-        let descriptors = if instance.has_open_files() {
-            let find = instance.descriptors(&before.kept, &storage.spool);
-            tokio::runtime::Handle::current().block_on(find)?
+        let hosts = if instance.has_open_host_files() {
+            tokio::runtime::Handle::current().block_on(instance.host_files())?
         } else {
             Vec::new()
         };
-        let kept = instance.keep(&before.kept, descriptors, &storage.pages)?;
-        let contents = if self.files_changed {
-            let (spool, files) = (&storage.spool, &mut awake.files);
-            let now = Contents::capture(&awake.workspace, &before.contents, files, spool)?;
-            awake.workspace.look()?;
-            Arc::new(now)
+        let files = instance.files().clone();
+        let kept = instance.keep(&before.kept, hosts, &storage.pages)?;
+        let is_same =
+            files.version() == before.files.version() && files.has_same_open(&before.files);
+        let files = if is_same {
+            Arc::clone(&before.files)
         } else {
-            Arc::clone(&before.contents)
+            Arc::new(files)
         };
         let state = State {
             kept,
-            contents,
-            placed: (before.placed.0 + placed.0, before.placed.1 + placed.1),
+            files,
+            placed,
         };
         tracing::debug!(bytes = state.beyond(before), "a session's state is kept");
         Ok((awake, state))

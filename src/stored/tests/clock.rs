@@ -112,10 +112,15 @@ impl Drop for Sleep {
     }
 }
 
+/// The date when all clocks start, in milliseconds since 1970.
+const START: u64 = 1_700_000_000_000;
+
 /// The clock of one node, which may stand still.
 #[derive(Clone)]
 pub(super) struct NodeClock {
     pub clock: Arc<Clock>,
+    /// Milliseconds by which its dates are ahead of the right ones.
+    pub ahead: i64,
     still: Arc<Mutex<Still>>,
 }
 
@@ -129,6 +134,7 @@ impl NodeClock {
     pub(super) fn new(clock: &Arc<Clock>) -> Self {
         Self {
             clock: Arc::clone(clock),
+            ahead: 0,
             still: Arc::default(),
         }
     }
@@ -153,6 +159,11 @@ impl NodeClock {
 
     pub(super) fn now(&self) -> Instant {
         self.clock.start + self.passed()
+    }
+
+    pub(super) fn date(&self) -> u64 {
+        let right = START + self.passed().as_millis() as u64;
+        right.saturating_add_signed(self.ahead)
     }
 
     /// Waits while the node stands still.

@@ -1,5 +1,6 @@
 //! A host whose sessions are lists of the runs that they are made of.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::super::host::{Host, Live};
 use super::clock::NodeClock;
 use crate::error::Error;
-use crate::session::{Recalled, SessionError};
+use crate::session::{Recalled, SessionError, Times};
 use crate::store::{Condition, Store};
 
 /// A node's part that runs lists.
@@ -29,13 +30,26 @@ enum Pass {
     Keeper,
 }
 
+/// What a session knows of the time.
+struct Counted {
+    clock: NodeClock,
+    woken: Instant,
+    told: Times,
+    used: Option<Instant>,
+}
+
 #[derive(Default)]
 struct Inner {
+    counted: Mutex<Option<Counted>>,
     runs: Mutex<Vec<u64>>,
     recalled: AtomicU64,
     is_changed: AtomicBool,
     is_closed: AtomicBool,
     lost: Mutex<Vec<String>>,
+    /// The run that goes on.
+    running: Mutex<Option<u64>>,
+    /// Runs that were interrupted.
+    interrupted: Mutex<BTreeSet<u64>>,
 }
 
 impl List {
@@ -47,6 +61,17 @@ impl List {
             }),
             pass: Pass::Change(0),
         }
+    }
+
+    /// As one that was woken with these times.
+    pub(super) fn woken(self, clock: &NodeClock, told: Times) -> Self {
+        *self.inner.counted.lock().unwrap() = Some(Counted {
+            clock: clock.clone(),
+            woken: clock.now(),
+            told,
+            used: None,
+        });
+        self
     }
 
     pub(super) fn runs(&self) -> Vec<u64> {
@@ -65,7 +90,21 @@ impl List {
         }
         self.inner.is_changed.store(true, Ordering::Relaxed);
         self.inner.runs.lock().unwrap().push(number);
+        if let Some(counted) = &mut *self.inner.counted.lock().unwrap() {
+            counted.used = Some(counted.clock.now());
+        }
         Some(std::mem::take(&mut self.inner.lost.lock().unwrap()))
+    }
+
+    /// Whether the run that goes on is this one, and to end early. From now on it is this one.
+    pub(super) fn is_interrupted(&self, number: u64) -> bool {
+        *self.inner.running.lock().unwrap() = Some(number);
+        self.inner.interrupted.lock().unwrap().contains(&number)
+    }
+
+    /// No run goes on any more.
+    pub(super) fn rest(&self) {
+        *self.inner.running.lock().unwrap() = None;
     }
 
     fn with(&self, pass: Pass) -> Self {
@@ -83,17 +122,27 @@ fn part(runs: &[u64]) -> String {
 impl Host for Lists {
     type Session = List;
 
-    async fn wake(&self, store: &Arc<dyn Store>, id: &str, state: &str) -> Result<List, Error> {
+    async fn wake(
+        &self,
+        store: &Arc<dyn Store>,
+        id: &str,
+        state: &str,
+        told: Times,
+    ) -> Result<List, Error> {
         let Some(named) = store.get(state, 1 << 20).await? else {
             return Err(SessionError::StateGone { id: id.into() }.into());
         };
         let part = String::from_utf8(named.bytes.to_vec()).unwrap();
         let runs = store.get(&part, 1 << 20).await?.expect("a state names a chunk that is missing");
-        Ok(List::new(serde_json::from_slice(&runs.bytes).unwrap()))
+        Ok(List::new(serde_json::from_slice(&runs.bytes).unwrap()).woken(&self.clock, told))
     }
 
     fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    fn date(&self) -> u64 {
+        self.clock.date()
     }
 
     fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send {
@@ -113,7 +162,9 @@ impl Live for List {
     }
 
     fn interrupt(&self) -> bool {
-        false
+        let running = *self.inner.running.lock().unwrap();
+        self.inner.interrupted.lock().unwrap().extend(running);
+        running.is_some()
     }
 
     fn close(&self) {
@@ -124,8 +175,26 @@ impl Live for List {
         !self.inner.is_closed.load(Ordering::Relaxed)
     }
 
-    fn idle(&self) -> Duration {
+    fn unused(&self) -> Duration {
         Duration::ZERO
+    }
+
+    fn times(&self) -> Times {
+        let counted = self.inner.counted.lock().unwrap();
+        let Some(Counted {
+            clock,
+            woken,
+            told,
+            used,
+        }) = &*counted
+        else {
+            return Times::default();
+        };
+        let passed = |since| clock.now().saturating_duration_since(since);
+        Times {
+            age: told.age + passed(*woken),
+            idle: used.map_or_else(|| told.idle + passed(*woken), passed),
+        }
     }
 
     fn image(&self) -> String {

@@ -89,10 +89,12 @@ impl Wire for Cable {
 async fn client(log: &Log, node: &ListNode, random: &Random) {
     for _ in 0..STEPS {
         let time = random.time(LEASE * 3 / 2);
-        match random.below(7) {
+        match random.below(9) {
             0 => log.touch(node).await,
             1 => log.read(node).await,
             2 => drop(log.run(node, How::Dropped, time).await),
+            7 => log.interrupt(node).await,
+            8 => drop(node.remove_strays(Duration::ZERO).await),
             3 | 4 => drop(log.run(node, How::Behind, time).await),
             _ => drop(log.run(node, How::Durably, time).await),
         }

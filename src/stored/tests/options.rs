@@ -1,5 +1,6 @@
 //! Nodes with leases longer than any node believes, and callers that stop waiting for them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use super::super::NodeOptions;
 use super::super::claim::Claimed;
 use super::super::node::Node;
 use super::clock::{Clock, NodeClock};
-use super::faults::{Planned, Wired};
+use super::faults::{Fault, Planned, Wired};
 use super::list::Lists;
 use super::world::{ID, ListNode, add};
 use crate::error::Error;
@@ -53,8 +54,7 @@ fn no_time_is_too_long_for_a_sweep() {
 fn a_session_whose_caller_is_gone_is_added_all_the_same() {
     for waited in 0..6 {
         Clock::run(|clock| async move {
-            let store: Arc<dyn Store> =
-                Arc::new(Wired(Planned::new(&clock, std::collections::HashMap::new())));
+            let store: Arc<dyn Store> = Arc::new(Wired(Planned::new(&clock, HashMap::new())));
             let node = super::world::node(0, store, &NodeClock::new(&clock));
             let time = Duration::from_millis(waited);
             let is_added = clock.within(time, add(&node)).await;
@@ -66,5 +66,34 @@ fn a_session_whose_caller_is_gone_is_added_all_the_same() {
             assert_eq!(node.counts.found.load(Ordering::Relaxed), 1, "it was woken again");
             claim.release().await.unwrap();
         });
+    }
+}
+
+/// Where the store does not answer, a session is taken, or given back as it was, and nothing is lost: no
+/// outcome tells that "a change was lost".
+#[test]
+fn what_was_not_changed_is_not_told_as_lost() {
+    // Adding takes three operations; then the record is read, replaced, and read again after a failure.
+    let taking = [(4, Fault::After), (5, Fault::Before)];
+    // Given back as it was, the record is replaced, and read again after a failure.
+    let giving_back = [Fault::Before, Fault::After, Fault::Deferred, Fault::Lost]
+        .map(|fault| [(5, fault), (6, Fault::Before)]);
+    for plan in giving_back.into_iter().chain([taking]) {
+        for is_run in [true, false] {
+            Clock::run(|clock| async move {
+                let store = Arc::new(Wired(Planned::new(&clock, HashMap::from(plan))));
+                let shared = Arc::clone(&store) as Arc<dyn Store>;
+                let node = super::world::node(0, shared, &NodeClock::new(&clock));
+                assert!(add(&node).await);
+                match Claimed::take(&node, ID, is_run).await {
+                    Ok(claim) => assert!(claim.release_unchanged().await.is_err(), "{plan:?}"),
+                    Err(_) => assert_eq!(plan, taking),
+                }
+                assert!(store.0.count() > plan[1].0, "{plan:?}: it did not fail");
+                let claim = Claimed::take(&node, ID, true).await.unwrap();
+                assert_eq!(claim.session().run(1), Some(Vec::new()), "{plan:?}");
+                claim.release().await.unwrap();
+            });
+        }
     }
 }

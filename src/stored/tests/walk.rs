@@ -6,72 +6,147 @@ use std::time::Duration;
 
 use super::clock::{Clock, NodeClock};
 use super::faults::{Fault, Planned, Wired};
-use super::world::{How, LEASE, Log, add, node};
+use super::world::{How, LEASE, ListNode, Log, add, node};
 use crate::store::Store;
 
 const SOON: Duration = Duration::from_millis(5);
 
-/// Two nodes with a client each. Returns how many operations there were before the end was checked,
-/// and what was told as lost.
-fn scenario(plan: HashMap<usize, Fault>) -> (usize, Vec<String>) {
+/// What came of a scenario.
+struct Told {
+    /// How many operations there were before the end was checked.
+    count: usize,
+    losses: Vec<String>,
+    /// How many runs were interrupted.
+    interrupted: usize,
+}
+
+type Scenario = fn(HashMap<usize, Fault>) -> Told;
+
+/// Two nodes and their store.
+fn two_nodes(
+    clock: &Arc<Clock>,
+    plan: HashMap<usize, Fault>,
+) -> (Arc<Wired<Planned>>, Vec<ListNode>) {
+    let store = Arc::new(Wired(Planned::new(clock, plan)));
+    let nodes = (0..2)
+        .map(|n| node(n, Arc::clone(&store) as Arc<dyn Store>, &NodeClock::new(clock)))
+        .collect();
+    (store, nodes)
+}
+
+/// Two nodes with a client each, and one who has runs interrupted and looks for strays.
+fn scenario(plan: HashMap<usize, Fault>) -> Told {
     Clock::run(|clock| async move {
-        let store = Arc::new(Wired(Planned::new(&clock, plan)));
-        let nodes: Vec<_> = (0..2)
-            .map(|n| node(n, Arc::clone(&store) as Arc<dyn Store>, &NodeClock::new(&clock)))
-            .collect();
-        if !add(&nodes[0]).await {
-            // Whether it was added is not known: there may be no session to check.
-            return (store.0.count(), Vec::new());
-        }
+        let (store, nodes) = two_nodes(&clock, plan);
         let log = Log::default();
-        let (one, other) = (&nodes[0], &nodes[1]);
-        let first = async {
-            log.run(one, How::Durably, SOON).await;
-            log.run(one, How::Behind, SOON).await;
-            log.touch(one).await;
-            log.run(one, How::Durably, LEASE).await;
-            log.read(one).await;
-        };
-        let second = async {
-            clock.sleep(10 * SOON).await;
-            log.run(other, How::Durably, SOON).await;
-            log.read(other).await;
-            log.touch(other).await;
-            log.run(other, How::Dropped, SOON).await;
-            log.run(other, How::Behind, SOON).await;
-        };
-        tokio::join!(first, second);
+        // Where it fails it is not known whether it was added: there may be no session to check.
+        let is_added = add(&nodes[0]).await;
+        if is_added {
+            let (one, other) = (&nodes[0], &nodes[1]);
+            let first = async {
+                log.run(one, How::Durably, SOON).await;
+                log.run(one, How::Behind, SOON).await;
+                log.touch(one).await;
+                log.run(one, How::Durably, LEASE).await;
+                log.read(one).await;
+            };
+            let second = async {
+                clock.sleep(10 * SOON).await;
+                log.run(other, How::Durably, SOON).await;
+                log.read(other).await;
+                log.touch(other).await;
+                log.run(other, How::Dropped, SOON).await;
+                log.run(other, How::Behind, SOON).await;
+            };
+            let third = async {
+                clock.sleep(LEASE / 2).await;
+                log.interrupt(other).await;
+                let _ = one.remove_strays(Duration::ZERO).await;
+            };
+            tokio::join!(first, second, third);
+        }
         let count = store.0.count();
         store.0.heal();
-        log.check(&clock, &nodes).await;
-        (count, log.losses())
+        if is_added {
+            log.check(&clock, &nodes).await;
+        }
+        Told {
+            count,
+            losses: log.losses(),
+            interrupted: log.interrupted(),
+        }
     })
 }
 
+/// One node removes a session that the other uses.
+fn removal(plan: HashMap<usize, Fault>) -> Told {
+    Clock::run(|clock| async move {
+        let (store, nodes) = two_nodes(&clock, plan);
+        let log = Log::default();
+        let is_added = add(&nodes[0]).await;
+        if is_added {
+            let (one, other) = (&nodes[0], &nodes[1]);
+            let first = async {
+                log.run(one, How::Behind, SOON).await;
+                log.run(one, How::Durably, LEASE).await;
+                log.run(one, How::Durably, SOON).await;
+            };
+            let second = async {
+                clock.sleep(10 * SOON).await;
+                log.interrupt(other).await;
+                log.remove(other).await;
+                log.run(other, How::Durably, SOON).await;
+                let _ = other.remove_strays(Duration::ZERO).await;
+            };
+            tokio::join!(first, second);
+        }
+        let count = store.0.count();
+        store.0.heal();
+        if is_added {
+            log.check_removed(&clock, &nodes).await;
+        }
+        Told {
+            count,
+            losses: log.losses(),
+            interrupted: log.interrupted(),
+        }
+    })
+}
+
+const ALL: [Scenario; 2] = [scenario, removal];
+
 #[test]
 fn nothing_is_told_as_lost_where_nothing_fails() {
-    let (count, losses) = scenario(HashMap::new());
+    let told = scenario(HashMap::new());
+    let (count, losses) = (told.count, told.losses);
     assert!(count > 50 && losses.is_empty(), "{count} operations, {losses:?}");
+    assert_eq!(told.interrupted, 1, "a run of another node is not interrupted");
+    let told = removal(HashMap::new());
+    assert!(told.count > 20 && told.losses.is_empty(), "{} operations", told.count);
 }
 
 #[test]
 fn a_fault_at_any_operation_harms_nothing() {
-    let (count, _) = scenario(HashMap::new());
-    for at in 0..count + 10 {
-        for fault in Fault::ALL {
-            in_words(&[(at, fault)], || scenario(HashMap::from([(at, fault)])));
+    for scenario in ALL {
+        let Told { count, .. } = scenario(HashMap::new());
+        for at in 0..count + 10 {
+            for fault in Fault::ALL {
+                in_words(&[(at, fault)], || scenario(HashMap::from([(at, fault)])));
+            }
         }
     }
 }
 
 #[test]
 fn two_faults_in_a_row_at_any_operation_harm_nothing() {
-    let (count, _) = scenario(HashMap::new());
-    for at in 0..count + 10 {
-        for first in Fault::ALL {
-            for second in Fault::ALL {
-                let plan = [(at, first), (at + 1, second)];
-                in_words(&plan, || scenario(HashMap::from(plan)));
+    for scenario in ALL {
+        let Told { count, .. } = scenario(HashMap::new());
+        for at in 0..count + 10 {
+            for first in Fault::ALL {
+                for second in Fault::ALL {
+                    let plan = [(at, first), (at + 1, second)];
+                    in_words(&plan, || scenario(HashMap::from(plan)));
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Nodes, their clients, and what has to be true whatever fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,6 +49,10 @@ pub(super) struct Log {
     told: Mutex<BTreeMap<u64, Told>>,
     /// Losses that outcomes told, and of how many runs the session was made then.
     losses: Mutex<Vec<(String, usize)>>,
+    /// How often somebody asked for an interruption, and the runs that were interrupted.
+    interruptions: Mutex<(usize, BTreeSet<u64>)>,
+    /// Somebody was told that the session is removed.
+    is_removed: AtomicBool,
 }
 
 pub(super) fn node(name: usize, store: Arc<dyn Store>, clock: &NodeClock) -> ListNode {
@@ -75,7 +80,8 @@ impl Log {
         };
         let session = claim.session().clone();
         let before = session.runs().len();
-        node.host.clock.sleep(time).await;
+        self.work(node, &session, number, time).await;
+        let is_removed = self.is_removed.load(Ordering::Relaxed);
         let losses = session.run(number).expect("a claim does not let its client run anything");
         self.losses.lock().unwrap().extend(losses.into_iter().map(|loss| (loss, before)));
         let answered = Told::Answered(before as u64 + 1);
@@ -88,8 +94,44 @@ impl Log {
             How::Behind => told(&claim.release_behind().await, answered),
         };
         assert!(session.run(0).is_none(), "a handle outlives its claim");
+        let is_stored = told == Told::Stored;
+        assert!(!(is_removed && is_stored), "stored in a session that is removed");
         self.told.lock().unwrap().insert(number, told);
         true
+    }
+
+    /// Takes so long, unless it is interrupted.
+    async fn work(&self, node: &ListNode, session: &List, number: u64, time: Duration) {
+        let clock = &node.host.clock;
+        let begun = clock.now();
+        while !session.is_interrupted(number) {
+            let left = time.saturating_sub(clock.now().saturating_duration_since(begun));
+            if left.is_zero() {
+                break;
+            }
+            clock.sleep(left.min(LEASE / 20)).await;
+        }
+        if session.is_interrupted(number) {
+            self.interruptions.lock().unwrap().1.insert(number);
+        }
+        session.rest();
+    }
+
+    /// Asks for an interruption of whatever runs.
+    pub(super) async fn interrupt(&self, node: &ListNode) {
+        self.interruptions.lock().unwrap().0 += 1;
+        let _ = node.interrupt(ID).await;
+    }
+
+    /// Removes the session, and asks again until that was done.
+    pub(super) async fn remove(&self, node: &ListNode) {
+        for _ in 0..8 {
+            if node.remove(ID).await.is_ok() {
+                self.is_removed.store(true, Ordering::Relaxed);
+                return;
+            }
+            node.host.clock.sleep(LEASE / 4).await;
+        }
     }
 
     /// Takes the session and gives it back as it is.
@@ -148,7 +190,35 @@ impl Log {
                 }
             }
         }
+        // A run is interrupted as well when its node has lost the session, and is not stored then.
+        let (asked, interrupted) = &*self.interruptions.lock().unwrap();
+        let stored = interrupted.iter().filter(|run| runs.contains(run)).count();
+        assert!(stored <= *asked, "interrupted, and nobody asked: {interrupted:?}");
         assert!(!runs.contains(&0) && runs.is_sorted_by(|one, next| one != next), "{runs:?}");
+    }
+
+    /// What has to be true of a session that was removed, once the store can be reached again.
+    pub(super) async fn check_removed(&self, clock: &Arc<Clock>, nodes: &[ListNode]) {
+        clock.sleep(8 * LEASE).await;
+        for node in nodes {
+            let settled = clock.within(20 * LEASE, node.settled()).await;
+            assert!(settled.is_some(), "{} holds something for ever", node.name());
+        }
+        nodes[0].remove(ID).await.expect("the store works");
+        for node in nodes {
+            let taken = Claimed::take(node, ID, true).await.err();
+            let is_none = matches!(taken, Some(Error::Session(SessionError::NotFound { .. })));
+            assert!(is_none, "{} finds what was removed: {taken:?}", node.name());
+            assert!(!node.interrupt(ID).await.expect("the store works"));
+        }
+        nodes[1].remove_strays(Duration::ZERO).await.expect("the store works");
+        let left = nodes[0].store.list("sessions").await.expect("the store works");
+        assert_eq!(left, [], "something of a removed session stays");
+    }
+
+    /// How many runs were interrupted.
+    pub(super) fn interrupted(&self) -> usize {
+        self.interruptions.lock().unwrap().1.len()
     }
 
     /// Losses that were told.

@@ -80,3 +80,48 @@ fn a_read_that_is_dropped_leaves_the_files_of_a_lost_run() {
         session.close();
     });
 }
+
+/// A run has happened or it has not, in count and history alike, and the next outcome says that an
+/// interpreter was lost whose loss nobody was told.
+#[test]
+fn a_run_that_is_dropped_while_its_interpreter_is_restored_is_recorded() {
+    block_on(async {
+        let origin = super::core().await;
+        // Files are put back on another thread, for which the end of the run waits.
+        let code = "import os\nx = 1\nopen('f', 'wb').write(os.urandom(8 << 20))";
+        assert!(run(&origin, Request::new(code)).await.success);
+        let (mut counted, mut pending) = (0, 0);
+        // Where the threads are quick, the run is at its end when it is looked at again.
+        for _ in 0..1_000 {
+            let session = origin.fork().await.unwrap();
+            let exits = session.run(Request::new("import os\nos._exit(3)"));
+            let told = dropped_after(pending, exits).await.transpose().unwrap();
+            let execution = session.execution().await;
+            let history = session.history().await.unwrap();
+            let recorded: Vec<u64> = history.iter().map(|entry| entry.execution).collect();
+            let expected: Vec<u64> = (1..=execution).collect();
+            assert_eq!(recorded, expected, "dropped after {pending}");
+            let next = run(&session, Request::new("print(x)")).await;
+            assert_eq!(next.stdout, "1\n");
+            let report = super::report(&next);
+            session.close();
+            if let Some(outcome) = told {
+                assert_eq!(execution, 2);
+                assert!(super::report(&outcome).interpreter_restarted, "{outcome:#?}");
+                assert!(!report.interpreter_restarted, "{next:#?}");
+                if counted > 0 {
+                    break;
+                }
+                pending = 0;
+                continue;
+            }
+            if execution == 2 {
+                counted += 1;
+                assert!(report.interpreter_restarted, "dropped after {pending}: {next:#?}");
+            }
+            pending += 1;
+        }
+        assert!(counted > 0, "it was never dropped after it had been counted");
+        origin.close();
+    });
+}

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use belljar::{
-    ErrorKind, Policy, Request, RestoreOptions, Runtime, Session, SessionBounds, SessionLimits,
-    SessionOptions,
+    ErrorKind, Limits, Policy, Request, RestoreOptions, Runtime, Session, SessionBounds,
+    SessionLimits, SessionOptions,
 };
 
 use super::{block_on, core, out, run, session_on};
@@ -398,6 +398,59 @@ fn a_killed_process_leaves_the_checkpoint_before() {
             session.close();
         });
     }
+}
+
+/// Numbers with gaps between them, several names of one file, files without a name, and a hole of a GiB.
+const NUMBERED: &str = "
+import os
+os.makedirs('d/e')
+for n in range(5):
+    with open(f'd/{n}', 'w') as file: file.write(str(n))
+os.remove('d/1'); os.link('d/2', 'd/two'); os.symlink('2', 'd/l'); os.rename('d/0', 'moved')
+gone = [open(f'gone{n}', 'w+') for n in range(3)]
+for n in (2, 0, 1): os.remove(f'gone{n}')
+with open('holes', 'wb') as file:
+    for at, text in [(1 << 29, b'middle'), (1 << 30, b'end')]:
+        file.seek(at); file.write(text)
+    file.truncate((1 << 30) + (1 << 28))
+def look():
+    paths = ['.', '/tmp', '/', '/dev/null', 'moved', 'holes']
+    paths += ['d/' + name for name in ['', 'e', '2', '3', '4', 'two', 'l']]
+    with open('new', 'w') as file:
+        new = os.fstat(file.fileno()).st_ino
+    os.remove('new')
+    found = []
+    with open('holes', 'rb') as file:
+        for at in [0, (1 << 29) - 1, (1 << 30) - 1, (1 << 30) + 5]:
+            file.seek(at); found.append(file.read(7))
+    print([os.lstat(path).st_ino for path in paths], [os.fstat(f.fileno()).st_ino for f in gone],
+          new, [entry.inode() for entry in os.scandir('d')], os.stat('holes').st_size, found)
+";
+
+#[test]
+fn a_hole_stays_a_hole_and_files_keep_their_numbers() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        // Only memory has room for files, 256 MiB.
+        let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
+        let mut limits = Limits::default();
+        limits.workspace = Some(2 << 30);
+        let options = SessionOptions::new().image("core").run_limits(limits);
+        let session = session_on(&runtime, options).await;
+        out(&session, NUMBERED).await;
+        session.checkpoint(&path).await.unwrap();
+        let size = std::fs::metadata(&path).unwrap().len();
+        assert!(size < 8 << 20, "{size} bytes");
+        let restored = restore(&runtime, &path).await;
+        assert!(restored.suspend().await);
+        let looked = out(&session, "look()").await;
+        assert!(looked.contains("b'\\x00middle'") && looked.contains("1342177280"), "{looked}");
+        assert_eq!(out(&restored, "look()").await, looked);
+        // A number is given once, also to what is made afterwards.
+        session.rewind(1).await.unwrap();
+        assert_eq!(out(&session, "look()").await, looked);
+    });
 }
 
 #[test]

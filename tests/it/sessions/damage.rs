@@ -73,7 +73,7 @@ fn every_damage_is_told() {
             );
         }
         let mut newer = bytes.clone();
-        newer[8] = 3;
+        newer[8] = 4;
         assert_eq!(
             refused(&newer).await,
             "FILE is not a usable checkpoint: it was written by another version of belljar"

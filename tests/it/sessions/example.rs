@@ -1,4 +1,4 @@
-//! The example of `docs/sessions.md`: what is printed there is this, and it runs.
+//! The example of `docs/guide/sessions.md`: what is printed there is this, and it runs.
 
 use std::path::Path;
 
@@ -49,6 +49,9 @@ fn the_example_is_the_documented_one_and_runs() {
     let source = include_str!("example.rs");
     let (_, from) = source.split_once("async fn example").unwrap();
     let (body, _) = from.split_once("\n}\n").unwrap();
-    let documented = include_str!("../../../docs/sessions.md");
-    assert!(documented.contains(body), "docs/sessions.md shows another example than this one");
+    let documented = include_str!("../../../docs/guide/sessions.md");
+    assert!(
+        documented.contains(body),
+        "docs/guide/sessions.md shows another example than this one"
+    );
 }

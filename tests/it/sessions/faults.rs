@@ -5,11 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar::store::{Answer, Blob, Condition, Entry, MemoryStore, Put, Store, StoreError};
-use belljar::{Error, RestoreOptions, Session, collect_chunks};
+use belljar::{
+    Error, NodeOptions, Request, RestoreOptions, Session, StoredSessions, collect_chunks,
+};
 use bytes::Bytes;
 
 use super::{block_on, core, out};
 use crate::support::{chain, runtime};
+
+/// What a node tries again is tried soon.
+const LEASE: Duration = Duration::from_millis(60);
 
 /// Counts all operations, and has some of them fail.
 #[derive(Debug, Default)]
@@ -125,6 +130,60 @@ fn whatever_operation_of_a_store_fails_what_was_saved_can_be_read() {
             for is_before in [true, false] {
                 scenario(uploaded.clone(), vec![(at, is_before)]).await;
                 scenario(uploaded.clone(), vec![(at, is_before), (at + 1, is_before)]).await;
+            }
+        }
+    });
+}
+
+/// A node that adds, changes and removes a session; how many operations there were.
+async fn removal(plan: Vec<(usize, bool)>) -> usize {
+    let failing = Arc::new(Failing::default());
+    *failing.plan.lock().unwrap() = plan;
+    let store = Arc::clone(&failing) as Arc<dyn Store>;
+    let options = NodeOptions::default().lease(LEASE).patience(4 * LEASE);
+    let node = StoredSessions::new(runtime().clone(), Arc::clone(&store), options).unwrap();
+    let id = again(async || node.add(core().await, serde_json::Map::new()).await).await;
+    again(async || {
+        let mut claim = node.claim_run(&id).await?;
+        claim.run(Request::new("x = bytes(range(256)) * 100; open('f', 'wb').write(x)")).await?;
+        claim.release().await
+    })
+    .await;
+    again(async || node.interrupt(&id).await).await;
+    again(async || node.remove(&id).await).await;
+    again(async || node.remove_strays(Duration::ZERO).await).await;
+    for _ in 0..2 {
+        again(async || collect_chunks(&store, "sessions", Duration::ZERO).await).await;
+    }
+    let count = failing.count.load(Ordering::Acquire);
+    failing.plan.lock().unwrap().clear();
+    node.settled().await;
+    assert_eq!(node.look(&id).await.unwrap(), None);
+    let taken = node.claim(&id).await.err().unwrap();
+    assert_eq!(taken.code(), "session.not_found", "{}", chain(&taken));
+    // One that was to be added, and of which the store did not say that it was.
+    for other in node.ids().await.unwrap() {
+        node.remove(&other).await.unwrap();
+    }
+    node.remove_strays(Duration::ZERO).await.unwrap();
+    for _ in 0..3 {
+        collect_chunks(&store, "sessions", Duration::ZERO).await.unwrap();
+    }
+    let left: Vec<String> =
+        store.list("").await.unwrap().into_iter().map(|entry| entry.key).collect();
+    assert_eq!(left, ["condemned"], "something of a removed session stays");
+    count
+}
+
+#[test]
+fn whatever_operation_of_a_store_fails_nothing_of_a_removed_session_stays() {
+    block_on(async {
+        let count = removal(Vec::new()).await;
+        assert!(count > 20, "{count}");
+        for at in 0..count {
+            for is_before in [true, false] {
+                removal(vec![(at, is_before)]).await;
+                removal(vec![(at, is_before), (at + 1, is_before)]).await;
             }
         }
     });

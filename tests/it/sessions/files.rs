@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belljar::{
     Error, PathEntry, PathKind, PathProblem, Request, RestoreOptions, Runtime, Session,
-    SessionError, SessionOptions, SessionStatus,
+    SessionBounds, SessionError, SessionOptions, SessionStatus,
 };
 
 use super::{block_on, core, out, run, session_on};
@@ -94,6 +94,54 @@ fn files_are_written_seen_and_read_without_a_run() {
             files.list("", 1).await,
             Err(Error::Session(SessionError::NotFound { .. }))
         ));
+    });
+}
+
+#[test]
+fn temporary_files_are_files_of_the_session() {
+    block_on(async {
+        let session = core().await;
+        let files = session.all_files();
+        let written = files.write("/tmp/d/a", &b"1"[..]).await.unwrap();
+        assert_eq!((written.path.as_str(), written.size), ("/tmp/d/a", 1));
+        assert_eq!(out(&session, "print(open('/tmp/d/a').read())").await, "1\n");
+        out(&session, "open('/tmp/b', 'w').write('22') and None").await;
+        assert_eq!(names(&files.list("/tmp", 2).await.unwrap()), ["/tmp/b", "/tmp/d", "/tmp/d/a"]);
+        assert_eq!(all(&session).await, [""; 0]);
+        files.rename("/tmp/b", "/workspace/b").await.unwrap();
+        files.rename("/workspace/b", "/tmp/d/b").await.unwrap();
+        files.make_dir("/workspace/e").await.unwrap();
+        assert_eq!(files.read("/tmp/d/b", ..).await.unwrap(), b"22");
+        assert_eq!((all(&session).await, files.bytes().await.unwrap()), (vec!["e".to_owned()], 3));
+
+        let checkpoint = tempfile::NamedTempFile::new().unwrap();
+        session.checkpoint_to(checkpoint.reopen().unwrap()).await.unwrap();
+        let fork = session.fork().await.unwrap();
+        fork.all_files().remove("/tmp/d").await.unwrap();
+        assert_eq!(names(&files.list("/tmp", 1).await.unwrap()), ["/tmp/d"]);
+        session.rewind(1).await.unwrap();
+        assert_eq!(names(&files.list("/tmp", 2).await.unwrap()), ["/tmp/d", "/tmp/d/a"]);
+        assert!(session.suspend().await);
+        assert_eq!(files.read("/tmp/d/a", ..).await.unwrap(), b"1");
+        let options = RestoreOptions::reader(checkpoint.reopen().unwrap());
+        let restored = runtime().restore(options).await.unwrap();
+        assert_eq!(restored.all_files().read("/tmp/d/b", ..).await.unwrap(), b"22");
+
+        for top in ["/tmp", "/workspace"] {
+            assert_eq!(problem(files.remove(top).await), PathProblem::IsRoot);
+            assert_eq!(problem(files.write(top, &b""[..]).await), PathProblem::IsRoot);
+            assert_eq!(problem(files.rename(top, "/tmp/x").await), PathProblem::IsRoot);
+        }
+        for path in ["", "/", "a", "/etc/x", "/tmp/../etc", "/tmp/", "/tmpx", "/tmp//x"] {
+            assert!(matches!(problem(files.stat(path).await), PathProblem::Invalid(_)), "{path}");
+            let written = files.write(path, &b""[..]).await;
+            assert!(matches!(problem(written), PathProblem::Invalid(_)), "{path}");
+        }
+        // The workspace's own paths stay relative.
+        let refused = session.workspace().write("/tmp/x", &b""[..]).await;
+        assert!(matches!(problem(refused), PathProblem::Invalid(_)));
+        let refused = session.workspace().stat("/tmp").await;
+        assert!(matches!(problem(refused), PathProblem::Invalid(_)));
     });
 }
 
@@ -362,40 +410,57 @@ fn files_are_exchanged_within_one_runtime() {
         }
         let refused = one.workspace().replace_with(&theirs.workspace()).await.unwrap_err();
         assert_eq!(refused.code(), "session.not_found", "{refused}");
+        let library = "import sys\nlibrary = open(sys.path[-1], 'rb')\nprint(library.read(2))";
+        assert_eq!(out(&one, library).await, "b'PK'\n");
         assert!(one.workspace().replace_with(&two.workspace()).await.unwrap());
         assert_eq!(out(&one, "print(open('f').read())").await, "1\n");
+        // What is open of the library is still that.
+        let code = "print(library.seek(0), library.read(2))";
+        assert_eq!(out(&one, code).await, "0 b'PK'\n");
         for session in [one, two, theirs] {
             session.close();
         }
     });
 }
 
-/// Reading a file takes as long as the disk does. On a thread that only runs asynchronous code everything
-/// else would wait for that: here for ever, since what ends it comes later on the same thread.
-#[cfg(unix)]
+/// All of them in memory, which has no room for the same bytes twice.
 #[test]
-fn files_are_not_read_on_the_thread_that_waits_for_them() {
-    let (done, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let one_thread = ::tokio::runtime::Builder::new_current_thread().enable_all().build();
-        one_thread.unwrap().block_on(async {
-            let dir = tempfile::tempdir().unwrap();
-            let runtime = crate::support::runtime_in(dir.path());
-            let session = session_on(&runtime, SessionOptions::new().image("core")).await;
-            out(&session, "_ = open('big', 'wb').write(bytes(100_000))").await;
-            assert_eq!(session.workspace().stat("big").await.unwrap().size, 100_000);
-            let pipe = super::to_pipe(dir.path());
-            let writing = async {
-                while !super::is_opened(&pipe) {
-                    ::tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
-            let (read, ()) = ::tokio::join!(session.read("big"), writing);
-            // That the system refuses to seek in a pipe is no lack of the file.
-            assert_eq!(read.unwrap_err().code(), "system");
-            session.close();
-        });
-        done.send(()).unwrap();
+fn a_thousand_forks_have_the_same_files_once() {
+    block_on(async {
+        let bounds = SessionBounds::default().max_awake(2_000);
+        let runtime = Runtime::builder()
+            .temp_dir("/nowhere/at/all")
+            .file_memory(52 << 20)
+            .sessions(bounds)
+            .build()
+            .unwrap();
+        let session = session_on(&runtime, SessionOptions::new().image("core")).await;
+        let make = "import os
+with open('large', 'wb') as file:
+    for n in range(50):
+        _ = file.write(bytes([n]) * (1 << 20))
+def look():
+    with open('large', 'rb') as file:
+        print([file.read(1)[0] for n in range(50) if file.seek(n << 20) >= 0], os.stat('large').st_size)
+look()";
+        let expected = out(&session, make).await;
+        let mut forks = Vec::new();
+        for _ in 0..1_000 {
+            forks.push(session.fork().await.unwrap());
+        }
+        for (number, fork) in forks.iter().enumerate().step_by(50) {
+            let own = format!("_ = open('own', 'w').write('{number}')\nlook()");
+            assert_eq!(out(fork, &own).await, expected, "{number}");
+            assert_eq!(fork.read("own").await.unwrap(), number.to_string().as_bytes());
+        }
+        assert_eq!(
+            out(&session, "look(); print(os.listdir())").await,
+            format!("{expected}['large']\n")
+        );
+        let more = "try:
+    _ = open('more', 'wb').write(bytes(4 << 20))
+except OSError as error:
+    print(error.errno)";
+        assert_eq!(out(&session, more).await, "51\n", "memory has more room than it was given");
     });
-    ended.recv_timeout(Duration::from_mins(1)).expect("the thread waits for itself");
 }

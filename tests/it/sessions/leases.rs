@@ -146,28 +146,3 @@ fn sessions_start_from_a_snapshot() {
         }
     });
 }
-
-/// A suspension that takes long (here for ever, since what is to be written cannot be read) is not waited
-/// for by sessions whose lease ends meanwhile.
-#[cfg(unix)]
-#[test]
-fn a_lease_ends_while_others_are_being_suspended() {
-    block_on(async {
-        let dir = tempfile::tempdir().unwrap();
-        let runtime = crate::support::runtime_in(dir.path());
-        let leased = |duration, then| SessionOptions::new().image("core").lease(duration, then);
-        let slow = session_on(&runtime, leased(Duration::from_mins(9), LeaseEnd::Suspend)).await;
-        out(&slow, "_ = open('big', 'wb').write(bytes(100_000))").await;
-        assert_eq!(slow.workspace().list("", 1).await.unwrap().len(), 1);
-        let pipe = super::to_pipe(dir.path());
-        assert!(slow.extend_lease(Duration::ZERO).unwrap());
-        // Leases are looked at every second.
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        let session = session_on(&runtime, leased(SHORT, LeaseEnd::Close)).await;
-        comes_to("it is not closed", || runtime.sessions().list().len() == 1).await;
-        assert!(is_gone(&session.run(Request::new("1")).await));
-        comes_to("nobody suspends it", || super::is_opened(&pipe)).await;
-        std::fs::remove_file(&pipe).unwrap();
-        slow.close();
-    });
-}

@@ -4,7 +4,10 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belljar::{ErrorKind, Limits, OutputWatcher, Request, SessionOptions, Stream};
+use belljar::store::{Condition, MemoryStore, Store};
+use belljar::{
+    ErrorKind, Limits, OutputWatcher, Request, RestoreOptions, Session, SessionOptions, Stream,
+};
 
 use super::{block_on, out, restarted, run, session_on, told};
 use crate::support::{alone, failed, runtime};
@@ -55,6 +58,48 @@ fn lifetime_and_idle_time() {
     });
 }
 
+/// Whatever is done with a session that is past a limit of time, and whatever is made from it: it does not
+/// run again.
+#[test]
+fn a_session_stays_past_its_limits_of_time() {
+    let brief = Duration::from_millis(300);
+    block_on(stays_over(core().lifetime(brief), brief, "lifetime"));
+    block_on(stays_over(core().idle(brief), brief, "idle"));
+}
+
+async fn stays_over(options: SessionOptions, brief: Duration, limit: &str) {
+    let is_over = async |session: &Session| {
+        let over = run(session, Request::new("x")).await;
+        over.error.is_some_and(|error| error.contains(limit))
+    };
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.belljar");
+    let session = session_on(runtime(), options).await;
+    tokio::time::sleep(brief).await;
+    session.workspace().write("a", &b"x"[..]).await.unwrap();
+    session.set("x", 1).await.unwrap();
+    assert!(is_over(&session).await, "{limit}: a change began it anew");
+    let kept = session.rewind_keeping(0).await.unwrap();
+    assert!(is_over(&session).await && is_over(&kept).await, "{limit}: a rewind began it anew");
+    session.reset().await.unwrap();
+    assert!(is_over(&session).await, "{limit}: a reset began it anew");
+    let fork = session.fork().await.unwrap();
+    assert!(is_over(&fork).await, "{limit}: a fork began it anew");
+    session.checkpoint(&file).await.unwrap();
+    let restored = runtime().restore(file.as_path()).await.unwrap();
+    assert!(is_over(&restored).await, "{limit}: a checkpoint began it anew");
+    let _ = fork.save(&store, "s", Condition::Always).await.unwrap();
+    let stored = RestoreOptions::stored(Arc::clone(&store), "s");
+    let stored = runtime().restore(stored).await.unwrap();
+    assert!(is_over(&stored).await, "{limit}: a store began it anew");
+    assert!(session.suspend().await);
+    assert!(is_over(&session).await, "{limit}: waking began it anew");
+    for session in [session, kept, fork, restored, stored] {
+        session.close();
+    }
+}
+
 #[test]
 fn memory_and_disk_of_all_runs() {
     block_on(async {
@@ -77,6 +122,42 @@ fn memory_and_disk_of_all_runs() {
         // What the host places does not count.
         let given = Request::new("len(open('given').read())").file("given", vec![b'g'; 2 << 20]);
         assert_eq!(run(&session, given).await.stdout, "2097152\n");
+        session.close();
+    });
+}
+
+/// What is placed for every run makes room for as much again as the limit allows, and no more.
+#[test]
+fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
+    block_on(async {
+        let limits = Limits::default().workspace(1 << 20).files(8);
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        for _ in 0..20 {
+            let placed = Request::new("1").file("given", vec![b'g'; 300 << 10]);
+            assert!(run(&session, placed).await.error.is_none());
+        }
+        let code = "written = names = 0\n\
+                    try:\n    with open('a', 'wb', 0) as a:\n        \
+                    while written < 1000: written += a.write(bytes(10240)) // 10240\n\
+                    except OSError: pass\n\
+                    try:\n    while names < 100:\n        open(f'n{names}', 'w').close(); names += 1\n\
+                    except OSError: pass\n\
+                    print(written, names)";
+        // 2 MiB without the 300 KiB that were placed, and 16 names without that one and `a`. A session that
+        // was put away has no more room for what is placed than that takes.
+        for (suspended, expected) in [(false, ("174", "14")), (true, ("102", "7"))] {
+            if suspended {
+                out(
+                    &session,
+                    "import os\nfor name in os.listdir(): name == 'given' or os.remove(name)",
+                )
+                .await;
+                assert!(session.suspend().await);
+            }
+            let told = run(&session, Request::new(code)).await.stdout;
+            let (written, names) = told.trim().split_once(' ').unwrap();
+            assert_eq!((written, names), expected);
+        }
         session.close();
     });
 }

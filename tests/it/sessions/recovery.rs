@@ -5,7 +5,7 @@ use std::time::Duration;
 use belljar::{ErrorKind, Request, Runtime, Session, SessionOptions, SessionStatus};
 
 use super::{block_on, core, interrupted, out, report, restarted, run, session_on, told};
-use crate::support::{failed, program, runtime, runtime_in};
+use crate::support::{failed, program, runtime};
 
 /// What every session here has before something happens to it.
 const BEFORE: &str = "x = 1\nopen('a.txt', 'w').write('one')\nf = open('a.txt')";
@@ -180,41 +180,6 @@ fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
         assert_eq!(report.restart_reason.as_deref(), Some(CANCELLED));
         assert_eq!(out(&session, "x").await, "1\n");
         session.close();
-    });
-}
-
-/// The directory of a session that never wrote is given to others afterwards; one in which a run was
-/// cancelled may have been written to, and is not.
-#[test]
-fn nobody_gets_the_files_of_a_cancelled_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let runtime = runtime_in(dir.path());
-    block_on(async {
-        let session = session_on(&runtime, SessionOptions::new().image("core")).await;
-        out(&session, "1").await;
-        let written = async {
-            let there = || {
-                let folders = std::fs::read_dir(dir.path()).unwrap();
-                folders.flatten().any(|folder| folder.path().join("workspace/secret.txt").exists())
-            };
-            while !there() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let code =
-            "open('secret.txt', 'w').write('s')\nopen('/tmp/t', 'w')\nimport time\ntime.sleep(60)";
-        tokio::select! {
-            outcome = session.run(Request::new(code).timeout(Duration::from_mins(2))) => {
-                panic!("it did not sleep: {outcome:?}");
-            }
-            () = written => {}
-        }
-        session.close();
-        for _ in 0..3 {
-            let look = Request::new("import os\nprint(os.listdir('.'), os.listdir('/tmp'))");
-            let run = runtime.run(look).await.unwrap();
-            assert_eq!(run.outcome.stdout, "[] []\n", "{:#?}", run.outcome);
-        }
     });
 }
 

@@ -304,6 +304,40 @@ fn what_is_condemned_and_named_again_stays() {
     });
 }
 
+/// What was written before is counted on as long as the very state that names it is there.
+#[test]
+fn what_was_removed_since_is_written_again() {
+    block_on(async {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let collect = || collect_chunks(&store, "states", Duration::ZERO);
+        let session = much().await;
+        let expected = out(&session, LOOK).await;
+        save(&session, &store, "states/a-1").await;
+        let fork = session.fork().await.unwrap();
+        // Condemned and removed: by a state that goes, and by one that another takes the place of.
+        store.delete("states/a-1").await.unwrap();
+        collect().await.unwrap();
+        assert!(collect().await.unwrap().removed > 4);
+        save(&fork, &store, "states/b-1").await;
+        let other = core().await;
+        let replaced = other.save(&store, "states/b-1", Condition::Always).await.unwrap();
+        assert!(replaced.is_some());
+        collect().await.unwrap();
+        assert!(collect().await.unwrap().removed > 4);
+        save(&fork, &store, "states/b-2").await;
+        // Condemned only.
+        store.delete("states/b-2").await.unwrap();
+        assert!(collect().await.unwrap().condemned > 4);
+        save(&fork, &store, "states/b-3").await;
+        collect().await.unwrap();
+        let restored = stored(runtime(), &store, "states/b-3").await;
+        assert_eq!(out(&restored, LOOK).await, expected);
+        for session in [session, fork, other, restored] {
+            session.close();
+        }
+    });
+}
+
 /// Sessions that are written without end, by several at once, while chunks are collected all the time.
 #[test]
 fn nothing_that_is_needed_goes_while_others_write() {

@@ -1,17 +1,15 @@
 //! What is read of a session that was put away, and what is written of one that was written before.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use belljar::store::{Condition, MemoryStore, Store};
-use belljar::{RestoreOptions, Runtime, Session, SessionBounds, SessionOptions};
+use belljar::{RestoreOptions, Session};
 
-use super::{block_on, core, out, session_on, told};
+use super::{block_on, core, out};
 use crate::support::{chain, runtime};
 
-/// Some of the bytes in the midst.
-const MIDST: &str = "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())";
 const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
 
 /// Random bytes that are in memory once, and in their place the last ones no more: so many that in their midst
@@ -37,85 +35,103 @@ async fn is_after(session: &Session, n: usize) {
     assert_eq!(out(session, LOOK).await, format!("{n} 4194304 True {}\n", 70_000 + n));
 }
 
-/// A session of a runtime that keeps its files in `dir`.
-async fn apart(dir: &Path) -> (Runtime, Session) {
-    let bounds = SessionBounds::default().dir(dir);
-    let runtime = Runtime::builder().sessions(bounds).build().unwrap();
-    let session = session_on(&runtime, SessionOptions::new().image("core")).await;
-    (runtime, session)
-}
+/// Looks into the nameless file that sessions are put away in, which only Linux lets one find.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::fs::{self, File};
+    use std::io::Read;
+    use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
 
-/// The sessions that were put away below `dir`.
-fn put_away(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                put_away(&path)
-            } else {
-                vec![path]
+    use belljar::{Runtime, Session, SessionBounds, SessionOptions};
+
+    use super::super::{block_on, out, session_on, told};
+    use super::{is_after, more};
+
+    /// Some of the bytes in the midst.
+    const MIDST: &str = "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())";
+
+    /// A session of a runtime that keeps its files in `dir`.
+    async fn apart(dir: &Path) -> (Runtime, Session) {
+        let bounds = SessionBounds::default().dir(dir);
+        let runtime = Runtime::builder().sessions(bounds).build().unwrap();
+        let session = session_on(&runtime, SessionOptions::new().image("core")).await;
+        (runtime, session)
+    }
+
+    /// The nameless file in `dir` that sessions were put away in.
+    fn put_away(dir: &Path) -> File {
+        let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+        let is_in =
+            |path: &PathBuf| fs::read_link(path).is_ok_and(|target| target.starts_with(dir));
+        let path = open.into_iter().find(is_in).unwrap();
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
+    /// How many sessions are there.
+    fn count(dir: &Path) -> usize {
+        const SLOT: usize = 64 << 10;
+        let mut bytes = Vec::new();
+        put_away(dir).read_to_end(&mut bytes).unwrap();
+        bytes.chunks(SLOT).filter(|slot| slot.starts_with(b"belljar\x1c")).count()
+    }
+
+    /// Alters a byte in the midst of bytes that are there once.
+    fn damage(dir: &Path, bytes: &[u8]) {
+        let (mut file, mut all) = (put_away(dir), Vec::new());
+        file.read_to_end(&mut all).unwrap();
+        let at = all.windows(bytes.len()).position(|window| window == bytes).expect("it is there");
+        let at = at + bytes.len() / 2;
+        file.write_all_at(&[all[at] ^ 0x10], at as u64).unwrap();
+    }
+
+    fn unhexed(text: &str) -> Vec<u8> {
+        let digits = text.trim().as_bytes();
+        digits
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn waking_reads_the_latest_state_alone() {
+        block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let (_runtime, session) = apart(dir.path()).await;
+            let mut seen = Vec::new();
+            for n in 1..=5 {
+                more(&session, n).await;
+                seen.push(unhexed(&out(&session, MIDST).await));
             }
-        })
-        .filter(|path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"belljar\x1c")))
-        .collect()
-}
-
-/// Alters a byte in the midst of bytes that are in a file once.
-fn damage(path: &Path, bytes: &[u8]) {
-    let mut file = fs::read(path).unwrap();
-    let at = file.windows(bytes.len()).position(|window| window == bytes).expect("it is there");
-    file[at + bytes.len() / 2] ^= 0x10;
-    fs::write(path, file).unwrap();
-}
-
-fn unhexed(text: &str) -> Vec<u8> {
-    let digits = text.trim().as_bytes();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
-}
-
-#[test]
-fn waking_reads_the_latest_state_alone() {
-    block_on(async {
-        let dir = tempfile::tempdir().unwrap();
-        let (_runtime, session) = apart(dir.path()).await;
-        let mut seen = Vec::new();
-        for n in 1..=5 {
-            more(&session, n).await;
-            seen.push(unhexed(&out(&session, MIDST).await));
-        }
-        assert!(session.suspend().await);
-        let [file] = &*put_away(dir.path()) else {
-            panic!("one session was put away");
-        };
-        damage(file, &seen[0]);
-        // Nobody asks for what is damaged: neither to go on, nor to put it away again, nor for another state.
-        is_after(&session, 5).await;
-        assert!(put_away(dir.path()).is_empty(), "the file went");
-        for _ in 0..2 {
             assert!(session.suspend().await);
-            assert_eq!(put_away(dir.path()).len(), 1);
+            assert_eq!(count(dir.path()), 1);
+            damage(dir.path(), &seen[0]);
+            // Nobody asks for what is damaged: neither to go on, nor to put it away again, nor for another state.
             is_after(&session, 5).await;
-        }
-        let fork = session.fork().await.unwrap();
-        let (error, _) = told(session.rewind(1).await);
-        assert!(error.contains("after run 1: that state cannot be read"), "{error}");
-        assert!(error.ends_with("was cut short or altered"), "{error}");
-        session.rewind(8).await.unwrap();
-        is_after(&session, 4).await;
-        // Put away once more, it is where it was.
-        assert!(fork.suspend().await && session.suspend().await);
-        assert!(told(fork.rewind(2).await).0.contains("cannot be read"));
-        for (one, run, n) in [(&fork, 10, 5), (&fork, 6, 3), (&session, 5, 3)] {
-            one.rewind(run).await.unwrap();
-            is_after(one, n).await;
-        }
-        session.rewind(0).await.unwrap();
-        session.close();
-        fork.close();
-    });
+            assert_eq!(count(dir.path()), 1, "what was not read is kept");
+            for _ in 0..2 {
+                assert!(session.suspend().await);
+                assert_eq!(count(dir.path()), 1);
+                is_after(&session, 5).await;
+            }
+            let fork = session.fork().await.unwrap();
+            let (error, _) = told(session.rewind(1).await);
+            assert!(error.contains("after run 1: that state cannot be read"), "{error}");
+            assert!(error.ends_with("was cut short or altered"), "{error}");
+            session.rewind(8).await.unwrap();
+            is_after(&session, 4).await;
+            // Put away once more, it is where it was.
+            assert!(fork.suspend().await && session.suspend().await);
+            assert!(told(fork.rewind(2).await).0.contains("cannot be read"));
+            for (one, run, n) in [(&fork, 10, 5), (&fork, 6, 3), (&session, 5, 3)] {
+                one.rewind(run).await.unwrap();
+                is_after(one, n).await;
+            }
+            session.rewind(0).await.unwrap();
+            session.close();
+            fork.close();
+        });
+    }
 }
 
 #[test]

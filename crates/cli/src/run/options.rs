@@ -57,8 +57,8 @@ pub(crate) struct RunArgs {
 struct Input {
     #[command(flatten)]
     given: Given,
-    /// Set a variable before the code runs, to JSON or to a value in the form of docs/values.md; may
-    /// be given several times
+    /// Set a variable before the code runs, to JSON or to a value in the form of
+    /// docs/reference/values.md; may be given several times
     #[arg(long = "set", value_name = "NAME=JSON", value_parser = source::value)]
     variables: Vec<(String, Value)>,
     /// Set an environment variable for this run only: in a session it is undone afterwards; may be
@@ -112,7 +112,7 @@ struct Behaviour {
 #[command(next_help_heading = "Output")]
 struct Detail {
     /// Give the result with its types: tuples, dates, arrays and tables in the form of
-    /// docs/values.md, in the JSON as `typed`
+    /// docs/reference/values.md, in the JSON as `typed`
     #[arg(long)]
     typed: bool,
     /// Put plots into the JSON as data: URIs

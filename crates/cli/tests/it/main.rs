@@ -15,6 +15,8 @@ mod leftovers;
 mod receipts;
 mod repl;
 mod run;
+#[cfg(all(feature = "server", target_os = "linux"))]
+mod serve;
 mod session;
 mod state;
 mod usage;
@@ -36,6 +38,8 @@ fn belljar() -> Command {
         for image in ["core", "data"] {
             caches::runtime().images().prepare(image).unwrap();
         }
+        #[cfg(unix)]
+        obey_signals();
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
     for name in ["BELLJAR_BUNDLE", "BELLJAR_BUNDLE_HASH", "BELLJAR_LOG", "COLUMNS", "NO_COLOR"] {
@@ -43,6 +47,18 @@ fn belljar() -> Command {
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Has the commands that tests start obey signals that the tests' own parent ignores, as a shell does
+/// for what it puts in the background: a signal that is handled is not ignored by what is started.
+#[cfg(unix)]
+fn obey_signals() {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let ends = std::sync::Arc::new(true.into());
+    for signal in [SIGINT, SIGTERM] {
+        let ends = std::sync::Arc::clone(&ends);
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, ends).unwrap();
+    }
 }
 
 struct Ran {

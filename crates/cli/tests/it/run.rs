@@ -320,7 +320,7 @@ fn places_and_an_environment_of_one_run() {
     let args = ["--cwd", "/mnt/data/in", "--run-env", "ONCE=yes", "-c", code];
     let ran = ran_in(folder.path(), &[&session[..], &args].concat()).exits(0);
     assert_eq!(ran.stdout, "/mnt/data/in yes\n");
-    let code = "print(os.listdir('/mnt/data'), os.getcwd(), 'ONCE' in os.environ)";
+    let code = "print(sorted(os.listdir('/mnt/data')), os.getcwd(), 'ONCE' in os.environ)";
     let ran = ran_in(folder.path(), &["run", "--session", "s", "-c", code]).exits(0);
     assert_eq!(ran.stdout, "['a', 'in'] /workspace False\n");
     let refused = ran_in(folder.path(), &["run", "--session", "s", "--alias", "/x", "-c", ""]);

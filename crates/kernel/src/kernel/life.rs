@@ -250,6 +250,7 @@ mod tests {
             channel: Channel::Shell,
             peer: Peer::from("one"),
             message,
+            room: None,
         }
     }
 

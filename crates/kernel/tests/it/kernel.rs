@@ -1,9 +1,12 @@
 //! The kernel without sockets: messages in, messages out.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use belljar::Request;
-use belljar_kernel::{Channel, ExecutionState, Kernel, Message, Outgoing, Outlet, Peer, info};
+use belljar_kernel::{
+    Channel, ExecutionState, Kernel, Message, Outgoing, Outlet, Peer, Room, info,
+};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -36,7 +39,8 @@ impl Client {
         let header = json!({"msg_id": kind, "msg_type": kind, "session": "s"});
         let message =
             Message::from_parts(header, Value::Null, Value::Null, content, Vec::new()).unwrap();
-        self.kernel.deliver(channel, Peer::from_static(b"me"), message).await;
+        let room = || Some(Arc::new(()) as Room);
+        self.kernel.deliver(channel, Peer::from_static(b"me"), message, room).await;
     }
 
     async fn next(&mut self) -> Outgoing {

@@ -23,6 +23,7 @@ SESSION_OPTIONS = (
     | _OWN_OPTIONS
     | {"init_code"}
 )
+RESTORE_OPTIONS = frozenset("client id idle lease lifetime mounts policy tools total_fuel".split())
 
 # Options that the engine takes as they are.
 _PLAIN = frozenset(
@@ -75,6 +76,21 @@ def own_of(options: dict[str, Any]) -> dict[str, Any] | None:
         if name == "lease" and not isinstance(value, tuple):
             value = (value, "close")
         own[name] = dict(value) if name == "labels" else value
+    return own or None
+
+
+def restored(of: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a session gets that is not in its checkpoint, or instead of what is."""
+    for name in options:
+        if name not in RESTORE_OPTIONS:
+            raise TypeError(unknown(of, name, RESTORE_OPTIONS))
+    rest = {name: value for name, value in options.items() if value is not None}
+    own = own_of(rest) or {}
+    for name, value in rest.items():
+        if name in _READERS:
+            _READERS[name](own, own, value)
+        else:
+            own[name] = value
     return own or None
 
 

@@ -307,7 +307,7 @@ class Outcome(Record):
         return bool(self._data.get("interpreter_crashed", False))
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as the JSON document of ``docs/outcome.md``; the result is plain JSON."""
+        """The outcome as JSON (``docs/reference/outcome.md``); the result is plain JSON."""
         data = super().to_dict()
         if self._typed is not None:
             from ._plain import plain

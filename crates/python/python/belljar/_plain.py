@@ -1,4 +1,4 @@
-"""Typed values as plain JSON: the table of ``docs/values.md``, for what has crossed the border."""
+"""Typed values as plain JSON, by the table in ``docs/reference/values.md``."""
 
 from __future__ import annotations
 

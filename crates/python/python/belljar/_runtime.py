@@ -7,11 +7,10 @@ from _thread import allocate_lock
 
 from . import _belljar
 from ._handle import Handle
-from ._options import RUN_OPTIONS, SESSION_OPTIONS, mounts_of, own_of, split, unknown
+from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Any, Literal
 
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from ._outcome import CheckReport, SessionInfo
     from ._run import Run
     from ._session import Session
-    from ._types import AnyTool, Rules, RunOptions, SessionOptions, Settings
+    from ._types import RestoreOptions, Rules, RunOptions, SessionOptions, Settings
 
 
 _SETTINGS = frozenset(
-    "bundle bundle_hash cache ceilings concurrency limits memory progress queue sessions "
-    "temp_dir wheel".split()
+    "bundle bundle_hash cache ceilings concurrency file_memory limits memory progress queue "
+    "sessions temp_dir wheel".split()
 )
 
 
@@ -42,9 +41,10 @@ class Runtime(Handle):
     With ``bundle``, the directory of one that ``belljar bundle`` made, nothing is downloaded,
     compiled or kept; ``bundle_hash`` demands the one with that hash.
 
-    Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``concurrency`` (runs at once, by
-    default four for each core), ``queue`` (runs that may wait), ``limits`` and ``ceilings`` (limits
-    of runs that ask for none, and the most one may ask for), ``sessions`` (bounds), ``memory``.
+    Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandboxes'
+    files that are kept in memory, by default 256 MiB), ``concurrency`` (runs at once, by default
+    four for each core), ``queue`` (runs that may wait), ``limits`` and ``ceilings`` (limits of runs
+    that ask for none, and the most one may ask for), ``sessions`` (bounds), ``memory``.
     """
 
     __slots__ = ("_core", "_known")
@@ -142,32 +142,22 @@ class Runtime(Handle):
         return self._handle(await self._core.session_from(snapshot, True))
 
     def restore(
-        self,
-        checkpoint: str | os.PathLike[str] | bytes,
-        *,
-        mounts: Mapping[str, str | os.PathLike[str]] | None = None,
-        tools: Sequence[AnyTool] | None = None,
-        id: str | None = None,
-        client: str | None = None,
+        self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
         """Starts a session from a checkpoint: the path of a file, or its bytes.
 
-        What a checkpoint does not hold is given again: directories, functions, an id.
+        What a checkpoint does not hold is given again: ``mounts``, ``tools``, ``id``, ``client``,
+        ``lease``. Whoever wrote it chose its limits and its policy: ``lifetime`` and ``idle``
+        (seconds) and ``total_fuel`` bound them, ``policy`` replaces it.
         """
-        own = _restored(mounts, tools, id, client)
+        own = restored("restore", options)
         return self._handle(self._core.restore(checkpoint, own, False))
 
     async def arestore(
-        self,
-        checkpoint: str | os.PathLike[str] | bytes,
-        *,
-        mounts: Mapping[str, str | os.PathLike[str]] | None = None,
-        tools: Sequence[AnyTool] | None = None,
-        id: str | None = None,
-        client: str | None = None,
+        self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
         """The same for an event loop."""
-        own = _restored(mounts, tools, id, client)
+        own = restored("arestore", options)
         return self._handle(await self._core.restore(checkpoint, own, True))
 
     def find(self, id: str) -> Session:
@@ -351,23 +341,3 @@ def _session(options: Any) -> tuple[str, Any, Any, Any]:
     options["image"] = options.get("image") or "data"
     asked, extras = split(options, "session", RUN_OPTIONS)
     return code, asked, extras, own
-
-
-def _restored(
-    mounts: Mapping[str, Any] | None,
-    tools: Sequence[AnyTool] | None,
-    id: str | None,
-    client: str | None,
-) -> dict[str, Any] | None:
-    own: dict[str, Any] = {}
-    if mounts is not None:
-        own["mounts"] = mounts_of(mounts)
-    if tools is not None:
-        from ._tools import native_tools
-
-        own["tools"] = native_tools(tools)
-    if id is not None:
-        own["id"] = id
-    if client is not None:
-        own["client"] = client
-    return own or None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._outcome import FileEntry
     from ._run import Run
     from ._runtime import Runtime
-    from ._types import RunOptions
+    from ._types import RestoreOptions, RunOptions
 
 
 class Session(Handle):
@@ -229,13 +229,17 @@ class Session(Handle):
         data: bytes | None = await self._core.checkpoint(path, True)
         return data
 
-    def restore(self, checkpoint: str | os.PathLike[str] | bytes) -> Session:
+    def restore(
+        self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
+    ) -> Session:
         """A session from a checkpoint, in the same runtime: :meth:`Runtime.restore`."""
-        return self._runtime.restore(checkpoint)
+        return self._runtime.restore(checkpoint, **options)
 
-    async def arestore(self, checkpoint: str | os.PathLike[str] | bytes) -> Session:
+    async def arestore(
+        self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
+    ) -> Session:
         """The same for an event loop."""
-        return await self._runtime.arestore(checkpoint)
+        return await self._runtime.arestore(checkpoint, **options)
 
     def snapshot(self, name: str) -> None:
         """Keeps its state under a name, from which :meth:`Runtime.session_from` starts others."""

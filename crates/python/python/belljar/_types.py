@@ -110,6 +110,23 @@ class SessionOptions(_CommonOptions, total=False):
     lease: float | tuple[float, Literal["close", "suspend"]] | None
 
 
+class RestoreOptions(TypedDict, total=False):
+    """What a restored session gets that is not in its checkpoint, or instead of what is.
+
+    Of ``lifetime``, ``idle`` and ``total_fuel`` the smaller of this and the checkpoint's counts.
+    """
+
+    mounts: Mapping[str, str | os.PathLike[str]] | None
+    tools: Sequence[AnyTool] | None
+    id: str | None
+    client: str | None
+    lifetime: float | None
+    idle: float | None
+    total_fuel: int | None
+    policy: Literal["open", "strict"] | Rules | None
+    lease: float | tuple[float, Literal["close", "suspend"]] | None
+
+
 class Limits(TypedDict, total=False):
     """Limits of runs: seconds, MiB, bytes."""
 
@@ -139,6 +156,7 @@ class Settings(TypedDict, total=False):
     bundle: str | os.PathLike[str] | None
     bundle_hash: str | None
     temp_dir: str | os.PathLike[str] | None
+    file_memory: int | None
     concurrency: int | None
     queue: int | None
     limits: Limits | None

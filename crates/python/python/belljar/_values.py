@@ -1,4 +1,4 @@
-"""Objects of Python's libraries across the border, in the tagged form of ``docs/values.md``.
+"""Objects of Python's libraries across the border, tagged as in ``docs/reference/values.md``.
 
 The native half makes what Python itself has; here is the rest. What is decoded comes from a guest:
 nothing is evaluated or unpickled, and no name of it reaches a function that opens files.

@@ -53,7 +53,7 @@ impl Sandbox {
     /// Writes the sandbox's files into the session of a context that is none of its own yet.
     async fn give_files(&self, turn: &Turn, to: &Context) -> Result<(), Fault> {
         let at = self.at_hand(to, Use::Change).await?.ok_or_else(gone)?;
-        at.session().workspace().replace_with(&turn.files()?).await?;
+        at.session().all_files().replace_with(&turn.files()?).await?;
         Ok(at.done().await?)
     }
 

@@ -21,6 +21,7 @@ use super::wire::{
 };
 use crate::http::app::App;
 use crate::http::remembered::WhileThere;
+use crate::service::alone::alone;
 
 /// Which abilities of the machine's daemon clients count on: uploads as bytes, but no file metadata.
 const ENVD_VERSION: &str = "0.6.1";
@@ -154,7 +155,8 @@ pub(super) async fn pause(
 ) -> Result<StatusCode, Fault> {
     let asked: Pause = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
-    if sandbox.pause(asked.memory.unwrap_or(true), PATIENCE).await? {
+    let (pausing, memory) = (Arc::clone(&sandbox), asked.memory.unwrap_or(true));
+    if alone(async move { pausing.pause(memory, PATIENCE).await }).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Fault::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is paused already")))
@@ -200,7 +202,9 @@ pub(super) async fn snapshot(
 ) -> Result<Response, Fault> {
     let asked: NewSnapshot = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
-    let info = all.keep_snapshot(&sandbox, asked.name, asked.memory.unwrap_or(true)).await?;
+    let memory = asked.memory.unwrap_or(true);
+    let keep = async move { all.keep_snapshot(&sandbox, asked.name, memory).await };
+    let info = alone(keep).await?;
     Ok((StatusCode::CREATED, Json(info)).into_response())
 }
 

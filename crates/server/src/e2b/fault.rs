@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use belljar::{Error, SessionError};
 use serde_json::json;
 
 use crate::faces::Face;
 use crate::http::problem::Problem;
-use crate::http::status::status;
+use crate::http::status::{retry, status};
 use crate::http::unread::{BodyError, UploadError};
 use crate::service::error::{Class, ServiceError};
 
@@ -75,19 +75,14 @@ impl Fault {
     /// In Connect's shape, for calls that are answered once.
     pub(super) fn into_connect(self) -> Response {
         let body = json!({"code": self.connect_code(), "message": self.message});
-        (self.status, Json(body)).into_response()
+        retry(self.retry_after, (self.status, Json(body)))
     }
 }
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let body = json!({"code": self.status.as_u16(), "message": self.message});
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some(wait) = self.retry_after {
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        retry(self.retry_after, (self.status, Json(body)))
     }
 }
 
@@ -122,7 +117,10 @@ impl From<UploadError> for Fault {
             return Self::new(StatusCode::INSUFFICIENT_STORAGE, message);
         }
         let problem = Problem::from(error);
-        Self::new(problem.status, problem.detail)
+        Self {
+            retry_after: problem.retry_after,
+            ..Self::new(problem.status, problem.detail)
+        }
     }
 }
 

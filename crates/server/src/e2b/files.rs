@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::address::Address;
 use super::fault::Fault;
-use super::paths::{self, Inside};
+use super::paths::{self, Inside, missing};
 use super::sandbox::Sandbox;
 use super::signature::{Operation, Signed};
 use super::target::{Reached, admitted, reach_by_token, sandboxes, token};
@@ -80,14 +80,14 @@ pub(super) async fn download(
     }
     let first = files.read(path.as_str(), ..PIECE).await.map_err(|error| missing(error, &path))?;
     let size = found.size;
-    let relative = path.as_str().to_owned();
+    let at_path = path.as_str().to_owned();
     let rest = futures_util::stream::try_unfold(first.len() as u64, move |at| {
-        let (files, relative) = (files.clone(), relative.clone());
+        let (files, at_path) = (files.clone(), at_path.clone());
         async move {
             if at >= size {
                 return Ok(None);
             }
-            let piece = files.read(&relative, at..size.min(at + PIECE)).await?;
+            let piece = files.read(&at_path, at..size.min(at + PIECE)).await?;
             if piece.is_empty() {
                 // It was cut while it was read, and the answer has promised more.
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
@@ -161,7 +161,7 @@ pub(super) async fn upload(
         };
         files.write(path.as_str(), from).await?;
         written.push(Written {
-            name: path.name().to_owned(),
+            name: path.name(),
             kind: "file",
             path: path.absolute(),
         });
@@ -235,18 +235,10 @@ fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
             .replace("%0A", "\n"),
     };
     let path = paths::writable(&named)?;
-    if path.as_str().is_empty() {
+    if path.is_top() {
         return Err(Fault::invalid(
             "a file needs a path: in the query, or as the part's file name",
         ));
     }
     Ok(path)
-}
-
-fn missing(error: belljar::Error, path: &Inside) -> Fault {
-    let fault = Fault::from(error);
-    if fault.status == StatusCode::NOT_FOUND {
-        return Fault::not_found(format!("path '{}' does not exist", path.absolute()));
-    }
-    fault
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fault::Fault;
-use super::paths::{self, Inside};
+use super::paths::{self, Inside, missing};
 use super::registry::timestamp;
 use super::sandbox::Sandbox;
 use super::target::{Open, json_body};
@@ -31,6 +31,12 @@ struct Asked {
     source: String,
     #[serde(default)]
     destination: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Watched {
+    watcher_id: String,
 }
 
 /// Something in a sandbox, as clients read it.
@@ -83,8 +89,30 @@ pub(super) async fn call(
 ) -> Response {
     let answered = async {
         let Open(sandbox) = sandbox?;
-        let asked = json_body(&sandbox.owner, request).await?;
-        answer(&sandbox, &method, asked).await
+        match method.as_str() {
+            "CreateWatcher" => {
+                let asked = json_body(&sandbox.owner, request).await?;
+                let turn = sandbox.turn(Use::Look).await?;
+                let added = sandbox.watchers.add(&turn.files()?, asked).await;
+                turn.leave().await?;
+                added
+            }
+            "GetWatcherEvents" => {
+                let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
+                let turn = sandbox.turn(Use::Look).await?;
+                let events = sandbox.watchers.events(&turn.files()?, &watcher_id).await;
+                turn.leave().await?;
+                events
+            }
+            "RemoveWatcher" => {
+                let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
+                sandbox.watchers.remove(&watcher_id)
+            }
+            _ => {
+                let asked = json_body(&sandbox.owner, request).await?;
+                answer(&sandbox, &method, asked).await
+            }
+        }
     };
     match answered.await {
         Ok(answer) => Json(answer).into_response(),
@@ -122,7 +150,7 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Asked) -> Result<Val
         }
         "MakeDir" => {
             let path = paths::writable(&asked.path)?;
-            if path.as_str().is_empty() || files.stat(path.as_str()).await.is_ok() {
+            if files.stat(path.as_str()).await.is_ok() {
                 let message = format!("path '{}' already exists", path.absolute());
                 return Err(Fault::new(StatusCode::CONFLICT, message));
             }
@@ -132,9 +160,9 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Asked) -> Result<Val
         "Move" => {
             let (from, to) =
                 (paths::existing(&asked.source)?, paths::writable(&asked.destination)?);
-            if let Some((dir, _)) = to.as_str().rsplit_once('/') {
+            if let Some(dir) = to.dir() {
                 files.stat(from.as_str()).await.map_err(|error| missing(error, &from))?;
-                files.make_dir(dir).await?;
+                files.make_dir(dir.as_str()).await?;
             }
             files
                 .rename(from.as_str(), to.as_str())
@@ -148,7 +176,7 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Asked) -> Result<Val
             Ok(json!({}))
         }
         _ => {
-            let message = format!("{method} is not offered here; list the directory again instead");
+            let message = format!("{method} is not offered here");
             Err(Fault::new(StatusCode::NOT_IMPLEMENTED, message))
         }
     }
@@ -157,12 +185,4 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Asked) -> Result<Val
 async fn entry(files: &SessionFiles, path: &Inside) -> Result<Entry, Fault> {
     let found = files.stat(path.as_str()).await.map_err(|error| missing(error, path))?;
     Ok(Entry::of(found))
-}
-
-fn missing(error: belljar::Error, path: &Inside) -> Fault {
-    let fault = Fault::from(error);
-    if fault.status == StatusCode::NOT_FOUND {
-        return Fault::not_found(format!("path '{}' does not exist", path.absolute()));
-    }
-    fault
 }

@@ -25,6 +25,7 @@ use super::target::{Open, Served, json_body};
 use super::turn::{Ran, Turn};
 use super::waiting::Place as WaitingPlace;
 use super::wire::{ContextInfo, Execute, NewContext};
+use crate::service::alone::alone;
 
 /// Between two signs of life where the code is silent.
 const KEEPALIVE: Duration = Duration::from_secs(5);
@@ -370,11 +371,12 @@ pub(super) async fn new_context(
     let cwd = match paths::place(asked.cwd.as_deref().unwrap_or(paths::HOME))? {
         Place::Inside(inside) => inside.absolute(),
         Place::Outside(path) => {
-            let message = format!("the directory {path} is not in {}", paths::HOME);
+            let message = format!("the directory {path} is in none of {}", paths::PLACES);
             return Err(Fault::invalid(message));
         }
     };
-    Ok(Json(sandbox.add_context(&cwd).await?.info()))
+    let context = alone(async move { sandbox.add_context(&cwd).await }).await?;
+    Ok(Json(context.info()))
 }
 
 /// `POST /contexts/{id}/restart`.
@@ -382,7 +384,7 @@ pub(super) async fn restart_context(
     Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
-    sandbox.restart_context(&id).await?;
+    alone(async move { sandbox.restart_context(&id).await }).await?;
     Ok(Json(()))
 }
 
@@ -391,7 +393,7 @@ pub(super) async fn remove_context(
     Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
-    sandbox.remove_context(&id).await?;
+    alone(async move { sandbox.remove_context(&id).await }).await?;
     Ok(Json(()))
 }
 

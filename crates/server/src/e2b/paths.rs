@@ -1,14 +1,22 @@
-//! Paths as clients write them, and where they lead: into the sandbox's directory, or nowhere.
+//! Paths as clients write them, and where they lead: into the sandbox's directories, or nowhere.
+
+use axum::http::StatusCode;
 
 use super::fault::Fault;
 
 /// The directory of a sandbox, as its clients and its code know it.
 pub(super) const HOME: &str = "/home/user";
+/// The same directory, as code knows it that expects to be root.
+pub(super) const ROOT: &str = "/root";
 /// The same directory by the engine's own name.
-const WORKSPACE: &str = "/workspace";
+pub(super) const WORKSPACE: &str = "/workspace";
+/// The directory for temporary files, which all contexts share.
+pub(super) const TEMPORARY: &str = "/tmp";
 
-/// A path inside the sandbox's directory: relative to it, separated by `/`, without `.` and `..`; empty for
-/// the directory itself.
+/// The places of a sandbox, as errors name them.
+pub(super) const PLACES: &str = "/home/user, /root and /tmp";
+
+/// A path inside the sandbox's directories, as the engine names it: absolute, without `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Inside(String);
 
@@ -29,27 +37,35 @@ impl Inside {
         absolute(&self.0)
     }
 
-    /// The last name of it.
-    pub(super) fn name(&self) -> &str {
-        name(&self.0)
+    /// The last name of it, as clients know it.
+    pub(super) fn name(&self) -> String {
+        name(&self.absolute()).to_owned()
+    }
+
+    /// Whether it is one of the directories that every sandbox has.
+    pub(super) fn is_top(&self) -> bool {
+        [WORKSPACE, TEMPORARY].contains(&self.as_str())
+    }
+
+    /// The directory that it lies in, unless that is one of those.
+    pub(super) fn dir(&self) -> Option<Self> {
+        let (dir, _) = self.0.rsplit_once('/')?;
+        let dir = Self(dir.to_owned());
+        (!self.is_top() && !dir.is_top()).then_some(dir)
     }
 }
 
-/// What a path relative to the sandbox's directory is called from outside.
-pub(super) fn absolute(relative: &str) -> String {
-    if relative.is_empty() {
-        HOME.to_owned()
-    } else {
-        format!("{HOME}/{relative}")
+/// What clients call a path of the engine.
+pub(super) fn absolute(path: &str) -> String {
+    match path.strip_prefix(WORKSPACE) {
+        Some(rest) => format!("{HOME}{rest}"),
+        None => path.to_owned(),
     }
 }
 
 /// The last name of a path.
 pub(super) fn name(path: &str) -> &str {
-    match path.rsplit('/').next() {
-        Some("") | None => "user",
-        Some(name) => name,
-    }
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Where a path leads: an absolute one, or one from the home directory. `.` and `..` are taken by name, as no
@@ -72,9 +88,11 @@ pub(super) fn place(path: &str) -> Result<Place, Fault> {
         }
     }
     let path = format!("/{}", names.join("/"));
-    let inside = [HOME, WORKSPACE].iter().find_map(|root| {
-        let rest = path.strip_prefix(root)?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/').to_owned())
+    let tops =
+        [(HOME, WORKSPACE), (ROOT, WORKSPACE), (WORKSPACE, WORKSPACE), (TEMPORARY, TEMPORARY)];
+    let inside = tops.iter().find_map(|(theirs, ours)| {
+        let rest = path.strip_prefix(theirs)?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{ours}{rest}"))
     });
     Ok(inside.map_or(Place::Outside(path), |inside| Place::Inside(Inside(inside))))
 }
@@ -83,7 +101,10 @@ pub(super) fn place(path: &str) -> Result<Place, Fault> {
 pub(super) fn existing(path: &str) -> Result<Inside, Fault> {
     match place(path)? {
         Place::Inside(inside) => Ok(inside),
-        Place::Outside(path) => Err(Fault::not_found(format!("path '{path}' does not exist"))),
+        Place::Outside(path) => {
+            let message = format!("path '{path}' does not exist: clients see {PLACES} alone");
+            Err(Fault::not_found(message))
+        }
     }
 }
 
@@ -92,40 +113,54 @@ pub(super) fn writable(path: &str) -> Result<Inside, Fault> {
     match place(path)? {
         Place::Inside(inside) => Ok(inside),
         Place::Outside(path) => Err(Fault::invalid(format!(
-            "path '{path}' cannot be written: files of a sandbox are in {HOME}"
+            "path '{path}' cannot be written: clients write to {PLACES} alone"
         ))),
     }
 }
 
+/// What is said of a path that was to be there.
+pub(super) fn missing(error: belljar::Error, path: &Inside) -> Fault {
+    let fault = Fault::from(error);
+    if fault.status == StatusCode::NOT_FOUND {
+        return Fault::not_found(format!("path '{}' does not exist", path.absolute()));
+    }
+    fault
+}
+
 #[cfg(test)]
 mod tests {
-    use axum::http::StatusCode;
     use proptest::prelude::*;
 
     use super::*;
 
     fn inside(path: &str) -> Option<String> {
         match place(path) {
-            Ok(Place::Inside(inside)) => Some(inside.as_str().to_owned()),
+            Ok(Place::Inside(inside)) => Some(inside.absolute()),
             _ => None,
         }
     }
 
     #[test]
-    fn paths_are_those_of_the_home_directory() {
+    fn paths_are_those_of_the_home_directory_and_of_tmp() {
         for (path, expected) in [
-            ("a.txt", "a.txt"),
-            ("/home/user/a.txt", "a.txt"),
-            ("/workspace/a/b", "a/b"),
-            ("~/a", "a"),
-            ("~", ""),
-            ("", ""),
-            (".", ""),
-            ("/home/user/", ""),
-            ("//home//user//a/./b/../c", "a/c"),
-            ("/etc/../home/user/x", "x"),
-            ("~x", "~x"),
-            ("a\\..\\b", "a\\..\\b"),
+            ("a.txt", "/home/user/a.txt"),
+            ("/home/user/a.txt", "/home/user/a.txt"),
+            ("/workspace/a/b", "/home/user/a/b"),
+            ("/root", "/home/user"),
+            ("/root/a", "/home/user/a"),
+            ("~/a", "/home/user/a"),
+            ("~", "/home/user"),
+            ("", "/home/user"),
+            (".", "/home/user"),
+            ("/home/user/", "/home/user"),
+            ("//home//user//a/./b/../c", "/home/user/a/c"),
+            ("/etc/../home/user/x", "/home/user/x"),
+            ("~x", "/home/user/~x"),
+            ("a\\..\\b", "/home/user/a\\..\\b"),
+            ("/tmp", "/tmp"),
+            ("/tmp/a/../b/", "/tmp/b"),
+            ("../../tmp/x", "/tmp/x"),
+            ("/tmp/../home/user/x", "/home/user/x"),
         ] {
             assert_eq!(inside(path).as_deref(), Some(expected), "{path}");
         }
@@ -134,7 +169,7 @@ mod tests {
     #[test]
     fn nothing_leads_out() {
         for path in
-            ["/", "/etc/passwd", "../../etc/passwd", "~/../x", "/home/user2/a", "/home/userx"]
+            ["/", "/etc/passwd", "../../etc/passwd", "~/../x", "/home/user2/a", "/rooted", "/tmpx"]
         {
             assert_eq!(inside(path), None, "{path}");
             assert_eq!(existing(path).unwrap_err().status, StatusCode::NOT_FOUND);
@@ -147,7 +182,11 @@ mod tests {
         #[test]
         fn what_is_inside_stays_inside(path in "(\\PC|/|\\.){0,60}") {
             if let Ok(Place::Inside(inside)) = place(&path) {
-                prop_assert!(!inside.as_str().starts_with('/'));
+                let is_in = [WORKSPACE, TEMPORARY].iter().any(|top| {
+                    let rest = inside.as_str().strip_prefix(top);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                });
+                prop_assert!(is_in);
                 prop_assert!(inside.as_str().split('/').all(|name| name != ".." && name != "."));
                 prop_assert_eq!(place(&inside.absolute()).unwrap(), Place::Inside(inside));
             }

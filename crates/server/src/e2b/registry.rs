@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use subtle::ConstantTimeEq;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
+use tracing::Instrument;
 
 use super::fault::{Fault, gone};
 use super::form::{Form, SANDBOXES};
@@ -20,6 +21,7 @@ use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::service::Service;
 use crate::service::anywhere::Document;
+use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
 /// How long a sandbox lives whose maker does not say.
@@ -68,8 +70,36 @@ impl Sandboxes {
         }
     }
 
-    /// Makes a sandbox.
+    /// Makes a sandbox. If nobody waits for it any more, nothing of it is left.
     pub(super) async fn create(
+        self: &Arc<Self>,
+        owner: &Owner,
+        asked: NewSandbox,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        let (all, owner) = (Arc::clone(self), owner.clone());
+        self.claim(async move { all.make(&owner, asked).await }).await
+    }
+
+    /// Makes a sandbox on a task: dropped half way, it would leave sessions that are no sandbox's. Whoever
+    /// waits for it has it.
+    async fn claim(
+        self: &Arc<Self>,
+        making: impl Future<Output = Result<Arc<Sandbox>, Fault>> + Send + 'static,
+    ) -> Result<Arc<Sandbox>, Fault> {
+        let (told, made) = oneshot::channel();
+        let all = Arc::clone(self);
+        let making = async move {
+            let made = making.await;
+            let _ = told.send(made.map(|sandbox| Unclaimed::new(all, sandbox)));
+        };
+        tokio::spawn(making.in_current_span());
+        match made.await {
+            Ok(made) => Ok(made?.claim()),
+            Err(_) => Err(ServiceError::Stopping.into()),
+        }
+    }
+
+    async fn make(
         self: &Arc<Self>,
         owner: &Owner,
         asked: NewSandbox,
@@ -99,13 +129,17 @@ impl Sandboxes {
         self.publish(sandbox).await
     }
 
-    /// Makes another sandbox like one that there is.
+    /// Makes another sandbox like one that there is. If nobody waits for it any more, nothing of it is left.
     pub(super) async fn fork(
         self: &Arc<Self>,
-        sandbox: &Sandbox,
+        sandbox: &Arc<Sandbox>,
         lease: Duration,
     ) -> Result<Arc<Sandbox>, Fault> {
-        self.publish(sandbox.fork(sandbox.traits.clone(), lease, true).await?).await
+        let (all, sandbox) = (Arc::clone(self), Arc::clone(sandbox));
+        let fork = async move {
+            all.publish(sandbox.fork(sandbox.traits.clone(), lease, true).await?).await
+        };
+        self.claim(fork).await
     }
 
     /// Somebody's sandbox, whether it runs or is paused.
@@ -375,6 +409,45 @@ impl Sandboxes {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sandbox that nobody knows yet. Dropped, it is killed.
+struct Unclaimed {
+    all: Arc<Sandboxes>,
+    sandbox: Arc<Sandbox>,
+    is_claimed: bool,
+}
+
+impl Unclaimed {
+    fn new(all: Arc<Sandboxes>, sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            all,
+            sandbox,
+            is_claimed: false,
+        }
+    }
+
+    fn claim(mut self) -> Arc<Sandbox> {
+        self.is_claimed = true;
+        Arc::clone(&self.sandbox)
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if self.is_claimed {
+            return;
+        }
+        self.all.lock().sandboxes.remove(&self.sandbox.id);
+        let sandbox = Arc::clone(&self.sandbox);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(fault) = sandbox.kill().await {
+                    tracing::warn!(sandbox = sandbox.id, why = fault.message, "it is not removed");
+                }
+            });
+        }
     }
 }
 

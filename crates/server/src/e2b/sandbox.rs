@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use belljar::{Limits, Request};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, Latest, Note};
 use super::fault::Fault;
 use super::form::{Form, SANDBOXES, millis};
 use super::paths::HOME;
+use super::processes::Processes;
 use super::traits::{Lease, Traits, lock, max_disk, new_id, options, with_env};
+use super::watchers::Watchers;
 use super::wire::State;
 use crate::service::Service;
 use crate::service::anywhere::Use;
@@ -39,6 +41,10 @@ pub(super) struct Sandbox {
     pub contexts: Mutex<Vec<Arc<Context>>>,
     latest: Arc<tokio::sync::Mutex<Latest>>,
     next: AtomicU64,
+    pub processes: Arc<Processes>,
+    pub watchers: Watchers,
+    /// Told when files may have changed.
+    pub changed: watch::Sender<()>,
 }
 
 impl Sandbox {
@@ -84,6 +90,9 @@ impl Sandbox {
             contexts: Mutex::new(contexts),
             latest: Arc::new(tokio::sync::Mutex::new(Latest(Arc::clone(latest)))),
             next: AtomicU64::new(1),
+            processes: Arc::default(),
+            watchers: Watchers::default(),
+            changed: watch::Sender::default(),
         }
     }
 
@@ -123,6 +132,9 @@ impl Sandbox {
         let busy = || Fault::invalid("the sandbox runs code, and is paused when that has ended");
         if self.lease().state == State::Paused {
             return Ok(false);
+        }
+        if !self.processes.is_empty() {
+            return Err(busy());
         }
         let turn = tokio::time::timeout(patience, self.turn(Use::Change)).await;
         let mut turn = match turn.map_err(|_| busy())? {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::address::ID_LENGTH;
-use super::paths::HOME;
+use super::paths::{HOME, ROOT};
 use super::wire::State;
 use crate::hex::hex;
 use crate::service::Service;
@@ -83,6 +83,7 @@ pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionO
     SessionOptions::new()
         .image(traits.image.clone())
         .alias(HOME)
+        .alias(ROOT)
         .cwd(cwd)
         .label("face", "e2b")
         .run_limits(

@@ -47,8 +47,16 @@ impl Sandbox {
                 Use::Change
             }
         };
+        self.turn_waiting(purpose).await
+    }
+
+    /// A turn, however long others on any server have theirs.
+    pub(super) async fn turn_waiting(
+        &self,
+        purpose: impl Fn(&Context) -> Use,
+    ) -> Result<Turn, Fault> {
         loop {
-            match self.turn_as(purpose).await {
+            match self.turn_as(&purpose).await {
                 Err(fault) if fault.is_elsewhere => tokio::time::sleep(PAUSE).await,
                 turn => return turn,
             }
@@ -110,7 +118,7 @@ impl Sandbox {
             return Ok(());
         }
         let at = self.at_hand(to, Use::Run).await?.ok_or_else(gone)?;
-        at.session().workspace().replace_with(&turn.files()?).await?;
+        at.session().all_files().replace_with(&turn.files()?).await?;
         let before = turn.at.replace(at);
         if self.is_shared() && turn.before.is_none() {
             turn.before = before;
@@ -136,7 +144,10 @@ impl Sandbox {
             at.set_note(turn.latest.0.note().written());
         }
         if turn.before.is_none() {
-            return Ok(at.done_after(ran).await?);
+            at.done_after(ran).await?;
+            // Whoever looks now waits until this turn has ended.
+            self.changed.send_replace(());
+            return Ok(());
         }
         self.done(Turn {
             at: Some(at),
@@ -155,6 +166,8 @@ impl Sandbox {
             self.set_latest(&latest.0).await?;
             before.leave().await?;
         }
+        self.changed.send_replace(());
+        drop(latest);
         Ok(())
     }
 }
@@ -162,7 +175,7 @@ impl Sandbox {
 impl Turn {
     /// The sandbox's files.
     pub(super) fn files(&self) -> Result<SessionFiles, Fault> {
-        Ok(self.at()?.session().workspace())
+        Ok(self.at()?.session().all_files())
     }
 
     pub(super) fn at(&self) -> Result<&AtHand, Fault> {

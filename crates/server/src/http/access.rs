@@ -2,14 +2,14 @@
 //! end. Neither has what a client sent in a body, a query or a header that may hold a key.
 
 use std::pin::Pin;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONNECTION, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,9 @@ use tracing::{Instrument, Level, Span};
 
 use super::app::{App, MAX_SOCKETS};
 use super::asker::Asker;
+use super::bounds::MAX_PLAIN;
 use super::forwarded::client_of;
+use super::inflow::Inflow;
 use super::link::{Link, Socket};
 use super::problem::Problem;
 use super::trace_context::TraceContext;
@@ -43,8 +45,17 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     let span = span(&app, &request);
     let has_body = request.method() != Method::HEAD;
     let connection = request.extensions().get::<Link>().cloned();
-    let (response, asker) = asker::noting(next.run(request)).instrument(span.clone()).await;
-    let mut response = attend(&app, response, connection, &asker);
+    let counting = connection.clone().map(|link| -> Box<dyn Fn(&str) -> bool + Send> {
+        let app = app.clone();
+        Box::new(move |owner| link.count(owner, app.connections()))
+    });
+    let answering = asker::noting(counting, next.run(request));
+    let (response, asker) = answering.instrument(span.clone()).await;
+    let mut response = if asker.is_over {
+        too_many_connections()
+    } else {
+        attend(&app, response, connection, &asker)
+    };
     let owner = asker.owner;
     response.headers_mut().insert(REQUEST_ID, id);
     forwarded::place(base, response.headers_mut());
@@ -75,6 +86,17 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     response.map(|body| Body::new(Told { body, line }))
 }
 
+/// The last answer on a connection that its key may not have.
+fn too_many_connections() -> Response {
+    let detail = format!("this key has {MAX_PLAIN} connections already");
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail);
+    let problem = Problem {
+        retry_after: Some(Duration::from_secs(1)),
+        ..problem
+    };
+    ([(CONNECTION, "close")], problem).into_response()
+}
+
 /// Has an answer that goes on end with the key that was shown for it, and counts it among those of its owner
 /// if it is a WebSocket.
 fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> Response {
@@ -85,14 +107,15 @@ fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> R
         }
         return response.map(|body| until(body, revoked));
     }
-    let name = asker.owner.as_ref().map_or("", Owner::name);
-    let Some(place) = app.sockets().try_take(name, 1) else {
+    let owner = asker.owner.clone().unwrap_or_else(Owner::local);
+    let Some(place) = app.sockets().try_take(owner.name(), 1) else {
         let detail = format!("this key has {MAX_SOCKETS} WebSockets already");
         return Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail).into_response();
     };
     if let Some(link) = link {
         link.become_socket(Socket {
             _place: place,
+            inflow: Mutex::new(Inflow::new(app, &owner)),
             ends: [revoked, app.ended().clone()],
         });
     }

@@ -9,9 +9,8 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Keys;
-use super::bounds::{MAX_OWNED, MAX_SPOOLED, MAX_UPLOADS, UNIT};
+use super::bounds::{MAX_CONNECTIONS, MAX_OWNED, MAX_PLAIN, MAX_SPOOLED, MAX_UPLOADS, UNIT};
 use super::forwarded::TrustedProxy;
-use super::listen::MAX_CONNECTIONS;
 use super::problem::Problem;
 use super::remembered::Remembered;
 use super::shares::Shares;
@@ -38,8 +37,10 @@ struct Shared {
     readiness: Readiness,
     remembered: Remembered,
     body_memory: Shares,
+    waiting: Shares,
     uploads: Shares,
     spool: Shares,
+    connections: Shares,
     sockets: Shares,
     stopping: CancellationToken,
     ended: CancellationToken,
@@ -98,6 +99,12 @@ impl App {
         let units = settings.body_memory.max(settings.body_bytes) / UNIT;
         let each = (units / 2).max(settings.body_bytes.div_ceil(UNIT));
         let body_memory = Shares::new(units, each);
+        // Without keys, nobody's connections have to be kept free for others.
+        let own_connections = if keys.are_needed() {
+            MAX_PLAIN
+        } else {
+            MAX_CONNECTIONS
+        };
         let shared = Shared {
             service,
             keys,
@@ -105,8 +112,10 @@ impl App {
             readiness: Readiness::default(),
             remembered: Remembered::default(),
             body_memory,
+            waiting: Shares::new(units / 2, each / 2),
             uploads: Shares::new(MAX_UPLOADS, MAX_OWNED),
             spool: Shares::new(MAX_SPOOLED, MAX_SPOOLED / 2),
+            connections: Shares::new(MAX_CONNECTIONS, own_connections),
             sockets: Shares::new(MAX_CONNECTIONS, MAX_SOCKETS),
             stopping: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -141,6 +150,11 @@ impl App {
         &self.0.body_memory
     }
 
+    /// The part of that memory which messages of terminals may take that wait for others.
+    pub(crate) fn waiting(&self) -> &Shares {
+        &self.0.waiting
+    }
+
     /// Places for uploads.
     pub(crate) fn uploads(&self) -> &Shares {
         &self.0.uploads
@@ -149,6 +163,11 @@ impl App {
     /// Room for uploads on the disk, in MiB.
     pub(crate) fn spool(&self) -> &Shares {
         &self.0.spool
+    }
+
+    /// Places for connections that are no WebSockets.
+    pub(crate) fn connections(&self) -> &Shares {
+        &self.0.connections
     }
 
     /// Places for WebSockets.

@@ -134,6 +134,9 @@ impl Keys {
     #[must_use]
     pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
         let (owner, revoked) = self.find(key)?;
+        if !asker::connects(owner.name()) {
+            return None;
+        }
         asker::note(&owner);
         if let Some(revoked) = revoked {
             asker::note_revoked(&revoked);
@@ -161,6 +164,7 @@ impl Keys {
         let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
         let found = holders.iter().find(|holder| holder.owner.name() == name);
         found.inspect(|holder| asker::note_revoked(&holder.closed)).is_some()
+            && asker::connects(name)
     }
 
     /// The account of that name, for what is told to be theirs.

@@ -1,5 +1,8 @@
 //! Bounds of what requests may hold.
 
+/// The most connections at once, and those of one key that are no WebSockets.
+pub(crate) const MAX_CONNECTIONS: usize = 4096;
+pub(crate) const MAX_PLAIN: usize = 1024;
 /// The unit of the budget, in bytes.
 pub(crate) const UNIT: usize = 1 << 10;
 /// Uploads at once, and those of one owner.

@@ -1,6 +1,6 @@
 //! Files as HTTP has them: tags, ranges, media types that run nowhere.
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
@@ -10,9 +10,10 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
-use tokio_util::io::ReaderStream;
+use futures_util::stream::try_unfold;
+use tokio::task::spawn_blocking;
 
 use super::problem::Problem;
 
@@ -65,18 +66,33 @@ impl FileHead {
 
     /// The answer with what was asked for of an open file, which is read as it is sent. A file that is not
     /// as long as it should be is an error.
-    pub(crate) async fn send(&self, asked: &Asked, file: std::fs::File) -> io::Result<Response> {
+    pub(crate) async fn send(
+        &self,
+        asked: &Asked,
+        mut file: impl Read + Seek + Send + 'static,
+    ) -> io::Result<Response> {
         let (start, end) = match asked {
             Asked::NotModified => return Ok(self.respond(asked, Body::empty())),
             Asked::Whole => (0, self.size),
             Asked::Part(start, end) => (*start, *end),
         };
-        let mut file = tokio::fs::File::from_std(file);
-        if file.metadata().await?.len() != self.size {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        file.seek(io::SeekFrom::Start(start)).await?;
-        let pieces = ReaderStream::with_capacity(file.take(end - start), PIECE);
+        let size = self.size;
+        let sought = spawn_blocking(move || {
+            if file.seek(SeekFrom::End(0))? != size {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            file.seek(SeekFrom::Start(start))?;
+            Ok::<_, io::Error>(file.take(end - start))
+        });
+        let pieces = try_unfold(sought.await??, |mut file| async move {
+            let read = spawn_blocking(move || {
+                let mut piece = Vec::with_capacity(PIECE);
+                file.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
+                Ok::<_, io::Error>((piece, file))
+            });
+            let (piece, file) = read.await??;
+            Ok::<_, io::Error>((!piece.is_empty()).then(|| (Bytes::from(piece), file)))
+        });
         Ok(self.respond(asked, Body::from_stream(pieces)))
     }
 

@@ -3,15 +3,17 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::shares::Share;
+use super::inflow::{Inflow, MAX_READ};
+use super::shares::{Share, Shares};
 
 /// What is known of a connection. Cheap to clone.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub(crate) struct Link(Arc<Inner>);
 
 struct Inner {
     socket: OnceLock<Socket>,
+    /// Whose request was the last on it, and its place among their connections until it becomes a WebSocket.
+    plain: Mutex<Option<(String, Share)>>,
     _place: OwnedSemaphorePermit,
     _counted: TaskTrackerToken,
 }
@@ -27,6 +31,8 @@ struct Inner {
 pub(crate) struct Socket {
     /// Its place among those of its owner.
     pub _place: Share,
+    /// What comes on it.
+    pub inflow: Mutex<Inflow>,
     /// Ends it: its key was revoked, or the server ends.
     pub ends: [CancellationToken; 2],
 }
@@ -49,6 +55,7 @@ impl Link {
     pub(crate) fn new(place: OwnedSemaphorePermit, counted: TaskTrackerToken) -> Self {
         Self(Arc::new(Inner {
             socket: OnceLock::new(),
+            plain: Mutex::default(),
             _place: place,
             _counted: counted,
         }))
@@ -58,6 +65,32 @@ impl Link {
     pub(crate) fn become_socket(&self, socket: Socket) {
         // A connection becomes one once.
         let _ = self.0.socket.set(socket);
+        *self.plain() = None;
+    }
+
+    /// Counts it among the connections of an owner; false if they have as many as they may. A proxy may send
+    /// requests of several owners on one connection, one after the other.
+    pub(crate) fn count(&self, owner: &str, connections: &Shares) -> bool {
+        let mut plain = self.plain();
+        if plain.as_ref().is_none_or(|(name, _)| name != owner) {
+            *plain = connections.try_take(owner, 1).map(|share| (owner.to_owned(), share));
+        }
+        plain.is_some()
+    }
+
+    /// What comes on it, if it is a WebSocket.
+    pub(crate) fn inflow(&self) -> Option<MutexGuard<'_, Inflow>> {
+        self.0.socket.get().map(Socket::inflow)
+    }
+
+    fn plain(&self) -> MutexGuard<'_, Option<(String, Share)>> {
+        self.0.plain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Socket {
+    fn inflow(&self) -> MutexGuard<'_, Inflow> {
+        self.inflow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,7 +135,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Linked<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(READ, context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let Self { stream, link, .. } = &mut *self;
+        let Some(mut inflow) = link.inflow() else {
+            return Pin::new(stream).poll_read(context, buffer);
+        };
+        ready!(inflow.poll_room(context))?;
+        let length = buffer.remaining().min(MAX_READ);
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(length));
+        let polled = Pin::new(stream).poll_read(context, &mut part);
+        let read = part.filled().len();
+        buffer.advance(read);
+        inflow.came(polled.is_ready().then_some(read), Instant::now())?;
+        polled
     }
 }
 

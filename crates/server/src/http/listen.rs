@@ -24,14 +24,13 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 
+use super::bounds::MAX_CONNECTIONS;
 use super::forwarded::Peer;
 use super::link::{Link, Linked};
 use super::pace::Paced;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
-/// The most connections at once.
-pub const MAX_CONNECTIONS: usize = 4096;
 /// How long a client may take for the head of a request, and be silent between two.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long a client may be silent in the middle of a body.

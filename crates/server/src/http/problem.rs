@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use belljar::{Error, Reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::status::status;
+use super::status::{retry, status};
 use super::unread::{BodyError, UploadError};
 use crate::faces::Face;
 use crate::service::error::ServiceError;
@@ -123,6 +123,7 @@ impl From<UploadError> for Problem {
     fn from(error: UploadError) -> Self {
         match error {
             UploadError::Body(error) => error.into(),
+            UploadError::Service(error) => error.into(),
             UploadError::TooMany => Self {
                 retry_after: Some(Duration::from_secs(1)),
                 ..Self::new(StatusCode::TOO_MANY_REQUESTS, "limit", error.to_string())
@@ -149,13 +150,10 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(wait) = self.retry_after {
-            headers.insert(RETRY_AFTER, wait.as_secs().max(1).into());
-        }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response
+        retry(self.retry_after, response)
     }
 }
 

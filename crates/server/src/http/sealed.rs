@@ -31,8 +31,6 @@ use crate::service::owner::Owner;
 const MAX_DISCARDED: u64 = 64 << 10;
 /// How long discarding may take.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
-/// How long a body waits for room in the budget.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,12 +221,15 @@ pub(crate) struct Taking {
 }
 
 impl Taking {
+    /// How long a body waits for room in the budget.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
     pub(crate) fn new(app: App, owner: Owner) -> Self {
         Self {
             app,
             owner,
             room: Room(Arc::default()),
-            patience: PATIENCE,
+            patience: Self::PATIENCE,
             taken: 0,
             used: 0,
         }
@@ -242,17 +243,31 @@ impl Taking {
 
     /// Takes room for more bytes.
     pub(crate) async fn take(&mut self, bytes: usize) -> Result<(), BodyError> {
-        self.used += bytes;
-        let needed = self.used.div_ceil(UNIT);
-        if needed > self.taken {
-            // A long body asks for more at a time.
-            let units = needed - self.taken + self.taken / 8;
-            let asked = u32::try_from(units).unwrap_or(u32::MAX);
-            let share = self.app.body_memory().take(self.owner.name(), asked, self.patience).await;
-            self.room.lock().push(share.ok_or(BodyError::NoRoom)?);
-            self.taken += units;
+        if let Some(units) = self.wants(bytes) {
+            let share = self.app.body_memory().take(self.owner.name(), units, self.patience).await;
+            self.got(units, share.ok_or(BodyError::NoRoom)?);
         }
         Ok(())
+    }
+
+    /// Counts more bytes, and says how many units they want if there is no room for them yet.
+    pub(super) fn wants(&mut self, bytes: usize) -> Option<u32> {
+        self.used += bytes;
+        let needed = self.used.div_ceil(UNIT);
+        // A long body asks for more at a time.
+        let units = needed.checked_sub(self.taken).filter(|units| *units > 0)? + self.taken / 8;
+        Some(u32::try_from(units).unwrap_or(u32::MAX))
+    }
+
+    /// Takes what was wanted.
+    pub(super) fn got(&mut self, units: u32, share: Share) {
+        self.room.lock().push(share);
+        self.taken += units as usize;
+    }
+
+    /// Bytes that were counted.
+    pub(super) fn used(&self) -> usize {
+        self.used
     }
 }
 

@@ -1,4 +1,4 @@
-//! What all WebSockets do: ask whether the client is there, and end when it is not.
+//! What all WebSockets do: ask whether the client is there, end when it is not, and read messages within bounds.
 
 use std::time::Duration;
 
@@ -7,6 +7,9 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+use super::link::Link;
+use super::sealed::Taking;
 
 /// How often a client is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
@@ -33,7 +36,37 @@ pub(crate) fn going_away() -> Message {
     }))
 }
 
-/// The next message of a client that is there.
-pub(crate) async fn next(from: &mut SplitStream<WebSocket>) -> Option<Message> {
-    tokio::time::timeout(SILENCE, from.next()).await.ok()??.ok()
+/// What a client says.
+pub(crate) struct Incoming {
+    from: SplitStream<WebSocket>,
+    /// Its connection.
+    link: Option<Link>,
+}
+
+impl Incoming {
+    pub(crate) fn new(from: SplitStream<WebSocket>, link: Option<Link>) -> Self {
+        Self { from, link }
+    }
+
+    /// The next message of a client that is there, and the room that it takes.
+    pub(crate) async fn next(&mut self) -> Option<(Message, Option<Taking>)> {
+        loop {
+            let came = self.paced();
+            match tokio::time::timeout(SILENCE, self.from.next()).await {
+                Ok(message) => {
+                    let message = message?.ok()?;
+                    let inflow = self.link.as_ref().and_then(Link::inflow);
+                    let room = inflow.map(|mut inflow| inflow.becomes(&message));
+                    return Some((message, room));
+                }
+                // A long message is on its way.
+                Err(_) if self.paced() > came => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn paced(&self) -> usize {
+        self.link.as_ref().and_then(Link::inflow).map_or(0, |inflow| inflow.paced())
+    }
 }

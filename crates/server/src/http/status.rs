@@ -1,6 +1,10 @@
 //! The one table from a kind of failure to the status with which each interface tells it.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
 
 use crate::faces::Face;
 use crate::service::error::Class;
@@ -26,6 +30,16 @@ pub(crate) fn status(class: Class, face: Face) -> StatusCode {
     }
 }
 
+/// Says in an answer when it is worth trying again, in whole seconds and not too few.
+pub(crate) fn retry(wait: Option<Duration>, answer: impl IntoResponse) -> Response {
+    let mut answer = answer.into_response();
+    if let Some(wait) = wait {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        answer.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
+    }
+    answer
+}
+
 #[cfg(test)]
 mod tests {
     use belljar::{Error, SessionError};
@@ -43,6 +57,7 @@ mod tests {
         for error in [
             ServiceError::from(Error::from(elsewhere)),
             ServiceError::from(Error::Busy { waiting: 1 }),
+            ServiceError::Memory,
             ServiceError::Stopping,
         ] {
             for face in Face::ALL {

@@ -7,6 +7,8 @@ use axum::http::StatusCode;
 use http_body_util::LengthLimitError;
 use tower_http::timeout::TimeoutError;
 
+use crate::service::error::ServiceError;
+
 /// Why a body was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
@@ -25,6 +27,8 @@ pub(crate) enum BodyError {
 pub(crate) enum UploadError {
     #[error(transparent)]
     Body(#[from] BodyError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     #[error("this key has too many uploads and checkpoints at once, or they take too much room")]
     TooMany,
     #[error("the server has no room for the upload")]

@@ -57,6 +57,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Waits until this owner may send another upload.
     pub(crate) async fn of(app: &App, owner: &Owner) -> Result<Self, UploadError> {
+        app.service().has_memory()?;
         let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
         Ok(Self {
             app: app.clone(),

@@ -1,11 +1,14 @@
 //! How a refusal is told: as Jupyter's server does.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::http::problem::Problem;
+use crate::http::status::retry;
 use crate::service::error::ServiceError;
 
 /// What is told instead of an answer.
@@ -13,6 +16,7 @@ use crate::service::error::ServiceError;
 pub(super) struct Refused {
     status: StatusCode,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 impl Refused {
@@ -20,6 +24,7 @@ impl Refused {
         Self {
             status,
             message: message.into(),
+            retry_after: None,
         }
     }
 
@@ -36,12 +41,16 @@ impl Refused {
 impl From<ServiceError> for Refused {
     fn from(error: ServiceError) -> Self {
         let problem = Problem::from(error);
-        Self::new(problem.status, problem.detail)
+        Self {
+            retry_after: problem.retry_after,
+            ..Self::new(problem.status, problem.detail)
+        }
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({"message": self.message, "reason": null}))).into_response()
+        let body = json!({"message": self.message, "reason": null});
+        retry(self.retry_after, (self.status, Json(body)))
     }
 }

@@ -7,8 +7,8 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use belljar_kernel::websocket::{Form, Frame, V1};
-use belljar_kernel::{ExecutionState, Peer, unique};
-use futures_util::stream::{SplitSink, SplitStream};
+use belljar_kernel::{ExecutionState, Peer, Room, unique};
+use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -19,7 +19,10 @@ use super::hub::Hub;
 use super::kernels::{Kernels, Running};
 use super::refused::Refused;
 use crate::http::app::App;
-use crate::http::socket::{going_away, next, ping, pings};
+use crate::http::bounds::UNIT;
+use crate::http::link::Link;
+use crate::http::socket::{Incoming, going_away, ping, pings};
+use crate::service::owner::Owner;
 
 /// The most bytes of one message of a client.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -41,6 +44,7 @@ pub(super) async fn channels(
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
     Query(asked): Query<Asked>,
+    link: Option<Extension<Link>>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refused> {
     let running = kernels.find(&owner, &id)?;
@@ -53,25 +57,27 @@ pub(super) async fn channels(
     } else {
         Form::Json
     };
-    let stopping = app.stopping().clone();
-    Ok(upgrade.on_upgrade(move |socket| serve(socket, running, peer, form, stopping)))
+    let link = link.map(|Extension(link)| link);
+    let from = (app, owner);
+    Ok(upgrade.on_upgrade(move |socket| serve((socket, link), running, peer, form, from)))
 }
 
 /// One connection, until either side ends it. The kernel goes on without it.
 async fn serve(
-    socket: WebSocket,
+    (socket, link): (WebSocket, Option<Link>),
     running: Running,
     peer: Peer,
     form: Form,
-    stopping: CancellationToken,
+    (app, owner): (App, Owner),
 ) {
     running.keep();
     let hub: &Hub = running.hub();
     let (connection, messages) = hub.join(peer.clone());
     let (to, from) = socket.split();
-    let mut hearing = std::pin::pin!(hear(from, &running, &peer, form));
+    let from = Incoming::new(from, link);
+    let mut hearing = std::pin::pin!(hear(from, &running, &peer, form, (&app, &owner)));
     tokio::select! {
-        () = tell(to, messages, &running, form, stopping) => {
+        () = tell(to, messages, &running, form, app.stopping().clone()) => {
             // The client may have something to say to the end.
             let _ = tokio::time::timeout(CLOSING, hearing).await;
         }
@@ -127,9 +133,25 @@ async fn over(running: &Running, stopping: &CancellationToken) {
     }
 }
 
+/// The bytes of a message.
+fn length(message: &Message) -> usize {
+    match message {
+        Message::Text(text) => text.len(),
+        Message::Binary(bytes) => bytes.len(),
+        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => 0,
+    }
+}
+
 /// Hands on what the client says. What is no message is passed over, as Jupyter's server does.
-async fn hear(mut from: SplitStream<WebSocket>, running: &Running, peer: &Peer, form: Form) {
-    while let Some(message) = next(&mut from).await {
+async fn hear(
+    mut from: Incoming,
+    running: &Running,
+    peer: &Peer,
+    form: Form,
+    (app, owner): (&App, &Owner),
+) {
+    while let Some((message, room)) = from.next().await {
+        let units = u32::try_from(length(&message).div_ceil(UNIT)).unwrap_or(u32::MAX);
         let frame = match message {
             Message::Text(text) => Frame::Text(text.as_str().to_owned()),
             Message::Binary(bytes) => Frame::Binary(bytes),
@@ -138,7 +160,11 @@ async fn hear(mut from: SplitStream<WebSocket>, running: &Running, peer: &Peer, 
         };
         match form.read(&frame) {
             Ok((channel, message)) => {
-                running.kernel().deliver(channel, peer.clone(), message).await;
+                let room = || {
+                    let place = app.waiting().try_take(owner.name(), units)?;
+                    Some(std::sync::Arc::new((place, room)) as Room)
+                };
+                running.kernel().deliver(channel, peer.clone(), message, room).await;
             }
             Err(error) => tracing::debug!(%error, "a message is dropped"),
         }

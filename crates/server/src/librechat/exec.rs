@@ -322,7 +322,7 @@ pub(super) fn collect(
 }
 
 /// A copy of a file that a program left. It blocks.
-fn copy(store: &Store, mut from: std::fs::File) -> Option<Written> {
+fn copy(store: &Store, mut from: belljar::RunFile) -> Option<Written> {
     let mut written = store.room().ok()?;
     let copied = std::fs::File::create_new(written.path())
         .and_then(|mut to| std::io::copy(&mut from, &mut to));

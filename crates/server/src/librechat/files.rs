@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::store::{Place, Stored, Written, new_id};
-use super::{DATA, Kept, broken, no_key, told};
+use super::{DATA, Kept, broken, failed, no_key, told};
 use crate::http::app::App;
 use crate::http::files::FileHead;
 use crate::http::sealed::{self, Reading};
@@ -98,6 +98,7 @@ struct Uploaded {
 
 async fn receive(app: &App, kept: &Kept, request: Request) -> Result<Uploaded, Response> {
     let owner = app.keys().owner_of(request.headers()).ok_or_else(no_key)?;
+    app.service().has_memory().map_err(failed)?;
     let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
     let _place = place.ok_or_else(|| told(StatusCode::TOO_MANY_REQUESTS, "too many uploads"))?;
     let request = sealed::open(request, &owner, Reading::File(MAX_UPLOAD));

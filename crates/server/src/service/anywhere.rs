@@ -11,7 +11,7 @@ mod listing;
 mod names;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use belljar::{LeaseEnd, Session, StoredSessions};
@@ -40,20 +40,6 @@ pub(crate) struct Anywhere {
 }
 
 impl Service {
-    /// Has sessions live in a store, where every server finds them that has the same. To be said before
-    /// there are any.
-    #[must_use]
-    pub fn stored(mut self, sessions: StoredSessions) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.anywhere = Some(Anywhere {
-                sessions,
-                owners: Mutex::default(),
-                bytes: Mutex::default(),
-            });
-        }
-        self
-    }
-
     pub(super) fn anywhere(&self) -> Option<&Anywhere> {
         self.shared.anywhere.as_ref()
     }
@@ -105,6 +91,14 @@ impl Service {
 }
 
 impl Anywhere {
+    pub(super) fn new(sessions: StoredSessions) -> Self {
+        Self {
+            sessions,
+            owners: Mutex::default(),
+            bytes: Mutex::default(),
+        }
+    }
+
     /// Enters a session that was made.
     pub(super) async fn add(
         &self,

@@ -69,6 +69,9 @@ pub enum ServiceError {
         /// When it is worth trying again.
         retry_after: Option<Duration>,
     },
+    /// The process holds as much memory as it may.
+    #[error("the server has no memory for anything new now")]
+    Memory,
     /// The server is going away.
     #[error("the server is shutting down")]
     Stopping,
@@ -91,6 +94,7 @@ impl ServiceError {
             Self::NameTaken { .. } => "session.name_taken",
             Self::Name { .. } => "session.name",
             Self::Limit { .. } => "limit",
+            Self::Memory => "memory_budget",
             Self::Stopping => "stopping",
         }
     }
@@ -104,6 +108,7 @@ impl ServiceError {
             Self::NameTaken { .. } => Class::Conflict,
             Self::Name { .. } => Class::Invalid,
             Self::Limit { .. } => Class::Limit,
+            Self::Memory => Class::Busy,
             Self::Stopping => Class::Stopping,
         }
     }
@@ -140,7 +145,7 @@ impl ServiceError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Engine(error) => error.blame(),
-            Self::Stopping => Blame::Machine,
+            Self::Memory | Self::Stopping => Blame::Machine,
             _ => Blame::Caller,
         }
     }
@@ -153,7 +158,11 @@ impl ServiceError {
             Self::NoSession { .. } => Some("list the sessions there are".into()),
             Self::NameTaken { .. } => Some("take that session, or another name".into()),
             Self::NoRun { .. } => Some("files of a run are kept for 10 minutes".into()),
-            Self::Engine(_) | Self::Name { .. } | Self::Limit { .. } | Self::Stopping => None,
+            Self::Engine(_)
+            | Self::Name { .. }
+            | Self::Limit { .. }
+            | Self::Memory
+            | Self::Stopping => None,
         }
     }
 }

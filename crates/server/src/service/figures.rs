@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 
 use super::Service;
 use super::error::ServiceError;
+use super::memory;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
@@ -46,6 +47,8 @@ pub(crate) struct Figures {
     under_way: Gauge,
     sessions: Family<Status, Gauge>,
     memory: Gauge,
+    held: Gauge,
+    budget: Gauge,
     descriptors: Gauge,
     stored: Family<What, Gauge>,
     kept: Gauge,
@@ -67,6 +70,8 @@ impl Figures {
             under_way: Gauge::default(),
             sessions: Family::default(),
             memory: Gauge::default(),
+            held: Gauge::default(),
+            budget: Gauge::default(),
             descriptors: Gauge::default(),
             stored: Family::default(),
             kept: Gauge::default(),
@@ -92,6 +97,16 @@ impl Figures {
         );
         registry.register("sessions", "Sessions, by what they do", figures.sessions.clone());
         registry.register("resident_bytes", "Memory of this process", figures.memory.clone());
+        registry.register(
+            "held_bytes",
+            "Memory of this process with states of sessions and without pages of files",
+            figures.held.clone(),
+        );
+        registry.register(
+            "memory_budget_bytes",
+            "Memory that this process may hold before it refuses anything new, or 0 for no bound",
+            figures.budget.clone(),
+        );
         registry.register(
             "open_descriptors",
             "Descriptors of this process",
@@ -164,9 +179,12 @@ impl Service {
             }
         }
         figures.kept.set(gauge(self.shared.kept_bytes() as usize));
-        if let Some(bytes) = resident() {
-            figures.memory.set(bytes);
+        if let Some(bytes) = memory::resident() {
+            figures.memory.set(gauge(bytes as usize));
         }
+        let (held, budget) = self.shared.memory();
+        figures.held.set(gauge(held.unwrap_or_default() as usize));
+        figures.budget.set(gauge(budget.unwrap_or_default() as usize));
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
             figures.descriptors.set(gauge(open.count()));
         }
@@ -181,12 +199,4 @@ impl Service {
 
 fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// Bytes of memory that this process has, where the system tells.
-fn resident() -> Option<i64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

@@ -1,10 +1,9 @@
 //! Files of runs that are over, kept for a while.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::{FileEntry, Outcome, Run, RunFiles};
+use belljar::{FileEntry, Outcome, Run, RunFile, RunFiles};
 
 use super::Service;
 use super::error::ServiceError;
@@ -37,7 +36,7 @@ impl KeptRun {
     }
 
     /// Opens one of its files. It blocks.
-    pub(crate) fn open(&self, path: &str) -> Result<File, belljar::Error> {
+    pub(crate) fn open(&self, path: &str) -> Result<RunFile, belljar::Error> {
         self.left.open(path)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -10,15 +9,19 @@ use belljar::{LeaseEnd, RestoreOptions};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
+use super::Service;
 use super::error::ServiceError;
 use super::held::{Held, Origin};
 use super::owner::Owner;
-use super::{Service, Shared};
 
-/// The list of what is in the directory.
-const INDEX: &str = "sessions.json";
+/// What the name of a record ends with.
+const RECORD: &str = "session";
+/// What the name of a state ends with.
+const STATE: &str = "belljar";
+/// The list in which earlier versions had all records.
+const LIST: &str = "sessions.json";
 
-/// One session, as the list has it.
+/// The record of one session: what its state does not say.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Saved {
     id: String,
@@ -39,13 +42,13 @@ const FACE: &str = "face";
 const FORGETFUL: [&str; 1] = ["e2b"];
 
 impl Service {
-    /// Writes all sessions to a directory, until `end` at the latest, and returns how many were written. Those
-    /// that cannot be written are left out, and the log says why. Sessions that an earlier start could not
-    /// restore stay in the list.
+    /// Writes all sessions to a directory, until `end` at the latest, and returns how many were written. Each has
+    /// its state there before its record, so that a record never names what is not there. Those that cannot be
+    /// written are left out, and the log says why. What an earlier start could not restore stays.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be made, or the list not be written.
+    /// When the directory cannot be made.
     pub async fn save(&self, dir: &Path, end: Instant) -> std::io::Result<usize> {
         make(dir)?;
         let mut all = self.shared.all();
@@ -53,20 +56,24 @@ impl Service {
             let labels = held.session().info().labels;
             labels.get(FACE).is_none_or(|face| !FORGETFUL.contains(&face.as_str()))
         });
-        let unrestored = self.shared.unrestored();
-        // First the list: what is written until the process is killed is found.
-        let list: Vec<Saved> = unrestored.into_iter().chain(all.iter().map(Saved::of)).collect();
-        write_index(dir, &list)?;
         let written = AtomicUsize::new(0);
         let write = async |held: Held| {
-            let written_to = held.guest().checkpoint(file(dir, held.id()));
-            match tokio::time::timeout_at(end.into(), written_to).await {
-                Ok(Ok(())) => drop(written.fetch_add(1, Ordering::Relaxed)),
+            let written_to = held.guest().checkpoint(state_of(dir, held.id()));
+            let saved = match tokio::time::timeout_at(end.into(), written_to).await {
+                Ok(Ok(())) => Saved::of(&held).write(dir),
                 Ok(Err(error)) => {
                     tracing::error!(session = held.id(), %error, "a session cannot be saved");
+                    return;
                 }
                 Err(_) => {
                     tracing::error!(session = held.id(), "there was no time to save a session");
+                    return;
+                }
+            };
+            match saved {
+                Ok(()) => drop(written.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => {
+                    tracing::error!(session = held.id(), %error, "a session cannot be saved");
                 }
             }
         };
@@ -75,43 +82,52 @@ impl Service {
     }
 
     /// Restores the sessions that were written to a directory, under the ids that they had, and removes
-    /// them from there. Those that cannot be restored stay there, for another start, and the log says why.
+    /// them from there when all of them are restored: a server that ends before loses none. Those that cannot
+    /// be restored stay there, for another start, and the log says why.
     ///
     /// # Errors
     ///
-    /// When the list cannot be read or written. A directory that is not there is no error.
+    /// When the directory cannot be read. A directory that is not there is no error.
     pub async fn load(&self, dir: &Path) -> std::io::Result<usize> {
-        let saved: Vec<Saved> = match std::fs::read(dir.join(INDEX)) {
-            Ok(text) => serde_json::from_slice(&text)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error),
-        };
-        let (mut restored, mut left) = (Vec::new(), Vec::new());
-        for one in saved {
-            let path = file(dir, &one.id);
-            match self.reopen(&one, &path).await {
+        split_list(dir)?;
+        let (mut restored, mut done) = (0, Vec::new());
+        for record in records(dir)? {
+            let saved = match Saved::read(&record) {
+                Ok(saved) => saved,
+                Err(error) => {
+                    let path = record.display();
+                    tracing::error!(%path, %error, "the record of a session cannot be read");
+                    // Nobody knows any more whose session it was. What another version wrote stays.
+                    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                        done.push((record.with_extension(STATE), record));
+                    }
+                    continue;
+                }
+            };
+            let state = state_of(dir, &saved.id);
+            match self.reopen(&saved, &state).await {
                 Ok(held) => {
-                    restored.push(path);
+                    restored += 1;
+                    done.push((state, record));
                     self.shared.sessions().insert(held.id().to_owned(), held);
                 }
-                Err(_) if matches!(path.try_exists(), Ok(false)) => {
-                    tracing::error!(session = one.id, "a session was not saved in time");
+                Err(_) if matches!(state.try_exists(), Ok(false)) => {
+                    tracing::error!(session = saved.id, "the state of a session is missing");
+                    done.push((state, record));
                 }
                 Err(error) => {
-                    tracing::error!(session = one.id, %error, "a session cannot be restored");
-                    left.push(one);
+                    tracing::error!(session = saved.id, %error, "a session cannot be restored");
                 }
             }
         }
-        write_index(dir, &left)?;
-        *self.shared.unrestored.lock().unwrap_or_else(PoisonError::into_inner) = left;
-        // Nothing names them any more, so one that stays is in nobody's way.
-        for path in &restored {
-            if let Err(error) = std::fs::remove_file(path) {
-                tracing::warn!(path = %path.display(), %error, "a file of a session is left");
+        for (state, record) in done {
+            // The record first: without it the state is no session.
+            if let Err(error) = remove(&record).and_then(|()| remove(&state)) {
+                let path = record.display();
+                tracing::warn!(%path, %error, "the files of a session are left");
             }
         }
-        Ok(restored.len())
+        Ok(restored)
     }
 
     /// The sessions of somebody that are in this process, such as those that were restored.
@@ -144,12 +160,6 @@ impl Service {
     }
 }
 
-impl Shared {
-    fn unrestored(&self) -> Vec<Saved> {
-        self.unrestored.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 impl Saved {
     fn of(held: &Held) -> Self {
         let info = held.session().info();
@@ -164,14 +174,48 @@ impl Saved {
             lease: info.lease_seconds.map(|left| (left.max(0.0), is_suspended)),
         }
     }
+
+    /// Writes it whole, or not at all.
+    fn write(&self, dir: &Path) -> std::io::Result<()> {
+        let mut record = tempfile::NamedTempFile::new_in(dir)?;
+        serde_json::to_writer(&mut record, self)?;
+        record.as_file().sync_all()?;
+        record.persist(dir.join(&self.id).with_added_extension(RECORD))?;
+        Ok(())
+    }
+
+    fn read(record: &Path) -> std::io::Result<Self> {
+        let text = std::fs::read(record)?;
+        // A system that lost its power may have left zeros.
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(serde_json::from_slice(text)?)
+    }
 }
 
-fn write_index(dir: &Path, saved: &[Saved]) -> std::io::Result<()> {
-    let mut index = tempfile::NamedTempFile::new_in(dir)?;
-    serde_json::to_writer(&mut index, saved)?;
-    index.as_file().sync_all()?;
-    index.persist(dir.join(INDEX))?;
-    Ok(())
+/// The records in a directory, by name.
+fn records(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let found = match std::fs::read_dir(dir) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let paths: std::io::Result<Vec<PathBuf>> = found.map(|entry| Ok(entry?.path())).collect();
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|kind| kind == RECORD);
+    let mut records: Vec<PathBuf> = paths?.into_iter().filter(is_record).collect();
+    records.sort();
+    Ok(records)
+}
+
+/// Makes a record for each session of the list that earlier versions kept.
+fn split_list(dir: &Path) -> std::io::Result<()> {
+    let list = dir.join(LIST);
+    let saved: Vec<Saved> = match std::fs::read(&list) {
+        Ok(text) => serde_json::from_slice(&text)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    saved.iter().try_for_each(|saved| saved.write(dir))?;
+    std::fs::remove_file(list)
 }
 
 /// Makes a directory that its owner alone can look into: sessions hold what their code had in memory.
@@ -182,6 +226,15 @@ fn make(dir: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(dir)
 }
 
-fn file(dir: &Path, id: &str) -> PathBuf {
-    dir.join(format!("{id}.belljar"))
+/// The file with a session's state.
+fn state_of(dir: &Path, id: &str) -> PathBuf {
+    dir.join(id).with_added_extension(STATE)
+}
+
+/// Removes a file that may be gone already.
+fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use belljar::{RestoreOptions, Session, SessionStatus};
-use tracing::Instrument;
 
+use super::alone::alone;
 use super::anywhere::{AtHand, Making, NewAbout};
 use super::error::ServiceError;
 use super::held::{Held, NewSession, Origin, check_name, no_session};
@@ -96,7 +96,7 @@ impl Service {
         execution: u64,
     ) -> Result<Held, ServiceError> {
         let rewind = async { Ok(at.guest().rewind_keeping(execution).await?) };
-        self.make(owner, at.another(None), rewind).await
+        Box::pin(self.make(owner, at.another(None), rewind)).await
     }
 
     /// Makes a session and enters it. A place among the owner's sessions is taken before it is made.
@@ -111,15 +111,7 @@ impl Service {
         // On the heap, as the future of a run is large.
         let session = Box::pin(session).await?;
         let (service, owner) = (self.clone(), owner.clone());
-        // On a task: cancelled half way, it would leave a session that nobody finds.
-        let entering = async move { service.add(&owner, session, making, place).await };
-        match tokio::spawn(entering.in_current_span()).await {
-            Ok(held) => held,
-            Err(lost) => match lost.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(ServiceError::Stopping),
-            },
-        }
+        alone(async move { service.add(&owner, session, making, place).await }).await
     }
 
     /// Enters a session that was made, in its place.

@@ -22,8 +22,9 @@ impl Service {
         });
     }
 
-    /// Whether somebody has room for more files, of whatever size.
+    /// Whether somebody has room for more files, of whatever size, and the process for what they are for.
     pub(super) async fn has_room(&self, owner: &Owner) -> Result<(), ServiceError> {
+        self.has_memory()?;
         let Some(max) = owner.limits().stored_bytes else {
             return Ok(());
         };

@@ -32,7 +32,7 @@ impl Turn {
         let may_begin = if shared.is_stopping() {
             Err(ServiceError::Stopping)
         } else {
-            owner.begin(work)
+            shared.has_memory().and_then(|()| owner.begin(work))
         };
         may_begin.inspect_err(|error| shared.figures.refused(error))?;
         let number = shared.next_run.fetch_add(1, Ordering::Relaxed);

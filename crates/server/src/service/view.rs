@@ -30,6 +30,11 @@ impl View<'_> {
         self.0.workspace()
     }
 
+    /// Its files, those in `/tmp` among them, by absolute paths.
+    pub(crate) fn all_files(self) -> SessionFiles {
+        self.0.all_files()
+    }
+
     /// The files in its workspace after the last run.
     pub(crate) async fn files(&self) -> Result<Vec<FileEntry>, Error> {
         self.0.files().await

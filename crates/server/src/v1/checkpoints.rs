@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use belljar::{Policy, RestoreOptions, SessionBounds, SessionLimits};
 use futures_util::StreamExt;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
@@ -41,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
         .query::<f64>("lifetime", "Seconds that it may live; the checkpoint's own limit counts if it is smaller")
         .query::<f64>("idle", "Seconds between two runs, likewise")
         .query::<u64>("total_fuel", "Fuel of all its runs together, likewise")
-        .query::<String>("policy", "`open` or `strict`, in the place of the checkpoint's")
+        .query::<NewPolicy>("policy", "In the place of the checkpoint's")
         .takes_as(BYTES, None)
         .answers::<SessionAnswer>(201, "The session"),
     ]
@@ -88,7 +89,24 @@ struct Given {
     lifetime: Option<f64>,
     idle: Option<f64>,
     total_fuel: Option<u64>,
-    policy: Option<Policy>,
+    policy: Option<NewPolicy>,
+}
+
+/// A policy that has no lists of its own.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum NewPolicy {
+    Open,
+    Strict,
+}
+
+impl From<NewPolicy> for Policy {
+    fn from(policy: NewPolicy) -> Self {
+        match policy {
+            NewPolicy::Open => Self::Open,
+            NewPolicy::Strict => Self::Strict,
+        }
+    }
 }
 
 impl Given {
@@ -112,7 +130,7 @@ async fn restore(
     let upload = receiver.body(request, SessionBounds::default().restored).await?;
     let mut options = RestoreOptions::reader(upload).limits(limits);
     if let Some(policy) = given.policy {
-        options = options.policy(policy);
+        options = options.policy(policy.into());
     }
     let held = Box::pin(app.service().open(&owner, options, given.name)).await?;
     SessionAnswer::created(&app, &owner, &held).await

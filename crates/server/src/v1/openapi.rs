@@ -1,10 +1,11 @@
 //! The OpenAPI document, made from the table of operations and the types that they take and give.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Content, Operation};
+use super::operation::{Content, Describe, Operation};
 use crate::http::problem::Problem;
 
 /// The document.
@@ -13,6 +14,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
+            settings.transforms.push(Box::new(RecursiveTransform(bound)));
         });
         if serialize {
             settings.for_serialize()
@@ -61,10 +63,14 @@ fn describe(
 ) -> Value {
     let in_path = operation.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
-        Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        let schema = match name {
+            "name" => json!({"type": "string", "pattern": VARIABLE}),
+            _ => json!({"type": "string"}),
+        };
+        Some(json!({"name": name, "in": "path", "required": true, "schema": schema}))
     });
     let in_query = operation.query.iter().map(|one| {
-        let schema = (one.schema)(taken);
+        let schema = described(one.schema, taken);
         json!({"name": one.name, "in": "query", "description": one.about, "schema": schema})
     });
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
@@ -101,10 +107,32 @@ fn describe(
 
 fn content(content: &Content, generator: &mut SchemaGenerator) -> (String, Value) {
     let schema = match content.schema {
-        Some(describe) => json!({"schema": describe(generator)}),
+        Some(describe) => json!({"schema": described(describe, generator)}),
         None => json!({}),
     };
     (content.media.to_owned(), schema)
+}
+
+/// Names of variables. Keywords and names such as `__name__` are refused as well.
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+/// Gives an integer the maximum that its format has.
+fn bound(schema: &mut Schema) {
+    let max = match schema.get("format").and_then(Value::as_str) {
+        Some("uint" | "uint64") => u64::MAX,
+        Some("uint32") => u32::MAX.into(),
+        _ => return,
+    };
+    if schema.get("maximum").is_none() {
+        schema.insert("maximum".into(), max.into());
+    }
+}
+
+/// The schema of a type in its place, to which the generator applies no transform.
+fn described(describe: Describe, generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = describe(generator);
+    RecursiveTransform(bound).transform(&mut schema);
+    schema
 }
 
 /// A name for an operation: `post_sessions_id_fork`.
@@ -143,6 +171,29 @@ mod tests {
             let pointer = target.strip_prefix('#').expect("a reference within the document");
             assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
         }
+    }
+
+    #[test]
+    fn what_is_refused_is_no_part_of_a_schema() {
+        let document = document(&operations());
+        let parameter = |path: &str, method: &str, name: &str| {
+            let parameters = &document["paths"][path][method]["parameters"];
+            let found = parameters.as_array().unwrap().iter().find(|one| one["name"] == name);
+            found.unwrap()["schema"].clone()
+        };
+        assert_eq!(
+            parameter("/v1/sessions/{id}/variables/{name}", "put", "name")["pattern"],
+            VARIABLE
+        );
+        assert_eq!(parameter("/v1/sessions/{id}/files", "get", "depth")["maximum"], u64::MAX);
+        let policy = parameter("/v1/checkpoints", "post", "policy");
+        let target = policy["$ref"].as_str().unwrap().trim_start_matches('#');
+        assert_eq!(document.pointer(target).unwrap()["enum"], json!(["open", "strict"]));
+        let cursor = &document["components"]["schemas"]["At"]["properties"]["cursor"];
+        assert_eq!(cursor["maximum"], u64::MAX);
+        let body = &document["paths"]["/v1/sessions/{id}/runs"]["post"]["requestBody"]["content"];
+        let fields = body["application/json"]["schema"]["properties"].as_object().unwrap();
+        assert!(fields.contains_key("code") && !fields.contains_key("memory_mb"), "{fields:?}");
     }
 
     #[test]

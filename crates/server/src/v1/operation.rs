@@ -11,7 +11,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) const BYTES: &str = "application/octet-stream";
 
 /// How a type is described.
-type Describe = fn(&mut SchemaGenerator) -> Schema;
+pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
 /// A body, of a request or of an answer.
 pub(super) struct Content {

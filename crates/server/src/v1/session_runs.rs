@@ -6,9 +6,10 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use belljar::{HostPaths, Outcome, RunRequest, event_channel};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::operation::{EVENTS, Operation};
+use super::operation::{EVENTS, JSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
 use crate::http::body::Body;
@@ -27,10 +28,23 @@ pub(super) fn operations() -> Vec<Operation> {
              the session's workspace. A client that goes away interrupts the run, and the session keeps \
              what it did until then.",
         )
-        .takes::<RunRequest>()
+        .takes_as(JSON, Some(request_schema))
         .answers::<Outcome>(200, "The outcome, whatever the code did")
         .answers_as(200, "Events, each under its type, the last one `outcome`", EVENTS, None),
     ]
+}
+
+/// Fields of a run that only a session can have.
+const OF_SESSIONS: [&str; 7] =
+    ["image", "aliases", "deterministic", "answers", "memory_mb", "workspace_mb", "max_files"];
+
+/// A run without what is set for a whole session.
+fn request_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = RunRequest::json_schema(generator);
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        fields.retain(|name, _| !OF_SESSIONS.contains(&name.as_str()));
+    }
+    schema
 }
 
 async fn run(

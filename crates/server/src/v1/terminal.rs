@@ -1,14 +1,13 @@
 //! `/v1/sessions/{id}/terminal`: a prompt on a session, over one WebSocket.
 
-use std::time::Duration;
-
+use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use belljar::{Completeness, Echo, Event, EventReader, Outcome, Request, event_channel};
-use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,10 +16,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use crate::http::app::App;
+use crate::http::bounds::UNIT;
 use crate::http::json;
+use crate::http::link::Link;
 use crate::http::problem::Problem;
 use crate::http::sealed::Taking;
-use crate::http::socket::{going_away, next, ping, pings};
+use crate::http::shares::Share;
+use crate::http::socket::{Incoming, going_away, ping, pings};
+use crate::http::unread::BodyError;
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -66,7 +69,11 @@ enum What {
 }
 
 /// What waits for what was asked for before it, with its id and the room in memory that it takes.
-type Waiting<T> = (Value, T, Taking);
+type Waiting<T> = (Value, T, Room);
+
+/// Room of a message, and its part of that which waiting ones may take: so there is room for the next message, which
+/// may say to interrupt.
+type Room = (Option<Taking>, Share);
 
 /// What is asked about code, without running it.
 enum Question {
@@ -88,6 +95,7 @@ async fn open(
     State(app): State<App>,
     owner: Owner,
     Path(id): Path<String>,
+    link: Option<Extension<Link>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -96,7 +104,8 @@ async fn open(
     })?;
     app.service().listed(&owner, &id).await?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-    Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, id, socket)).into_response())
+    let link = link.map(|Extension(link)| link);
+    Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, id, (socket, link))).into_response())
 }
 
 /// What the two sides of a terminal share.
@@ -115,8 +124,14 @@ struct Terminal {
 }
 
 impl Terminal {
-    async fn serve(app: App, owner: Owner, session: String, socket: WebSocket) {
+    async fn serve(
+        app: App,
+        owner: Owner,
+        session: String,
+        (socket, link): (WebSocket, Option<Link>),
+    ) {
         let (sink, stream) = socket.split();
+        let stream = Incoming::new(stream, link);
         let (out, to_send) = mpsc::channel(16);
         let (runs, to_run) = mpsc::channel(MAX_WAITING);
         let (questions, to_answer) = mpsc::channel(MAX_WAITING);
@@ -151,11 +166,11 @@ impl Terminal {
     /// Takes what the client says, until it leaves, is silent, or says what nobody understands.
     async fn listen(
         &self,
-        mut stream: SplitStream<WebSocket>,
+        mut stream: Incoming,
         runs: mpsc::Sender<Waiting<String>>,
         questions: mpsc::Sender<Waiting<Question>>,
     ) {
-        while let Some(message) = next(&mut stream).await {
+        while let Some((message, room)) = stream.next().await {
             let text = match message {
                 Message::Text(text) => text,
                 Message::Close(_) => return,
@@ -171,9 +186,9 @@ impl Terminal {
                     continue;
                 }
             };
-            let bytes = text.len();
+            let room = (text.len(), room);
             match what {
-                What::Run { code } => self.queue(&runs, (id, code), bytes, "runs").await,
+                What::Run { code } => self.queue(&runs, (id, code), room, "runs").await,
                 What::Input { text } => self.answer(text),
                 What::Interrupt => {
                     let interrupted = self.app.service().interrupt(&self.owner, &self.session);
@@ -183,11 +198,11 @@ impl Terminal {
                 }
                 What::Complete { code, cursor } => {
                     let question = Question::Complete { code, cursor };
-                    self.queue(&questions, (id, question), bytes, "questions").await;
+                    self.queue(&questions, (id, question), room, "questions").await;
                 }
                 What::IsComplete { code } => {
                     let question = Question::IsComplete { code };
-                    self.queue(&questions, (id, question), bytes, "questions").await;
+                    self.queue(&questions, (id, question), room, "questions").await;
                 }
             }
         }
@@ -198,15 +213,15 @@ impl Terminal {
         &self,
         to: &mpsc::Sender<Waiting<T>>,
         (id, what): (Value, T),
-        bytes: usize,
+        (bytes, room): (usize, Option<Taking>),
         name: &str,
     ) {
-        // It waits for nothing: the client may say next that it wants to interrupt.
-        let mut room = Taking::new(self.app.clone(), self.owner.clone()).patience(Duration::ZERO);
-        if let Err(why) = room.take(bytes).await {
-            let problem = Problem::from(why);
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let Some(place) = self.app.waiting().try_take(self.owner.name(), units) else {
+            let problem = Problem::from(BodyError::NoRoom);
             return self.tell(&id, Some("problem"), problem).await;
-        }
+        };
+        let room = (room, place);
         self.open.send_modify(|open| *open += 1);
         if let Err(mpsc::error::TrySendError::Full((id, ..))) = to.try_send((id, what, room)) {
             let problem = bad_message(format!("{MAX_WAITING} {name} wait already"));

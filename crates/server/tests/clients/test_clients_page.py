@@ -1,4 +1,4 @@
-"""docs/clients.md: every block of it, as printed, with the client that it is for.
+"""docs/guide/clients.md: every block of it, as printed, with the client that it is for.
 
 `KEY` and the address are replaced by those of a started server, and nothing else is.
 """
@@ -27,7 +27,7 @@ from mcp import Client, StdioServerParameters
 from mcp_support import alone, over_http, passed_on, text
 from nbformat.v4 import new_code_cell, new_notebook
 
-PAGE = TOP / "docs" / "clients.md"
+PAGE = TOP / "docs" / "guide" / "clients.md"
 # Clients start `belljar` by its name, and Jupyter's own commands too.
 PATH = os.pathsep.join(
     [str(Path(COMMAND).parent), str(Path(sys.executable).parent), os.environ["PATH"]]

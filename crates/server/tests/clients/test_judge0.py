@@ -84,6 +84,62 @@ def test_what_is_wrong_is_told_by_its_field(submit, body, field):
     assert (status, list(answer)) == (422, [field])
 
 
+# What programs that wait for a result ask for.
+FIELDS = {
+    "status_id": {"status_id": 3},
+    "status_id, stdin": {"status_id": 3, "stdin": "7"},
+    "language": {"language": {"id": 71, "name": "Python"}},
+    "stdout,exit_code,expected_output": {"stdout": "7\n", "exit_code": 0, "expected_output": None},
+}
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+def test_fields_are_answered_as_they_are_named(server, submit, fields):
+    _, answer = submit(source_code="print(input())", stdin=7)
+    headers = {"X-Auth-Token": server.key}
+    one = f"{server.url}/judge0/submissions/{answer['token']}"
+    found = httpx.get(one, params={"fields": fields}, headers=headers)
+    assert found.json() == FIELDS[fields]
+    batch = {"tokens": f"{answer['token']},none", "fields": fields}
+    found = httpx.get(f"{server.url}/judge0/submissions/batch", params=batch, headers=headers)
+    assert found.json() == {"submissions": [FIELDS[fields], None]}
+
+
+def test_unknown_fields_are_refused(server, submit):
+    _, answer = submit()
+    headers = {"X-Auth-Token": server.key}
+    for path in (f"{answer['token']}?", f"batch?tokens={answer['token']}&"):
+        url = f"{server.url}/judge0/submissions/{path}fields=stdout,status_ids"
+        refused = httpx.get(url, headers=headers)
+        assert refused.status_code == 400
+        assert refused.json() == {"error": "invalid fields: [status_ids]"}
+
+
+def test_its_client_waits_for_a_result_by_its_fields(client):
+    sent = judge0.async_run(client=client, source_code="print(input())", stdin="in\n")
+    judge0.wait(client=client, submissions=sent)
+    assert (sent.status, sent.stdin, sent.stdout) == (Status.ACCEPTED, "in\n", "in\n")
+
+
+def test_a_batch_has_standard_input(server):
+    headers = {"X-Auth-Token": server.key}
+    batch = f"{server.url}/judge0/submissions/batch"
+    body = [
+        {"source_code": "print(input())", "language_id": 71, "stdin": stdin}
+        for stdin in ("a", "YQ==\n", 5, None)
+    ]
+    sent = httpx.post(batch, json={"submissions": body}, headers=headers, timeout=60).json()
+    tokens = ",".join(one["token"] for one in sent)
+    asked = {"tokens": tokens, "fields": "stdin,stdout,status_id"}
+    found = httpx.get(batch, params=asked, headers=headers).json()["submissions"]
+    assert [(one["stdin"], one["stdout"]) for one in found] == [
+        *(("a", "a\n"), ("YQ==\n", "YQ==\n"), ("5", "5\n"), (None, None))
+    ]
+    assert [one["status_id"] for one in found] == [3, 3, 3, 11]
+    refused = httpx.get(batch, headers=headers)
+    assert (refused.status_code, list(refused.json())) == (400, ["error"])
+
+
 def test_a_result_is_found_by_its_owner_only(server, open_server, submit):
     _, answer = submit()
     path = f"/judge0/submissions/{answer['token']}"

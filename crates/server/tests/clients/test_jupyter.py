@@ -3,10 +3,6 @@ smolagents, jupyter-server's gateway."""
 
 import asyncio
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
 import uuid
 from contextlib import closing
@@ -20,6 +16,8 @@ from jupyter_server.services.kernels.connection.base import (
     deserialize_msg_from_ws_v1,
     serialize_msg_to_ws_v1,
 )
+
+from jupyter_support import TOKEN, jupyter_server, wait_until
 
 V1 = "v1.kernel.websocket.jupyter.org"
 
@@ -264,46 +262,28 @@ def test_smolagents_executes(server):
 
 def test_jupyter_uses_it_as_a_gateway(server, tmp_path):
     """`jupyter server --gateway-url`, as for JupyterLab."""
-    port = free_port()
-    arguments = {
-        "ServerApp.port": port,
-        "ServerApp.root_dir": tmp_path,
-        "IdentityProvider.token": "t",
-        "GatewayClient.url": server.url,
-        "GatewayClient.auth_token": server.key,
-        "ServerApp.open_browser": False,
-        "ServerApp.allow_root": True,
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "jupyter_server",
-        *(f"--{k}={v}" for k, v in arguments.items()),
-    ]
-    environment = {**os.environ, "HOME": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
-    jupyter = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", params={"token": "t"}) as client:
-            wait_until(lambda: answers(client))
-            assert "belljar" in client.get("/api/kernelspecs").json()["kernelspecs"]
-            nbformat.write(nbformat.v4.new_notebook(), tmp_path / "a.ipynb")
-            asked = {
-                "path": "a.ipynb",
-                "name": "",
-                "type": "notebook",
-                "kernel": {"name": "belljar"},
-            }
-            session = client.post("/api/sessions", json=asked, timeout=60).json()
-            kernel = session["kernel"]["id"]
-            url = f"ws://127.0.0.1:{port}/api/kernels/{kernel}/channels?token=t&session_id=s"
-            with closing(websocket.create_connection(url, timeout=30)) as ws:
-                assert text_of(execute(ws, "print('through both')")) == "through both\n"
-                kinds = {m["msg_type"] for m in told(ws, ask(ws, "kernel_info_request", {}))}
-                assert "kernel_info_reply" in kinds
-            assert client.delete(f"/api/sessions/{session['id']}").status_code == 204
-    finally:
-        jupyter.terminate()
-        jupyter.wait(timeout=30)
+    options = {"GatewayClient.url": server.url, "GatewayClient.auth_token": server.key}
+    with (
+        jupyter_server(tmp_path, **options) as url,
+        httpx.Client(base_url=url, params={"token": TOKEN}) as client,
+    ):
+        assert "belljar" in client.get("/api/kernelspecs").json()["kernelspecs"]
+        nbformat.write(nbformat.v4.new_notebook(), tmp_path / "a.ipynb")
+        asked = {
+            "path": "a.ipynb",
+            "name": "",
+            "type": "notebook",
+            "kernel": {"name": "belljar"},
+        }
+        session = client.post("/api/sessions", json=asked, timeout=60).json()
+        kernel = session["kernel"]["id"]
+        channels = f"{url.replace('http', 'ws')}/api/kernels/{kernel}/channels"
+        opened = websocket.create_connection(f"{channels}?token={TOKEN}&session_id=s", timeout=30)
+        with closing(opened) as ws:
+            assert text_of(execute(ws, "print('through both')")) == "through both\n"
+            kinds = {m["msg_type"] for m in told(ws, ask(ws, "kernel_info_request", {}))}
+            assert "kernel_info_reply" in kinds
+        assert client.delete(f"/api/sessions/{session['id']}").status_code == 204
 
 
 def test_the_newer_protocol(server, kernel):
@@ -418,23 +398,3 @@ def test_many_clients_come_and_go(server, http):
     for kernel in kernels:
         assert http.delete(f"/api/kernels/{kernel}").status_code == 204
     assert http.get("/api/status").json()["kernels"] == 0
-
-
-def free_port():
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return listener.getsockname()[1]
-
-
-def answers(client):
-    try:
-        return client.get("/api/status").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-def wait_until(holds):
-    for _ in range(400):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never holds")

@@ -15,10 +15,13 @@ import nbclient
 import nbformat
 import papermill
 import pytest
-from conftest import COMMAND
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_kernel_client import JupyterKernelClient
 from nbformat.v4 import new_code_cell, new_notebook
+
+from conftest import COMMAND
+from jupyter_support import TOKEN, jupyter_server
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -337,3 +340,18 @@ def test_the_first_cell_after_a_restart_is_heard_on_sockets_that_were_kept(start
         kinds = []
         while "stream" not in kinds:
             kinds.append(client.get_iopub_msg(timeout=60)["msg_type"])
+
+
+def test_cells_after_restarts_are_heard_by_a_client_that_keeps_its_web_socket(tmp_path):
+    """jupyter-server's kernel, restarted over HTTP by jupyter-kernel-client."""
+    restarts = 6
+    heard = []
+    with jupyter_server(tmp_path) as url:
+        client = JupyterKernelClient(server_url=url, token=TOKEN)
+        client.start(name="belljar", timeout=60)
+        for number in range(restarts):
+            client.restart(timeout=60)
+            told = client.execute(f"print({number})", timeout=60)
+            heard.append("".join(output.get("text", "") for output in told["outputs"]))
+        client.stop(shutdown_kernel=True)
+    assert heard == [f"{number}\n" for number in range(restarts)]

@@ -1,5 +1,6 @@
 //! Connections are counted until they end, also those that became WebSockets.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_server::{Key, KeyLimits};
@@ -11,7 +12,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::support::{Client, Keyed, Started, everything, start_keyed};
+use crate::bodies::resident;
+use crate::support::{Client, Keyed, Started, alone, everything, reactor, start_keyed};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -77,6 +79,7 @@ pub async fn heard(socket: &mut Socket, kind: &str) -> Value {
             if told["type"] == kind {
                 return told;
             }
+            assert_ne!(told["type"], "problem", "{told}");
         }
     };
     tokio::time::timeout(LONG, next).await.unwrap_or_else(|_| panic!("no {kind} came"))
@@ -150,4 +153,174 @@ async fn a_question_does_not_hold_up_an_answer() {
     assert_eq!(heard(&mut socket, "outcome").await["success"], true);
     assert_eq!(heard(&mut socket, "completion").await["id"], 2);
     assert_eq!(heard(&mut socket, "completeness").await["status"], "incomplete");
+}
+
+/// Messages that lack their last byte stay within the budget of bodies, whichever face they are sent to, and leave
+/// room for others.
+#[test]
+fn unfinished_messages_take_no_more_than_the_budget() {
+    alone("connections::unfinished_messages_take_no_more_than_the_budget", || {
+        reactor().block_on(unfinished());
+    });
+}
+
+async fn unfinished() {
+    const LENGTH: usize = 4 << 20;
+    let mut settings = everything();
+    (settings.body_bytes, settings.body_memory) = (LENGTH, 16 << 20);
+    let accounts = ["a", "b"].map(|name| (name, KeyLimits::default()));
+    let Keyed {
+        server, clients, ..
+    } = start_keyed(accounts, settings, |server| server).await;
+    let [a, b] = &clients;
+    let (status, kernel) = server.ask(a, "POST", "/api/kernels", &json!({})).await;
+    assert_eq!(status, 201, "{kernel}");
+    let notebook = format!("/api/kernels/{}/channels", kernel["id"].as_str().unwrap());
+    let prompt = format!("/v1/sessions/{}/terminal", a.session(&json!({"image": "core"})).await);
+    let payload: Arc<[u8]> = vec![b' '; LENGTH - 1].into();
+    let before = resident();
+    let mut sending = Vec::new();
+    for n in 0..40 {
+        let path = if n % 2 == 0 { &prompt } else { &notebook };
+        let mut socket = socket(&server, a, path).await.unwrap();
+        let payload = Arc::clone(&payload);
+        sending.push(tokio::spawn(async move {
+            let stream = socket.get_mut();
+            // Text, whole in one frame, masked with zeros.
+            let mut head = vec![0x81, 0xff];
+            head.extend((LENGTH as u64).to_be_bytes());
+            head.extend([0; 4]);
+            let _ = stream.write_all(&head).await;
+            let _ = stream.write_all(&payload).await;
+            socket
+        }));
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let taken = resident() - before;
+    println!("unfinished messages take {} MiB", taken >> 20);
+    // The share of one key, and what the sockets themselves take.
+    assert!(taken < 32 << 20, "{} MiB", taken >> 20);
+    let path = format!("/v1/sessions/{}/terminal", b.session(&json!({"image": "core"})).await);
+    let mut other = socket(&server, b, &path).await.unwrap();
+    let run = json!({"id": 1, "type": "run", "code": "1", "pad": " ".repeat(1 << 20)});
+    other.send(Message::text(run.to_string())).await.unwrap();
+    heard(&mut other, "outcome").await;
+    // What was begun is let go, and the room is there again.
+    for one in sending {
+        one.abort();
+    }
+    // The server reads what had been sent already, so that takes as long as it waits for room.
+    let again = async {
+        loop {
+            let mut again = socket(&server, a, &prompt).await.unwrap();
+            if again.send(Message::text(run.to_string())).await.is_err() {
+                continue;
+            }
+            while let Some(Ok(message)) = again.next().await {
+                if message.to_text().is_ok_and(|text| text.contains("\"outcome\"")) {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(2 * LONG, again).await.expect("the room of messages that were given up");
+}
+
+/// Requests that wait for kernels have room in the budget of bodies, of which a key has a share however many kernels
+/// it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_kernels_has_room_in_the_budget_of_bodies() {
+    let mut settings = everything();
+    (settings.body_bytes, settings.body_memory) = (2 << 20, 4 << 20);
+    let accounts = [("a", KeyLimits::default())];
+    let Keyed {
+        server, clients, ..
+    } = start_keyed(accounts, settings, |server| server).await;
+    let [a] = &clients;
+    let (status, kernel) = server.ask(a, "POST", "/api/kernels", &json!({})).await;
+    assert_eq!(status, 201, "{kernel}");
+    let path = format!("/api/kernels/{}/channels", kernel["id"].as_str().unwrap());
+    let mut socket = socket(&server, a, &path).await.unwrap();
+    let ask = |kind: &str, channel: &str, code: &str| {
+        let header = json!({"msg_id": code.get(..9).unwrap_or("interrupt"), "msg_type": kind, "session": "s",
+            "username": "u", "date": "2026-01-01T00:00:00Z", "version": "5.3"});
+        let message = json!({"header": header, "parent_header": {}, "metadata": {},
+            "content": {"code": code}, "channel": channel});
+        Message::text(message.to_string())
+    };
+    let long = "#".repeat(900 << 10);
+    let said = [("print('go')\nwhile True: pass", "stream"), (&long, ""), (&long, "QueueFull")];
+    for (code, answer) in said {
+        socket.send(ask("execute_request", "shell", code)).await.unwrap();
+        if !answer.is_empty() {
+            told(&mut socket, answer).await;
+        }
+    }
+    // An interrupt comes through all the same.
+    socket.send(ask("interrupt_request", "control", "")).await.unwrap();
+    told(&mut socket, "KeyboardInterrupt").await;
+}
+
+/// Waits for a message of a kernel with this in it.
+async fn told(socket: &mut Socket, what: &str) {
+    let heard = async {
+        while let Some(message) = socket.next().await {
+            if message.unwrap().to_text().is_ok_and(|text| text.contains(what)) {
+                return;
+            }
+        }
+        panic!("the socket has ended");
+    };
+    tokio::time::timeout(LONG, heard).await.expect(what);
+}
+
+/// A key that keeps connection after connection gets its share of them, and leaves the rest to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_connections_of_one_key_are_bounded() {
+    const MOST: usize = 1024;
+    let Keyed {
+        server, clients, ..
+    } = two().await;
+    let request = |client: &Client| {
+        let key = client.key.as_ref().unwrap();
+        format!(
+            "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+        )
+    };
+    let ask = async |stream: &mut TcpStream, client: &Client| {
+        stream.write_all(request(client).as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let read = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    };
+    let mut open = Vec::new();
+    for n in 0..MOST {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let answer = ask(&mut stream, &clients[0]).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{n}: {answer}");
+        open.push(stream);
+    }
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let answer = ask(&mut stream, &clients[0]).await.to_lowercase();
+        assert!(answer.starts_with("http/1.1 429"), "{answer}");
+        assert!(answer.contains("connection: close") && answer.contains("retry-after: 1"));
+    }
+    // Those that are open go on, also for somebody else, who then has it.
+    assert!(ask(&mut open[0], &clients[0]).await.starts_with("HTTP/1.1 200"));
+    assert!(ask(&mut open[0], &clients[1]).await.starts_with("HTTP/1.1 200"));
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    assert!(ask(&mut stream, &clients[0]).await.starts_with("HTTP/1.1 200"));
+    // A place is free again when its connection has ended.
+    drop(open);
+    let again = async {
+        loop {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            if ask(&mut stream, &clients[0]).await.starts_with("HTTP/1.1 200") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, again).await.expect("the place of a connection that ended");
 }

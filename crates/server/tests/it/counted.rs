@@ -245,7 +245,7 @@ fn server(limits: KeyLimits, is_stored: bool) -> Client {
 
 fn on_store(limits: KeyLimits, store: Arc<dyn Store>) -> Client {
     let sessions = StoredSessions::new(engine(), store, NodeOptions::default()).unwrap();
-    client(limits, Service::new(engine()).stored(sessions))
+    client(limits, Service::builder(engine()).stored(sessions).build())
 }
 
 fn client(limits: KeyLimits, service: Service) -> Client {

@@ -3,11 +3,13 @@
 mod bodies;
 mod connections;
 mod counted;
+mod e2b;
 mod edge;
 mod files;
 mod hostile;
 mod jupyter;
 mod kept;
+mod memory;
 mod openapi;
 mod owners;
 mod parsers;

@@ -1,10 +1,16 @@
 //! `/v1/sessions`, but for their files.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use axum::body::Body;
 use axum::http::Request;
+use belljar::store::{MemoryStore, Store};
+use belljar::{NodeOptions, Runtime, SessionBounds, SessionLimits, StoredSessions};
+use belljar_server::{App, Keys, Service, Settings, router};
 use serde_json::json;
 
-use crate::support::{events, open};
+use crate::support::{Client, engine, events, open};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_keeps_what_its_runs_made() {
@@ -81,7 +87,7 @@ async fn a_run_is_interrupted_and_the_session_goes_on() {
     });
     let path = format!("/v1/sessions/{id}/interrupt");
     while client.ask("POST", &path, &[]).await.json()["interrupted"] == false {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let outcome = running.await.unwrap();
     assert_eq!(outcome["error_detail"]["kind"], "interrupted");
@@ -151,7 +157,67 @@ async fn labels_and_leases_are_changed() {
         if client.get(&path).await.status == 404 {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("a session outlived its lease");
+}
+
+/// A session that asks for more than the operator allows, or for nothing, goes as far as they allow, also one that
+/// is restored.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_go_no_further_than_the_operator_allows() {
+    let free = open();
+    let id = free.session(&json!({"image": "core"})).await;
+    free.run(&id, "x = 1").await;
+    let checkpoint = free.ask("GET", &format!("/v1/sessions/{id}/checkpoint"), &[]).await;
+    assert_eq!(checkpoint.status, 200, "{checkpoint}");
+    let short = Duration::from_millis(1);
+    for (most, name) in [
+        (SessionLimits::default().lifetime(short), "lifetime"),
+        (SessionLimits::default().idle(short), "idle"),
+        (SessionLimits::default().fuel(1), "fuel"),
+    ] {
+        let bounds = SessionBounds::default().limits(most);
+        let bounded = Runtime::builder().sessions(bounds).build().unwrap();
+        let asking = |service| Client {
+            router: router(App::new(service, Keys::none(), Settings::default())),
+            key: None,
+        };
+        let service = Service::new(bounded.clone());
+        let client = asking(service.clone());
+        let asked =
+            json!({"image": "core", "lifetime": 600, "idle": 600, "total_fuel": 1_u64 << 50});
+        let mut ids = vec![client.session(&asked).await];
+        ids.push(client.session(&json!({"image": "core"})).await);
+        let path = "/v1/checkpoints?lifetime=600&idle=600&total_fuel=1000000000000";
+        let body = Body::from(checkpoint.body.clone());
+        let restored = client.send(Request::post(path).body(body).unwrap()).await;
+        assert_eq!(restored.status, 201, "{restored}");
+        ids.push(restored.json()["id"].as_str().unwrap().to_owned());
+        // One that another server has left in its directory, and one in a store that they share.
+        let (was, folder) = (Service::new(engine()), tempfile::tempdir().unwrap());
+        ids.push(asking(was.clone()).session(&json!({"image": "core"})).await);
+        asking(was.clone()).run(ids.last().unwrap(), "x = 1").await;
+        let soon = Instant::now() + Duration::from_secs(30);
+        assert_eq!(was.save(folder.path(), soon).await.unwrap(), 1);
+        assert_eq!(service.load(folder.path()).await.unwrap(), 1);
+        was.close_all();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let on = |runtime: Runtime| {
+            let store = Arc::clone(&store);
+            let sessions = StoredSessions::new(runtime.clone(), store, NodeOptions::default());
+            asking(Service::builder(runtime).stored(sessions.unwrap()).build())
+        };
+        let (there, here) = (on(engine()), on(bounded));
+        let stored = there.session(&json!({"image": "core"})).await;
+        there.run(&stored, "x = 1").await;
+        let ids = ids.into_iter().map(|id| (&client, id)).chain([(&here, stored)]);
+        tokio::time::sleep(20 * short).await;
+        for (client, id) in ids {
+            let ran = client.run(&id, "x = 2").await;
+            assert_eq!(ran["success"], false, "{name}: {ran}");
+            let kind = if name == "fuel" { "fuel" } else { "timeout" };
+            assert_eq!(ran["error_detail"]["kind"], kind, "{name}: {ran}");
+        }
+    }
 }

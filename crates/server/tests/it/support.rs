@@ -202,10 +202,20 @@ pub async fn start_keyed<const N: usize>(
     settings: Settings,
     change: impl FnOnce(Server) -> Server,
 ) -> Keyed<N> {
+    start_service(Service::new(engine()), accounts, settings, change).await
+}
+
+/// The same with a service of the test's own.
+pub async fn start_service<const N: usize>(
+    service: Service,
+    accounts: [(&str, KeyLimits); N],
+    settings: Settings,
+    change: impl FnOnce(Server) -> Server,
+) -> Keyed<N> {
     let generated = accounts.map(|(name, limits)| Key::generate(name, limits).unwrap());
     let made = generated.clone().map(|(key, _)| key);
     let keys = Keys::of(made.to_vec());
-    let server = listen(Service::new(engine()), keys.clone(), settings, change).await;
+    let server = listen(service, keys.clone(), settings, change).await;
     let clients = generated.map(|(_, text)| Client {
         router: server.client.router.clone(),
         key: Some(text),

@@ -81,13 +81,13 @@ async fn what_waits_has_room_in_the_budget_of_bodies() {
     say(&mut socket, run(1, "print('go')\nwhile True: pass")).await;
     hear(&mut socket, "stdout").await;
     let long = format!("x = {:?}", "x".repeat(900 << 10));
-    for n in 2..=4 {
+    for n in 2..=3 {
         say(&mut socket, run(n, &long)).await;
     }
     let problem = hear(&mut socket, "problem").await;
-    assert_eq!((&problem["id"], &problem["code"]), (&json!(4), &json!("busy")), "{problem}");
+    assert_eq!((&problem["id"], &problem["code"]), (&json!(3), &json!("busy")), "{problem}");
     say(&mut socket, json!({"type": "interrupt"})).await;
-    for n in 1..=3 {
+    for n in 1..=2 {
         let outcome = hear(&mut socket, "outcome").await;
         assert_eq!((&outcome["id"], &outcome["success"]), (&json!(n), &json!(n > 1)));
     }

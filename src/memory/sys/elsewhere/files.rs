@@ -67,6 +67,11 @@ pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
     Ok(file)
 }
 
+/// An anonymous file is on the disk.
+pub(in crate::memory) fn memory_of(_file: &File) -> u64 {
+    0
+}
+
 /// Gives bytes of `file` back to the system, which has no portable way to take them.
 pub(in crate::memory) fn release(_file: &File, _at: u64, _length: u64) {}
 

@@ -63,6 +63,11 @@ pub(in crate::memory) fn reserve(file: &File, length: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of memory that `file` takes, which is an anonymous one.
+pub(in crate::memory) fn memory_of(file: &File) -> u64 {
+    file.metadata().map_or(0, |found| found.blocks().saturating_mul(BLOCK))
+}
+
 /// A file with the bytes of `file` that can be mapped whatever room there is: mostly the file
 /// itself. One in memory that was copied with holes, by `cp` say, has them filled; where it cannot be
 /// written to, a copy without holes takes its place.

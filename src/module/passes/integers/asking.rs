@@ -14,8 +14,8 @@
 //! * the one above is for indices;
 //! * values, which are Python's integers in arrays and sums of integers, are 64 bits wide in libraries
 //!   too ([`value_int`]), except in [`NARROW`];
-//! * `int` as the name of a type means 64 bits in all of pandas, which writes `intp` for indices, and
-//!   in a function that was passed `int` ([`named_int`]): so the user's `dtype=int` reaches numpy.
+//! * `int` as the name of a type means 64 bits in the libraries that convert values by it ([`NAMING`]),
+//!   and in a function that was passed `int` ([`named_int`]): so the user's `dtype=int` reaches numpy.
 //!
 //! All that it reads are objects that the interpreter itself relies on. A file name is whatever text
 //! the user gave it, so its kind and length are looked at before its letters.
@@ -38,7 +38,10 @@ pub(super) const COMPUTING: &[&str] =
     &["pandas/core/nanops.py", "pandas/core/common.py", "pandas/core/dtypes/common.py"];
 
 /// In the archive: where a type's name means what it means to the user.
-const NAMING: &[&str] = &["pandas/", "sklearn/datasets/_base.py"];
+const NAMING: &[&str] = &["pandas/", "scipy/", "sklearn/", "statsmodels/"];
+
+/// In the archive, and among these: what names a type for functions that take no other.
+const NAMING_NARROW: &[&str] = &["scipy/special/", "sklearn/ensemble/_bagging.py"];
 
 /// In the archive: what makes indices as wide as an address out of Python's integers.
 const NARROW: &[&str] = &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];
@@ -71,7 +74,7 @@ pub(super) fn default_int(addresses: &Addresses, for_their_caller: &[&str]) -> F
 
 /// `() -> i32`: the same for who writes `int`.
 pub(super) fn named_int(addresses: &Addresses) -> Function {
-    asked(addresses, NAMING, &[], Library::WideIfPassed)
+    asked(addresses, NAMING, NAMING_NARROW, Library::WideIfPassed)
 }
 
 /// `() -> i32`: the same for values. Code in [`NARROW`] keeps 32 bits.
@@ -132,11 +135,11 @@ fn asked(
     // Not in the archive.
     starts_with(&mut code, layout, ARCHIVE, 0);
     code.i32_eqz().if_(BlockType::Empty).i32_const(LONG_LONG).return_().end();
-    for file in for_their_caller {
-        answer_if(&mut code, layout, file, ARCHIVE.len(), LONG_LONG);
-    }
     for file in narrow {
         answer_if(&mut code, layout, file, ARCHIVE.len(), LONG);
+    }
+    for file in for_their_caller {
+        answer_if(&mut code, layout, file, ARCHIVE.len(), LONG_LONG);
     }
     starts_with(&mut code, layout, NUMPY, ARCHIVE.len());
     code.i32_eqz().if_(BlockType::Empty);
@@ -433,7 +436,7 @@ mod tests {
 
     #[test]
     fn int_that_is_passed_to_a_library_means_64_bits() {
-        let scipy = "/usr/local/lib/python315.zip/scipy/sparse/_construct.py";
+        let scipy = "/usr/local/lib/python315.zip/networkx/convert_matrix.py";
         let mut memory = Memory::new();
         memory.frame(USER.0, USER.1);
         memory.frame(scipy, "eye");
@@ -446,6 +449,19 @@ mod tests {
         // Not that of a function which called the library.
         memory.frame(scipy, "index");
         assert_eq!(asked(&memory), LONG);
+    }
+
+    #[test]
+    fn int_that_a_library_names_means_64_bits_except_where_functions_take_no_other() {
+        let asked = |file: &str| {
+            let mut memory = Memory::new();
+            memory.frame(USER.0, USER.1);
+            memory.frame(&format!("/usr/local/lib/python315.zip/{file}"), "f");
+            memory.asked_of(&named_int(&addresses()))
+        };
+        assert_eq!(asked("scipy/linalg/_decomp_schur.py"), LONG_LONG);
+        assert_eq!(asked("scipy/special/_lambertw.py"), LONG);
+        assert_eq!(asked("joblib/parallel.py"), LONG);
     }
 
     #[test]

@@ -56,7 +56,9 @@ pub(super) fn wrap(
     let from_any = parsed.taking("PyArray_FromAny", 6)?;
     changes.wrap(from_any, |inner| known.narrowing(inner))?;
     let prepare = parsed.taking("prepare_index_noarray", 9)?;
-    changes.wrap(prepare, |inner| known.prepare(inner, from_any))
+    changes.wrap(prepare, |inner| known.prepare(inner, from_any))?;
+    let ensure = parsed.taking("__pyx_pw_6pandas_5_libs_5algos_37ensure_platform_int", 4)?;
+    changes.wrap(ensure, |inner| known.ensure(inner, from_any))
 }
 
 struct Known<'a> {
@@ -251,6 +253,33 @@ impl Known<'_> {
             .local_set(RESULT);
         code.local_get(WIDE).call(self.release);
         code.local_get(RESULT);
+    }
+
+    /// pandas' way to integers as wide as an address, which casts by force: an array of 64-bit integers is
+    /// narrowed, and an `IndexError` if one does not fit.
+    fn ensure(&self, inner: u32, from_any: u32) -> Function {
+        /// Parameters of a function that Python calls, after `self`.
+        const ARGUMENTS: u32 = 1;
+        const COUNT: u32 = 2;
+        const NAMES: u32 = 3;
+        const ARRAY: u32 = 4;
+        let mut function = Function::new([(1, ValType::I32)]);
+        let mut code = function.instructions();
+        code.block(BlockType::Empty);
+        code.local_get(NAMES).br_if(0);
+        code.local_get(COUNT).i32_const(1).i32_ne().br_if(0);
+        code.local_get(ARGUMENTS).i32_load(at(0)).local_tee(ARRAY);
+        code.i32_load(at(OBJECT_TYPE)).i32_const(self.addresses.array_type).i32_ne().br_if(0);
+        code.local_get(ARRAY).i32_load(at(ARRAY_DESCRIPTOR)).i32_load(at(DESCRIPTOR_NUMBER));
+        code.i32_const(LONG_LONG).i32_ne().br_if(0);
+        code.local_get(ARRAY).i32_const(LONG).call(self.from_number);
+        code.i32_const(0).i32_const(0).i32_const(SAME_KIND).i32_const(0).call(from_any).return_();
+        code.end();
+        for parameter in 0..=NAMES {
+            code.local_get(parameter);
+        }
+        code.call(inner).end();
+        function
     }
 
     /// What stands in brackets, taken apart, with its arrays of 64-bit integers narrowed: an

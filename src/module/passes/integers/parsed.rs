@@ -177,6 +177,13 @@ pub(super) struct Changes<'p, 'a> {
     added_types: Vec<FuncType>,
 }
 
+/// Copies of a function, by their indices: as it was, and changed.
+#[derive(Clone, Copy)]
+pub(super) struct Copies {
+    pub was: u32,
+    pub changed: u32,
+}
+
 struct Splice {
     range: std::ops::Range<u64>,
     with: Vec<u8>,
@@ -219,12 +226,18 @@ impl<'p, 'a> Changes<'p, 'a> {
 
     /// Adds a function of any type. Its index is the result.
     pub(super) fn add_of_type(&mut self, ty: FuncType, body: wasm_encoder::Function) -> u32 {
+        let ty = self.ty(ty);
+        self.push(ty, Body::New(body.into_raw_body()))
+    }
+
+    /// The index of a type, which is added if no function has it.
+    pub(super) fn ty(&mut self, ty: FuncType) -> u32 {
         let mut types = self.parsed.signatures.iter().chain(&self.added_types);
         let at = types.position(|known| *known == ty).unwrap_or_else(|| {
             self.added_types.push(ty);
             self.parsed.signatures.len() + self.added_types.len() - 1
         });
-        self.push(at as u32, Body::New(body.into_raw_body()))
+        at as u32
     }
 
     /// Gives the function `index` the body that `body` makes around what the function did before,
@@ -249,18 +262,18 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(self.push(ty, Body::Moved(index)))
     }
 
-    /// Gives the function `index` the body that `body` makes around two copies: what the function was,
-    /// and what it is changed to.
-    pub(super) fn wrap_both(
-        &mut self,
-        index: u32,
-        body: impl FnOnce(u32, u32) -> wasm_encoder::Function,
-    ) -> Result<(), IntegersError> {
+    /// Adds two copies of the function `index`, which is given another body then.
+    pub(super) fn both(&mut self, index: u32) -> Result<Copies, IntegersError> {
         let (ty, was) = self.as_it_was(index)?;
-        let was = self.push(ty, Body::New(was));
-        let changed = self.push(ty, Body::Moved(index));
-        self.replaced.insert(index, body(was, changed).into_raw_body());
-        Ok(())
+        Ok(Copies {
+            was: self.push(ty, Body::New(was)),
+            changed: self.push(ty, Body::Moved(index)),
+        })
+    }
+
+    /// Gives the function `index` another body.
+    pub(super) fn replace(&mut self, index: u32, body: wasm_encoder::Function) {
+        self.replaced.insert(index, body.into_raw_body());
     }
 
     fn as_it_was(&self, index: u32) -> Result<(u32, Vec<u8>), IntegersError> {

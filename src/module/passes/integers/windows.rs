@@ -33,6 +33,15 @@ pub(super) enum Step {
     LeU,
     LtU,
     Select,
+    /// `f64.const`.
+    Float(f64),
+    /// `f64.load` with this offset.
+    LoadFloat(u64),
+    /// `i32.trunc_sat_f64_s`, `i64.extend_i32_s` and `f64.convert_i32_s`.
+    Truncate,
+    Extend,
+    Convert,
+    LtU64,
 }
 
 impl Step {
@@ -47,7 +56,8 @@ impl Step {
             | (Self::Set(a), Operator::LocalSet { local_index })
             | (Self::Tee(a), Operator::LocalTee { local_index }) => a == *local_index,
             (Self::Load(offset), Operator::I32Load { memarg })
-            | (Self::Load8(offset), Operator::I32Load8U { memarg }) => offset == memarg.offset,
+            | (Self::Load8(offset), Operator::I32Load8U { memarg })
+            | (Self::LoadFloat(offset), Operator::F64Load { memarg }) => offset == memarg.offset,
             (Self::BrIf(a), Operator::BrIf { relative_depth }) => a == *relative_depth,
             (Self::Add, Operator::I32Add)
             | (Self::Add64, Operator::I64Add)
@@ -57,7 +67,12 @@ impl Step {
             | (Self::Ne, Operator::I32Ne)
             | (Self::LeU, Operator::I32LeU)
             | (Self::LtU, Operator::I32LtU)
-            | (Self::Select, Operator::Select) => true,
+            | (Self::Select, Operator::Select)
+            | (Self::Truncate, Operator::I32TruncSatF64S)
+            | (Self::Extend, Operator::I64ExtendI32S)
+            | (Self::Convert, Operator::F64ConvertI32S)
+            | (Self::LtU64, Operator::I64LtU) => true,
+            (Self::Float(a), Operator::F64Const { value }) => a.to_bits() == value.bits(),
             _ => false,
         })
     }

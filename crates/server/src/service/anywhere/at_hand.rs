@@ -76,6 +76,7 @@ impl AtHand {
             ran,
             Err(ServiceError::Engine(belljar::Error::Refused(_))
                 | ServiceError::Limit { .. }
+                | ServiceError::Memory
                 | ServiceError::Stopping)
         );
         if has_begun {

@@ -23,8 +23,7 @@ pub(super) struct Counted {
 
 /// Bytes of all files. A session that is gone has none.
 pub(in crate::service) async fn bytes_of(files: &SessionFiles) -> u64 {
-    let files = files.list("", usize::MAX).await.unwrap_or_default();
-    files.iter().map(|file| file.size).sum()
+    files.bytes().await.unwrap_or_default()
 }
 
 impl Anywhere {

@@ -317,8 +317,8 @@ mod tests {
         [(); 2].map(|()| {
             let (runtime, store) = (runtime.clone(), Arc::clone(&store));
             let options = NodeOptions::default();
-            Service::new(runtime.clone())
-                .stored(StoredSessions::new(runtime, store, options).unwrap())
+            let sessions = StoredSessions::new(runtime.clone(), store, options).unwrap();
+            Service::builder(runtime).stored(sessions).build()
         })
     }
 

@@ -6,10 +6,12 @@
 //! which contiguous arrays are converted but for the last elements.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
+use wasmparser::Operator;
 
-use super::super::parsed::Changes;
-use super::super::windows::at;
-use super::flags::{Flag, raise};
+use super::super::parsed::{Changes, Copies};
+use super::super::windows::{aligned, at};
+use super::flags::{Flag, STATUS, WANTED, raise};
+use super::vectors::{CHUNK, Width};
 
 /// What numpy calls the types that are converted, and into what.
 pub(super) const SOURCES: &str = "half float double cfloat cdouble";
@@ -77,6 +79,70 @@ pub(super) fn in_vectors(all: u32, single: u32) -> Function {
     function
 }
 
+/// Below what all numbers, without signs, are converted as they were, where that is worth a look: 32 and
+/// 64 bits with a sign, and `f32`.
+pub(super) fn below(from: &str, to: &str) -> Option<f64> {
+    match (from, to) {
+        ("float" | "double", "int" | "long") => Some(TWO_TO_31),
+        ("float" | "double", "longlong") => Some(TWO_TO_63),
+        ("double", "float") => Some(f32::MAX.into()),
+        _ => None,
+    }
+}
+
+/// `(context, arrays, count, strides, data) -> i32`: a loop over a contiguous array that looks whether all
+/// numbers are below a limit, in vectors.
+pub(super) fn looking_first(from: &str, below: f64, copies: Copies) -> Function {
+    const ARRAYS: u32 = 1;
+    const COUNT: u32 = 2;
+    const NEXT: u32 = 5;
+    const END: u32 = 6;
+    const LAST: u32 = 7;
+    const LIMIT: u32 = 8;
+    const FIT: u32 = 9;
+    let width = if from == "float" {
+        Width::Single
+    } else {
+        Width::Double
+    };
+    let mut function = Function::new([(3, ValType::I32), (2, ValType::V128)]);
+    let mut code = function.instructions();
+    let pass = |code: &mut InstructionSink<'_>| {
+        for parameter in 0..5 {
+            code.local_get(parameter);
+        }
+    };
+    code.block(BlockType::Empty);
+    // Underflow does not show in this way.
+    code.i32_const(0).i32_load(at(STATUS)).i32_const(WANTED).i32_and().br_if(0);
+    code.local_get(COUNT).i32_load(at(0)).i32_const(width as i32).i32_mul().local_tee(END);
+    code.i32_const(CHUNK).i32_lt_s().br_if(0);
+    code.local_get(ARRAYS).i32_load(at(0)).local_tee(NEXT);
+    code.local_get(END).i32_add().local_tee(END).i32_const(CHUNK).i32_sub().local_set(LAST);
+    width.splat(&mut code, below);
+    code.local_set(LIMIT).i32_const(-1).i32x4_splat().local_set(FIT);
+    code.loop_(BlockType::Empty);
+    // The last chunk may overlap the one before.
+    code.local_get(NEXT).local_get(LAST).local_get(NEXT).local_get(LAST).i32_lt_u().select();
+    code.local_set(NEXT).local_get(FIT);
+    for offset in (0..CHUNK.cast_unsigned()).step_by(16) {
+        code.local_get(NEXT).v128_load(aligned(offset.into(), 0));
+        width.abs(&mut code);
+        code.local_get(LIMIT);
+        width.lt(&mut code);
+        code.v128_and();
+    }
+    code.local_set(FIT);
+    code.local_get(NEXT).i32_const(CHUNK).i32_add().local_tee(NEXT);
+    code.local_get(END).i32_lt_u().br_if(0).end();
+    code.local_get(FIT).i32x4_all_true().i32_eqz().br_if(0);
+    pass(&mut code);
+    code.call(copies.was).return_().end();
+    pass(&mut code);
+    code.call(copies.changed).end();
+    function
+}
+
 const NUMBER: u32 = 0;
 const TWO_TO_31: f64 = 2_147_483_648.0;
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -105,6 +171,20 @@ impl Casts {
             "ulonglong" => Some(Cast::Long(self.unsigned_long)),
             _ => None,
         }
+    }
+
+    /// The way to what an instruction converts to.
+    pub(super) fn of(self, operator: &Operator<'_>) -> Option<Cast> {
+        self.into(
+            match operator {
+                Operator::I32TruncSatF32S | Operator::I32TruncSatF64S => "int",
+                Operator::I32TruncSatF32U | Operator::I32TruncSatF64U => "uint",
+                Operator::I64TruncSatF32S | Operator::I64TruncSatF64S => "longlong",
+                Operator::I64TruncSatF32U | Operator::I64TruncSatF64U => "ulonglong",
+                _ => return None,
+            },
+            false,
+        )
     }
 }
 

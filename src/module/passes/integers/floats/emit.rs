@@ -8,7 +8,7 @@ use wasmparser::{FunctionBody, Operator};
 use super::super::IntegersError;
 use super::super::parsed::{Changes, Parsed};
 use super::super::windows::aligned;
-use super::casts::Cast;
+use super::casts::{Cast, Casts};
 use super::flags::{Notes, STATUS, WANTED};
 
 /// Locals that are added to a function: operands and result of either width, the number that is
@@ -31,6 +31,8 @@ pub(super) struct Other {
     pub cast: Option<Cast>,
     /// A function whose calls go to another one.
     pub call: Option<(u32, u32)>,
+    /// Conversions alone are changed, each to what its instruction names.
+    pub conversions: Option<Casts>,
 }
 
 /// Has the operations in the function `index` raise flags, and what `other` says changed.
@@ -157,6 +159,9 @@ impl Emit<'_> {
 
     /// Writes what takes the place of an operator, if something does.
     fn instead(&self, operator: &Operator<'_>, code: &mut InstructionSink<'_>) -> bool {
+        if self.other.conversions.is_some() {
+            return self.convert(operator, code);
+        }
         let (double, single) = (&self.notes.double, &self.notes.single);
         match operator {
             Operator::F64Add => {
@@ -210,7 +215,8 @@ impl Emit<'_> {
             code.call(to);
             return true;
         }
-        let Some(cast) = self.other.cast else {
+        let named = |casts: Casts| casts.of(operator);
+        let Some(cast) = self.other.cast.or_else(|| self.other.conversions.and_then(named)) else {
             return false;
         };
         match operator {

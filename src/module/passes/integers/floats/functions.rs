@@ -46,6 +46,12 @@ pub(super) const C_LIBRARY: &[(&str, &str)] = &[(
     ",
 )];
 
+/// Those of them that raise flags only where the result is an infinity or NaN, underflow aside.
+pub(super) const FINITE: &str = "
+    acos acosf asin asinf atanh atanhf cosh coshf sinh sinhf expm1 expm1f fmod fmodf hypot hypotf
+    pow powf
+";
+
 /// The types of numpy's scalars, and the operations that one C function carries out.
 pub(super) const SCALARS: &[(&str, &str)] = &[
     (
@@ -54,6 +60,14 @@ pub(super) const SCALARS: &[(&str, &str)] = &[
     ),
     ("byte ubyte short ushort int uint long ulong longlong ulonglong", "true_divide power"),
 ];
+
+/// The filters of `scipy.ndimage`, which compute with floats and convert what comes of it.
+pub(super) const FILTERS: &str = "NI_Correlate NI_GenericFilter NI_RankFilter NI_MinOrMaxFilter \
+                                  NI_GeometricTransform NI_ZoomShift NI_LineBufferToArray";
+
+/// The types of integers whose reciprocals are computed with floats.
+pub(super) const RECIPROCALS: &str =
+    "byte ubyte short ushort int uint long ulong longlong ulonglong";
 
 /// How the names of numpy's conversions begin.
 pub(super) const CONVERSIONS: &[&str] = &[CONTIGUOUS, "_contig_cast", STRIDED, "_cast"];

@@ -1,45 +1,55 @@
-//! Loops: the fastest loops of numpy run as they were, a block at a time. A block with an infinity or
-//! NaN among its results runs again, with flags.
+//! Loops: the fastest loops of numpy, with flags.
 //!
-//! Looking at the results of a block while they are in the processor's cache costs less than a
-//! comparison after each operation. Where a loop overwrites its operands it cannot run again, so it
-//! runs with flags at once.
+//! Where the operands follow one another or are one number, vectors of them are computed and looked at
+//! here ([`vectors`]). Other loops run as they were, a block at a time: a block with an infinity or NaN
+//! among its results runs again, with flags. Looking at the results of a block while they are in the
+//! processor's cache costs less than a comparison after each operation. Where a loop overwrites its
+//! operands it cannot run again, so it runs with flags at once.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
 use super::super::IntegersError;
-use super::super::parsed::{Changes, Parsed};
+use super::super::parsed::{Changes, Copies, Parsed};
 use super::super::windows::{aligned, at};
 use super::emit::{self, Other};
 use super::flags::{Notes, STATUS, WANTED};
+use super::sums;
+use super::vectors::{Operation, Width, vectors};
 
 /// Loops of the same operations on floats of either width.
 struct Loops {
     width: Width,
     /// Sums of many numbers, which the first of `of_two` calls.
     sum: &'static str,
-    of_two: [&'static str; 4],
-    of_one: [&'static str; 1],
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Width {
-    Single = 4,
-    Double = 8,
+    real: [(&'static str, Operation); 5],
+    /// Loops of two operands, whose operations raise flags already.
+    complex: [&'static str; 3],
 }
 
 const LOOPS: [Loops; 2] = [
     Loops {
         width: Width::Single,
         sum: "FLOAT_pairwise_sum",
-        of_two: ["FLOAT_add", "FLOAT_subtract", "FLOAT_multiply", "FLOAT_divide"],
-        of_one: ["FLOAT_square"],
+        real: [
+            ("FLOAT_add", Operation::Sum),
+            ("FLOAT_subtract", Operation::Difference),
+            ("FLOAT_multiply", Operation::Product),
+            ("FLOAT_divide", Operation::Quotient),
+            ("FLOAT_square", Operation::Square),
+        ],
+        complex: ["CFLOAT_add", "CFLOAT_subtract", "CFLOAT_multiply"],
     },
     Loops {
         width: Width::Double,
         sum: "DOUBLE_pairwise_sum",
-        of_two: ["DOUBLE_add", "DOUBLE_subtract", "DOUBLE_multiply", "DOUBLE_divide"],
-        of_one: ["DOUBLE_square"],
+        real: [
+            ("DOUBLE_add", Operation::Sum),
+            ("DOUBLE_subtract", Operation::Difference),
+            ("DOUBLE_multiply", Operation::Product),
+            ("DOUBLE_divide", Operation::Quotient),
+            ("DOUBLE_square", Operation::Square),
+        ],
+        complex: ["CDOUBLE_add", "CDOUBLE_subtract", "CDOUBLE_multiply"],
     },
 ];
 
@@ -51,26 +61,46 @@ pub(super) fn apply(
     for loops in LOOPS {
         let sum = parsed.function(loops.sum)?;
         let other = Other {
-            cast: None,
             call: Some((sum, changes.copy_changed(sum)?)),
+            ..Other::default()
         };
         emit::rewrite(parsed, sum, notes, other, changes)?;
-        let of_two = loops.of_two.iter().map(|name| (name, 2));
-        for (name, operands) in of_two.chain(loops.of_one.iter().map(|name| (name, 1))) {
+        let width = loops.width;
+        let ty = [wasmparser::ValType::I32, wasmparser::ValType::I32, wasmparser::ValType::F64];
+        let ty = wasmparser::FuncType::new(ty, [wasmparser::ValType::I32]);
+        let quiet = changes.add_of_type(ty, sums::are_quiet(width));
+        for (name, operation) in loops.real {
             let index = parsed.function(name)?;
             emit::rewrite(parsed, index, notes, other, changes)?;
-            // A quotient may be finite after an infinity.
-            let reduces = operands == 2 && !name.ends_with("divide");
-            let width = loops.width;
-            changes.wrap_both(index, |was, flagged| {
+            let copies = changes.both(index)?;
+            let body = vectors(width, operation, copies.changed);
+            let real = Real {
+                operation,
+                vectors: changes.add(&[(); 4], true, body)?,
+                quiet,
+            };
+            changes.replace(
+                index,
                 around(&Around {
                     width,
-                    operands,
-                    reduces,
-                    was,
-                    flagged,
-                })
-            })?;
+                    size: width as i32,
+                    real: Some(real),
+                    copies,
+                }),
+            );
+        }
+        for name in loops.complex {
+            let index = parsed.function(name)?;
+            let copies = changes.both(index)?;
+            changes.replace(
+                index,
+                around(&Around {
+                    width,
+                    size: 2 * width as i32,
+                    real: None,
+                    copies,
+                }),
+            );
         }
     }
     Ok(())
@@ -78,11 +108,24 @@ pub(super) fn apply(
 
 struct Around {
     width: Width,
-    operands: u64,
-    /// Whether results that are added up at one place are finite only if all before were.
-    reduces: bool,
-    was: u32,
-    flagged: u32,
+    /// Bytes of an element.
+    size: i32,
+    real: Option<Real>,
+    copies: Copies,
+}
+
+/// A loop over real numbers.
+struct Real {
+    operation: Operation,
+    /// The functions [`vectors()`] and [`sums::are_quiet`].
+    vectors: u32,
+    quiet: u32,
+}
+
+impl Around {
+    fn operands(&self) -> u64 {
+        self.real.as_ref().map_or(2, |real| real.operation.operands())
+    }
 }
 
 /// How many elements a block has.
@@ -121,15 +164,22 @@ fn around(around: &Around) -> Function {
     // Underflow does not show in this way.
     code.i32_const(0).i32_load(at(STATUS)).i32_const(WANTED).i32_and().br_if(0);
     code.local_get(COUNT).i32_load(at(0)).local_set(LEFT);
-    if around.reduces {
-        reduction(&mut code, around);
+    // A quotient may be finite after an infinity.
+    if let Some(real) = &around.real
+        && matches!(real.operation, Operation::Sum | Operation::Difference | Operation::Product)
+    {
+        reduction(&mut code, around, real);
     }
     code.local_get(LEFT).i32_const(SHORT).i32_lt_s().br_if(0);
+    if let Some(real) = &around.real {
+        pass(&mut code);
+        code.call(real.vectors).if_(BlockType::Empty).return_().end();
+    }
     apart(&mut code, around);
     blocks(&mut code, around);
     code.return_().end();
     pass(&mut code);
-    code.call(around.flagged).end();
+    code.call(around.copies.changed).end();
     function
 }
 
@@ -141,7 +191,7 @@ fn pass(code: &mut InstructionSink<'_>) {
 
 /// Where the first operand is the result, and one number, carries out the loop, and leaves the block
 /// if the number is not finite, with the number as it was.
-fn reduction(code: &mut InstructionSink<'_>, around: &Around) {
+fn reduction(code: &mut InstructionSink<'_>, around: &Around, real: &Real) {
     let load = |code: &mut InstructionSink<'_>| {
         code.local_get(ARRAYS).i32_load(at(0));
         match around.width {
@@ -155,7 +205,7 @@ fn reduction(code: &mut InstructionSink<'_>, around: &Around) {
     load(code);
     code.local_set(SAVED);
     pass(code);
-    code.call(around.was);
+    code.call(around.copies.was);
     load(code);
     load(code);
     match around.width {
@@ -163,6 +213,15 @@ fn reduction(code: &mut InstructionSink<'_>, around: &Around) {
         Width::Double => code.f64_sub().f64_const(0.0.into()).f64_eq(),
     };
     code.if_(BlockType::Empty).return_().end();
+    if real.operation == Operation::Sum {
+        code.local_get(STRIDES).i32_load(at(4)).i32_const(around.size).i32_eq();
+        code.if_(BlockType::Empty);
+        code.local_get(ARRAYS).i32_load(at(4)).local_get(LEFT).local_get(SAVED);
+        if around.width == Width::Single {
+            code.f64_promote_f32();
+        }
+        code.call(real.quiet).if_(BlockType::Empty).return_().end().end();
+    }
     code.local_get(ARRAYS).i32_load(at(0)).local_get(SAVED);
     match around.width {
         Width::Single => code.f32_store(aligned(0, 0)),
@@ -171,13 +230,20 @@ fn reduction(code: &mut InstructionSink<'_>, around: &Around) {
     code.br(1).end();
 }
 
-/// Leaves the block unless results follow one another, and overlap no operand.
+/// Leaves the block unless results follow one another, and overlap no operand. A first operand that is
+/// the result before, as in cumulative sums, is there when the block runs again.
 fn apart(code: &mut InstructionSink<'_>, around: &Around) {
-    let size = around.width as i32;
-    let result = 4 * around.operands;
+    let size = around.size;
+    let result = 4 * around.operands();
     code.local_get(STRIDES).i32_load(at(result)).i32_const(size).i32_ne().br_if(0);
     code.local_get(ARRAYS).i32_load(at(result)).local_set(RESULTS);
     for operand in (0..result).step_by(4) {
+        code.block(BlockType::Empty);
+        if operand == 0 {
+            code.local_get(ARRAYS).i32_load(at(0)).i32_const(size).i32_add();
+            code.local_get(RESULTS).i32_eq();
+            code.local_get(STRIDES).i32_load(at(0)).i32_const(size).i32_eq().i32_and().br_if(0);
+        }
         // From NEXT to END, or the other way round where the stride is negative.
         code.local_get(ARRAYS).i32_load(at(operand)).local_tee(NEXT);
         code.local_get(STRIDES).i32_load(at(operand));
@@ -194,14 +260,14 @@ fn apart(code: &mut InstructionSink<'_>, around: &Around) {
         code.local_get(RESULTS).local_get(LEFT).i32_const(size).i32_mul().i32_add().i32_lt_u();
         code.local_get(RESULTS);
         lesser(code, true);
-        code.i32_const(size).i32_add().i32_lt_u().i32_and().br_if(0);
+        code.i32_const(size).i32_add().i32_lt_u().i32_and().br_if(1).end();
     }
 }
 
 fn blocks(code: &mut InstructionSink<'_>, around: &Around) {
-    let size = around.width as i32;
-    let arrays = (0..=4 * around.operands).step_by(4);
-    let result = FRAME_ARRAYS as u64 + 4 * around.operands;
+    let size = around.size;
+    let arrays = (0..=4 * around.operands()).step_by(4);
+    let result = FRAME_ARRAYS as u64 + 4 * around.operands();
     code.global_get(STACK).i32_const(FRAME_SIZE).i32_sub().local_tee(FRAME).global_set(STACK);
     for array in arrays.clone() {
         code.local_get(FRAME).local_get(ARRAYS).i32_load(at(array));
@@ -211,7 +277,7 @@ fn blocks(code: &mut InstructionSink<'_>, around: &Around) {
     code.local_get(LEFT).i32_const(BLOCK).local_get(LEFT).i32_const(BLOCK + SHORT).i32_lt_u();
     code.select().local_set(LENGTH);
     code.local_get(FRAME).local_get(LENGTH).i32_store(at(0));
-    call_on_block(code, around.was);
+    call_on_block(code, around.copies.was);
 
     // Infinities and NaNs less themselves are not zero.
     let look = |code: &mut InstructionSink<'_>| {
@@ -233,7 +299,7 @@ fn blocks(code: &mut InstructionSink<'_>, around: &Around) {
     code.local_get(NEXT).i32_const(16).i32_add().local_tee(NEXT);
     code.local_get(END).i32_lt_u().br_if(0).end();
     code.local_get(FOUND).v128_any_true().if_(BlockType::Empty);
-    call_on_block(code, around.flagged);
+    call_on_block(code, around.copies.changed);
     code.end();
 
     for array in arrays {

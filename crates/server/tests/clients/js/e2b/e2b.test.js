@@ -85,6 +85,23 @@ test('files are written, listed, read and removed', async () => {
   assert.equal(await (await fetch(await sandbox.downloadUrl('e'))).text(), 'C')
 })
 
+test('temporary files are files like others', async () => {
+  const { files } = sandbox
+  assert.equal((await files.write('/tmp/d/a', 'A')).path, '/tmp/d/a')
+  assert.equal(await files.read('/tmp/d/a'), 'A')
+  assert.equal((await sandbox.runCode("open('/tmp/d/a').read()")).text, 'A')
+  assert.equal((await files.rename('/tmp/d/a', '/tmp/b')).path, '/tmp/b')
+  assert.deepEqual((await files.list('/tmp')).map((entry) => entry.path), ['/tmp/b', '/tmp/d'])
+  assert.equal((await sandbox.commands.run('cat b', { cwd: '/tmp' })).stdout.trim(), 'A')
+  const context = await sandbox.createCodeContext({ cwd: '/tmp' })
+  assert.equal((await sandbox.runCode("open('b').read()", { context })).text, 'A')
+  await sandbox.removeCodeContext(context)
+  assert.equal(await (await fetch(await sandbox.downloadUrl('/tmp/b'))).text(), 'A')
+  await files.remove('/tmp/b')
+  assert.equal(await files.exists('/tmp/b'), false)
+  await assert.rejects(files.write('/etc/x', '1'), /\/home\/user, \/root and \/tmp alone/)
+})
+
 test('an execution that takes too long is interrupted and the state stays', async () => {
   await assert.rejects(sandbox.runCode('x = 5\nwhile True: pass', { timeoutMs: 1000 }), TimeoutError)
   assert.equal((await sandbox.runCode('x')).text, '5')
@@ -93,6 +110,31 @@ test('an execution that takes too long is interrupted and the state stays', asyn
 test('commands that need no process are answered, others refused', async () => {
   assert.equal((await sandbox.commands.run('echo hello')).stdout, 'hello\n')
   await assert.rejects(sandbox.commands.run('npm install'), /no processes in this sandbox/)
+})
+
+test('a command in the background is listed, connected to and killed', async () => {
+  const command = await sandbox.commands.run(
+    "python3 -c 'import time\nwhile True: print(1, flush=True); time.sleep(0.05)'",
+    { background: true }
+  )
+  assert.deepEqual((await sandbox.commands.list()).map((one) => one.pid), [command.pid])
+  assert.equal((await sandbox.runCode('1 + 1')).text, '2')
+  const again = await sandbox.commands.connect(command.pid)
+  assert.equal(await command.kill(), true)
+  await assert.rejects(again.wait(), /signal: killed/)
+  assert.deepEqual(await sandbox.commands.list(), [])
+})
+
+test('a directory is watched', async () => {
+  const events = []
+  const handle = await sandbox.files.watchDir('/home/user', (event) => events.push(event))
+  await sandbox.files.write('watched', '1')
+  for (let n = 0; n < 100 && events.length < 2; n++) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  assert.deepEqual(events.map((one) => [one.name, one.type]), [['watched', 'create'], ['watched', 'write']])
+  await handle.stop()
+  await sandbox.files.remove('watched')
 })
 
 test('sandboxes are found, paused, connected to, copied and ended', async () => {

@@ -11,8 +11,7 @@ unsafe extern "C" {
 }
 
 /// Gives free memory of the heap back to the system, also what lies between memory that is in use.
-/// It takes milliseconds, in which others wait who want memory.
-pub(in crate::memory) fn trim_heap() {
+pub(super) fn trim() {
     // SAFETY: it may be called at any time from any thread, and touches only memory that is free. Where
     // the program has another allocator the C library's own heap is trimmed, which changes nothing.
     unsafe { malloc_trim(0) };

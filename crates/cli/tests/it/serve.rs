@@ -1,0 +1,193 @@
+//! `belljar serve` as a process, and how much memory it takes.
+
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+
+use super::*;
+
+/// A server without keys.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Value,
+}
+
+impl Serving {
+    fn start(args: &[&str]) -> Self {
+        let mut command = belljar();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--no-auth", "--json"]).args(args);
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let address = ready["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        Self { child, address }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        ask(&self.address, method, path, body)
+    }
+
+    /// Memory that it holds, in MiB: what is its own, and its files in memory. The server is not asked.
+    fn held(&self) -> u64 {
+        let process = format!("/proc/{}", self.child.id());
+        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        let own: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
+        let files = fs::read_dir(format!("{process}/fd")).unwrap();
+        let in_memory = files.filter_map(|file| {
+            let file = file.ok()?.path();
+            let target = fs::read_link(&file).ok()?;
+            let is_memory = target.to_str()?.starts_with("/memfd:");
+            is_memory.then(|| fs::metadata(&file).ok()).flatten()
+        });
+        (own >> 10) + (in_memory.map(|found| found.blocks() * 512).sum::<u64>() >> 20)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn ask(address: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let body = body.to_string();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+    Answer {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_lowercase(),
+        body: serde_json::from_str(body).unwrap_or_default(),
+    }
+}
+
+/// Memory that each run and session of the load takes, in MiB.
+const EACH: u64 = 64;
+
+/// What came of the load.
+struct Load {
+    /// The most memory that the server held, in MiB.
+    most: u64,
+    /// Runs that were refused.
+    refused: usize,
+}
+
+/// Starts run after run, each of which takes memory and keeps it until all have begun.
+fn runs(server: &Serving) -> Load {
+    let code = format!("x = bytearray(b'1') * ({EACH} << 20)\nimport time; time.sleep(5)");
+    let body = json!({"code": code, "image": "core", "timeout": 60});
+    let mut most = 0;
+    let mut asked = Vec::new();
+    for _ in 0..16 {
+        let (address, body) = (server.address.clone(), body.clone());
+        asked.push(thread::spawn(move || ask(&address, "POST", "/v1/runs", &body)));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(250) {
+            most = most.max(server.held());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    while asked.iter().any(|one| !one.is_finished()) {
+        most = most.max(server.held());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let answers: Vec<Answer> = asked.into_iter().map(|one| one.join().unwrap()).collect();
+    let (done, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 200);
+    for one in &done {
+        assert_eq!(one.body["success"], true, "what has begun goes on: {}", one.body);
+    }
+    for one in &refused {
+        assert_eq!((one.status, &one.body["code"]), (503, &json!("memory_budget")), "{}", one.body);
+        assert!(one.head.contains("retry-after: 1"), "{}", one.head);
+    }
+    Load {
+        most,
+        refused: refused.len(),
+    }
+}
+
+/// Makes session after session, each of which holds memory, and asks all of them what they hold.
+fn sessions(server: &Serving) -> Load {
+    let (mut most, mut refused) = (0, 0);
+    let mut until_done = |path: &str, body: &Value| loop {
+        let answer = server.ask("POST", path, body);
+        most = most.max(server.held());
+        match answer.status {
+            200 | 201 => return answer.body,
+            503 => refused += 1,
+            _ => panic!("{}", answer.body),
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    let code = format!("x = bytearray(b'1') * ({EACH} << 20)");
+    let made: Vec<String> = (0..16)
+        .map(|_| {
+            let made = until_done("/v1/sessions", &json!({"image": "core"}));
+            let id = made["id"].as_str().unwrap().to_owned();
+            let ran = until_done(&format!("/v1/sessions/{id}/runs"), &json!({"code": code}));
+            assert_eq!(ran["success"], true, "{ran}");
+            id
+        })
+        .collect();
+    for id in made {
+        let ran = until_done(&format!("/v1/sessions/{id}/runs"), &json!({"code": "len(x)"}));
+        assert_eq!(ran["stdout"], format!("{}\n", EACH << 20), "{ran}");
+    }
+    Load { most, refused }
+}
+
+/// Load that grows takes no more than the budget and what had begun when that was reached; without a budget it
+/// takes far more.
+#[test]
+fn a_budget_of_memory_is_kept_under_load() {
+    const BUDGET: u64 = 256;
+    // A run that began just below the budget wakes a session, writes to its memory and saves it, while
+    // another session is suspended or another run begins: each of these takes EACH once.
+    const MOST: u64 = BUDGET + 5 * EACH;
+    let free = Serving::start(&["--max-runs", "32"]);
+    let (in_runs, in_sessions) = (runs(&free), sessions(&free));
+    eprintln!("without: {} MiB, {} MiB", in_runs.most, in_sessions.most);
+    assert!(in_runs.most > MOST, "the load is too small: {} MiB", in_runs.most);
+    assert!(in_sessions.most > MOST, "the load is too small: {} MiB", in_sessions.most);
+    assert_eq!(in_runs.refused + in_sessions.refused, 0);
+    drop(free);
+
+    let budget = BUDGET.to_string();
+    let bound = Serving::start(&["--max-runs", "32", "--memory-budget", &budget]);
+    let in_runs = runs(&bound);
+    eprintln!("with: {} MiB, {} refused", in_runs.most, in_runs.refused);
+    assert!(in_runs.most <= MOST && in_runs.refused > 0, "{} MiB", in_runs.most);
+    let in_sessions = sessions(&bound);
+    eprintln!("with: {} MiB, {} refused", in_sessions.most, in_sessions.refused);
+    assert!(in_sessions.most <= MOST, "{} MiB", in_sessions.most);
+    // It takes runs again once the last session is suspended.
+    let until = Instant::now() + Duration::from_secs(20);
+    while bound.ask("POST", "/v1/runs", &json!({"code": "1", "image": "core"})).status != 200 {
+        assert!(Instant::now() < until, "it holds {} MiB", bound.held());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A budget with which nothing would ever run is refused at the start.
+#[test]
+fn a_budget_that_the_server_itself_takes_is_refused() {
+    let ran = ran(&["serve", "--listen", "127.0.0.1:0", "--no-auth", "--memory-budget", "1"]);
+    let ran = ran.exits(2);
+    assert!(ran.stderr.starts_with("error: --memory-budget: the server holds"), "{}", ran.stderr);
+}

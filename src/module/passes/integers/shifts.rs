@@ -1,0 +1,54 @@
+//! Shifts: by how many bits an integer of 64 bits is shifted, in 64 bits.
+//!
+//! numpy shifts by a number that is too large in two steps: it compares the number, as wide as an
+//! address, with the width of the integer, and gives 0 or the sign if it is not less. Here that
+//! would cut the number off, so that a shift by 2^40 were one by 0.
+
+use wasm_encoder::InstructionSink;
+use wasmparser::Operator;
+
+use super::IntegersError;
+use super::parsed::{Changes, Parsed};
+
+/// The loops and the operations of scalars.
+const FUNCTIONS: [&str; 8] = [
+    "LONGLONG_left_shift",
+    "LONGLONG_right_shift",
+    "ULONGLONG_left_shift",
+    "ULONGLONG_right_shift",
+    "longlong_lshift",
+    "longlong_rshift",
+    "ulonglong_lshift",
+    "ulonglong_rshift",
+];
+
+/// The bits that make a number too large: those that an address has, and all of them.
+const OF_ADDRESS: i64 = 0xffff_ffc0;
+const ALL: i64 = !63;
+
+pub(super) fn apply(
+    parsed: &Parsed<'_>,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), IntegersError> {
+    for function in FUNCTIONS {
+        let index = parsed.function(function)?;
+        let body = parsed.body(function)?;
+        let operators: Vec<(Operator<'_>, u64)> =
+            body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
+        let mut is_changed = false;
+        for pair in operators.windows(2) {
+            let [(Operator::I64Const { value: OF_ADDRESS }, from), (_, to)] = pair else {
+                continue;
+            };
+            let mut code = Vec::new();
+            InstructionSink::new(&mut code).i64_const(ALL);
+            changes.splice(index, *from..*to, code);
+            is_changed = true;
+        }
+        if !is_changed {
+            let what = "the bits of a shift that is too large";
+            return Err(IntegersError::Other { function, what });
+        }
+    }
+    Ok(())
+}

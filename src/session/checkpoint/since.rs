@@ -1,0 +1,40 @@
+//! Ages that count the time for which a machine slept.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// A moment. `Instant` stands still while a machine sleeps or is paused; the system's clock may be set
+/// back. The age by either of them has passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    instant: Instant,
+    time: SystemTime,
+}
+
+impl Since {
+    pub(super) fn now() -> Self {
+        Self {
+            instant: Instant::now(),
+            time: SystemTime::now(),
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.instant.elapsed().max(self.time.elapsed().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_age_counts() {
+        let hour = Duration::from_hours(1);
+        let mut slept = Since::now();
+        slept.time -= hour;
+        assert!(slept.elapsed() >= hour);
+        let mut set_back = Since::now();
+        set_back.time += hour;
+        assert!(set_back.elapsed() < hour);
+    }
+}

@@ -14,7 +14,7 @@ it subject:
 case name:
     cargo test --release --test cases -- {{ name }}
 
-# Every promise of docs/budgets.md beside what this machine does.
+# Every promise of docs/reference/budgets.md beside what this machine does.
 bench *args:
     cargo bench {{ args }}
 

@@ -1,5 +1,4 @@
-//! What is asked of a run and what it answers: requests, the policy that checks them, outcomes, and
-//! their JSON.
+//! Requests, the policy that checks them, outcomes, and the JSON form of each.
 
 pub(crate) mod interrupt;
 pub(crate) mod json;

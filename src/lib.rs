@@ -1,4 +1,4 @@
-//! Runs untrusted Python in CPython compiled to WASI, and answers with one JSON document.
+//! Runs untrusted Python in CPython compiled to WASI and returns one JSON document per run.
 //!
 //! Fuel and a deadline bound a run's time, a limiter its memory, a directory of its own is the
 //! only place it can write, and there is no network. A fresh sandbox, with numpy, pandas and
@@ -18,9 +18,9 @@
 //! # }
 //! ```
 //!
-//! What code does wrong is data in the [`Outcome`]; an [`Error`] means that the engine failed.
+//! Failures of guest code are data in the [`Outcome`]; an [`Error`] means that the engine failed.
 #![deny(unsafe_code, missing_docs)]
-// Without the compiler nothing is made: neither code nor images.
+// Without the compiler, the library makes neither code nor images, so parts of it are unused.
 #![cfg_attr(not(feature = "compile"), allow(dead_code, unused_imports))]
 #![warn(
     clippy::exit,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// A switch that interrupts the runs it was given to, once and for all: those that wait or run
-/// now, and those that begin later. Clones are the same switch; any thread may use it.
+/// Interrupts every run that it was given to: waiting, running and future runs. It cannot be reset.
+/// Clones share one switch, and any thread may use it.
 ///
 /// ```
 /// use belljar::{Interrupt, Request};
@@ -27,28 +27,28 @@ struct State {
 }
 
 impl Interrupt {
-    /// A switch that was not used yet.
+    /// Creates an unused switch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Interrupts the runs as Ctrl-C would: their code gets a `KeyboardInterrupt`, and is stopped
-    /// if it goes on. The outcome, of kind `interrupted`, holds all that was there up to then.
+    /// Interrupts the runs as Ctrl-C would: the code gets a `KeyboardInterrupt` and is stopped if
+    /// it continues. The outcome has kind `interrupted` and contains all output up to that point.
     pub fn interrupt(&self) {
         self.0.pulled.store(true, Ordering::Release);
         self.0.wake.notify_waiters();
     }
 
-    /// Whether it was used.
+    /// Returns whether the switch was used.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.0.pulled.load(Ordering::Acquire)
     }
 
-    /// Resolves when it was used.
+    /// Resolves when the switch is used.
     pub(crate) async fn interrupted(&self) {
-        // Taken before the look, so that a use that is not seen there is seen here.
+        // Register before the check, so that a use between the two is not missed.
         let woken = self.0.wake.notified();
         if !self.is_interrupted() {
             woken.await;
@@ -62,7 +62,7 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// Two are equal when they are the same switch.
+/// Two switches are equal if they are the same switch.
 impl PartialEq for Interrupt {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

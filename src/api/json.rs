@@ -1,4 +1,4 @@
-//! The request as JSON: what `belljar batch` reads, one object a line.
+//! The JSON form of a request, which `belljar batch` reads one object per line.
 
 mod inverse;
 
@@ -25,131 +25,130 @@ use crate::api::request::{
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer};
 use crate::value::Value as PythonValue;
 
-/// A run asked for in JSON. Only `code` must be there; a key that is not listed here is refused
-/// by its name.
+/// A run as a JSON object. Only `code` is required; an unknown key is rejected by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// Any JSON value. It does nothing to the run: it is given back with the outcome.
+    /// Any JSON value. It does not affect the run and is returned with the outcome.
     #[serde(default)]
     pub id: Value,
     /// Python source.
     pub code: String,
-    /// The image to start from. Default `auto`: the smallest built-in image that has imported
-    /// what the code names.
+    /// Image to start from. Default `auto`: the smallest built-in image that has imported the
+    /// modules that the code names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Variables that the code finds, by name; their values in the typed form of
+    /// Variables to define before the code runs, by name. Values are in the typed form of
     /// `docs/reference/values.md`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, PythonValue>,
-    /// Files placed in the workspace before the code runs, by their path in it.
+    /// Files to place in the workspace before the code runs, by path in the workspace.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, FileSource>,
-    /// What the code reads from standard input. Default: nothing, it is at its end.
+    /// Standard input of the code. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Environment variables of this run only: in a session they are undone after it.
+    /// Environment variables of this run only. A session removes them after the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub run_env: BTreeMap<String, String>,
-    /// Absolute paths under which the code finds its workspace besides `/workspace`.
+    /// Additional absolute paths of the workspace, next to `/workspace`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The current directory: the workspace under one of its paths, `/tmp`, or a directory in them, which
-    /// is made if missing. Default `/workspace`.
+    /// Current directory: the workspace under one of its paths, `/tmp`, or a directory in either.
+    /// It is created if missing. Default `/workspace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Wall clock time in seconds, sleep included. Default 5.
+    /// Wall clock time in seconds, including sleep. Default 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
     /// Memory above the image, in MiB. Default 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub memory_mb: Option<u64>,
-    /// Fuel. Default: as much as the time allows.
+    /// Fuel. Default: as much as the timeout allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub fuel: Option<u64>,
-    /// Bytes kept of each of stdout and stderr. Default 1,048,576.
+    /// Bytes to keep of each of stdout and stderr. Default 1,048,576.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-    /// What the run's files may take together, in MiB. Default 64.
+    /// Total size of the run's files, in MiB. Default 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_mb: Option<u64>,
-    /// Files and directories that the run may create. Default 1,000.
+    /// Number of files and directories that the run may create. Default 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_files: Option<u64>,
-    /// What the code may contain. Default `open`.
+    /// Restrictions on the code. Default `open`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// Which top-level expression statements are printed. Default `none`.
+    /// Top-level expression statements to print. Default `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Echo>,
-    /// The language that the code is in. Default `python`.
+    /// Language of the code. Default `python`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
-    /// The variable whose value is the result. Default `result`.
+    /// Variable whose value is the result. Default `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_var: Option<String>,
-    /// What becomes of threads and processes that the code starts: `in_place`, their work is done
-    /// there and then, or `refuse`. Default `in_place`.
+    /// Handling of threads and processes that the code starts: `in_place` runs their work to
+    /// completion at once, `refuse` raises an error. Default `in_place`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Threads>,
-    /// Makes the run repeatable to the byte; `{}` takes every default.
+    /// Makes the run reproducible byte for byte. `{}` uses the defaults.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "object"
     )]
     pub deterministic: Option<Deterministic>,
-    /// What is brought back.
+    /// Optional parts of the outcome.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "object"
     )]
     pub capture: Option<Capture>,
-    /// Tools that the code can call and that are answered later: for runs of sessions, and for
-    /// deterministic ones.
+    /// Tools that the code can call and that are answered later. For runs in sessions and
+    /// deterministic runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<DeferredTool>,
-    /// Answers to calls of these, for deterministic runs: by the numbers that an outcome of kind
-    /// `waiting` gave them. A session is answered otherwise.
+    /// Answers to tool calls, for deterministic runs, by the call numbers of an outcome of kind
+    /// `waiting`. Sessions take answers in a separate call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<ToolAnswer>,
 }
 
-/// What is in a file: text, or an object that says where its bytes are.
+/// The content of a file: text, or an object that names the source of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum FileSource {
-    /// This text, as UTF-8.
+    /// The content as text, stored as UTF-8.
     Text(String),
-    /// Bytes from elsewhere.
+    /// Bytes from another source.
     Bytes(ByteSource),
 }
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ByteSource {
-    /// These bytes, in standard base64 with padding.
+    /// The bytes in standard base64 with padding.
     Base64(String),
-    /// A copy of this file on the host. Only for senders who may read the host's files.
+    /// A file on the host to copy. Only for senders that may read the host's files.
     Path(PathBuf),
 }
 
 impl RunRequest {
-    /// The JSON Schema of a request as it is read. `docs/schema/request.schema.json` holds it.
+    /// Returns the JSON Schema of a request. `docs/schema/request.schema.json` contains it.
     ///
     /// ```
     /// let schema = belljar::RunRequest::schema();
@@ -159,7 +158,8 @@ impl RunRequest {
         titled("request", schema_for!(Self))
     }
 
-    /// The request. What JSON has no form for is decoded; the limits are checked when it runs.
+    /// Converts to a [`Request`]. Encoded values are decoded; limits are checked when the request
+    /// runs.
     ///
     /// ```
     /// use belljar::{HostPaths, RunRequest};
@@ -173,8 +173,8 @@ impl RunRequest {
     ///
     /// # Errors
     ///
-    /// When a value cannot be decoded, or a file is to be copied from the host and whoever asked
-    /// may not name its paths.
+    /// If a value cannot be decoded, or a file is to be copied from the host and the sender may not
+    /// name host paths.
     pub fn into_request(self, host_paths: HostPaths) -> Result<Request, Refusal> {
         let mut reasons = Vec::new();
         let limits = limits(&self, &mut reasons);
@@ -211,13 +211,12 @@ impl RunRequest {
     }
 }
 
-/// Whether a request in JSON may name files of the host, which are then copied to where its code
-/// can read them.
+/// Whether a JSON request may name host files, which are then copied into the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPaths {
-    /// It may: whoever asks can read this machine's files anyhow.
+    /// Host paths are allowed: the sender can read this machine's files anyway.
     Allowed,
-    /// One that does is refused.
+    /// A request that names a host path is rejected.
     Refused,
 }
 
@@ -271,8 +270,8 @@ fn input_files(
     files
 }
 
-/// Reads an object or nothing. What is derived would take an array too, and calls the type by its
-/// name in Rust when it is neither.
+/// Deserializes an object or null. The derived code would also accept an array, and its error would
+/// show the name of the Rust type.
 fn object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -299,7 +298,7 @@ where
     deserializer.deserialize_any(Object(PhantomData))
 }
 
-/// By hand, because a derived untagged enum answers every mistake with the same sentence.
+/// Written by hand, because a derived untagged enum gives the same error for every mistake.
 impl<'de> Deserialize<'de> for FileSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Source;

@@ -1,4 +1,4 @@
-//! The outcome: what one run returns, as one JSON document.
+//! The outcome of one run, as one JSON document.
 
 pub(crate) mod event;
 
@@ -9,86 +9,86 @@ use serde::{Deserialize, Serialize};
 use self::event::Event;
 use crate::value::Value;
 
-/// The version of the outcome's and the request's shape; raised when a key changes its meaning.
+/// Version of the JSON form of outcomes and requests. It increases when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a run did. Keys are always present, and in this order.
+/// The result of a run. All keys are always present, in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The code ran to its end, or called `sys.exit()` or `exit(0)`.
+    /// Whether the code ran to its end or called `sys.exit()` or `exit(0)`.
     pub success: bool,
-    /// The value asked for: `result_var` if given, else the variable `result`, else null.
+    /// Value of the variable that `result_var` names, by default `result`; else null.
     pub result: serde_json::Value,
-    /// Everything written to standard output, file descriptor 1 included. Bytes that are not
-    /// UTF-8 are replaced by U+FFFD.
+    /// Text written to standard output, including file descriptor 1. Invalid UTF-8 is replaced by
+    /// U+FFFD.
     pub stdout: String,
-    /// Tracebacks, warnings and whatever the code wrote to standard error.
+    /// Text written to standard error, including tracebacks and warnings.
     pub stderr: String,
-    /// Every file that the run wrote, sorted by path.
+    /// Files that the run wrote, sorted by path.
     pub files: Vec<FileEntry>,
-    /// Every figure captured or saved, in the order in which they were made.
+    /// Figures that were captured or saved, in order of creation.
     pub plots: Vec<PlotEntry>,
-    /// Every pandas object among the global variables, in namespace order.
+    /// Pandas objects among the global variables, in namespace order.
     pub dataframes: Vec<DataFrameEntry>,
-    /// `Type: message` on one line, or a fixed text; null on success.
+    /// The error as `Type: message` on one line, or as a fixed text; null on success.
     pub error: Option<String>,
-    /// The error in parts; null on success.
+    /// The error in structured form; null on success.
     pub error_detail: Option<ErrorDetail>,
     /// The code that ran.
     pub code: String,
-    /// Which of `stdout`, `stderr`, `dataframes`, `result` and `events` were cut.
+    /// Parts that were cut: `stdout`, `stderr`, `dataframes`, `result` or `events`.
     pub truncated: Vec<Truncated>,
-    /// What the run used.
+    /// Resources that the run used.
     pub usage: Usage,
-    /// The value asked for, typed, in the form of `docs/reference/values.md`; only where the
-    /// request asked for it. `result` is null then.
+    /// The result in the typed form of `docs/reference/values.md`, if the request asked for it.
+    /// `result` is null then.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub typed: Option<Value>,
-    /// What happened, in order; only where the request asked for it.
+    /// Events of the run in order, if the request asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
-    /// Every call of a tool, in the order in which they were made; absent when there was none.
+    /// Tool calls in order. Absent if the code made no call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What a session adds; nothing for a run of its own.
+    /// Additional keys of a run in a session.
     #[serde(flatten)]
     pub session: Option<SessionReport>,
 }
 
-/// A null that is there is a value too.
+/// Keeps an explicit null as a value.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// What the outcome of a run in a session says besides.
+/// Additional keys in the outcome of a run in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SessionReport {
-    /// The session.
+    /// Identifier of the session.
     pub interpreter_id: String,
-    /// Which of the session's runs this was, counting from 1.
+    /// Number of this run in the session, counted from 1.
     pub execution: u64,
-    /// The interpreter was lost, in this run or since the one before, and the session is back in
-    /// the state after its last completed run. Nothing was run twice. Absent otherwise.
+    /// Whether the interpreter was lost during this run or since the previous run. The session is
+    /// then in the state after its last completed run, and no code ran twice. Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interpreter_restarted: bool,
-    /// Why, when it was.
+    /// Reason for the restart, if the interpreter was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_reason: Option<String>,
-    /// The interpreter was lost and could not be brought back; the next run tries again. Absent
-    /// otherwise.
+    /// Whether the interpreter was lost and could not be restarted. The next run tries again.
+    /// Absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interpreter_crashed: bool,
 }
 
 impl Outcome {
-    /// The JSON Schema of an outcome as it is written, with every key that is always there
-    /// required. `docs/schema/outcome.schema.json` holds it.
+    /// Returns the JSON Schema of an outcome, with all constant keys required.
+    /// `docs/schema/outcome.schema.json` contains it.
     ///
     /// ```
     /// let schema = belljar::Outcome::schema();
@@ -100,7 +100,7 @@ impl Outcome {
     }
 }
 
-/// Says in a schema's title what it is of, and in which version.
+/// Adds a title that names the document and its version.
 pub(crate) fn titled(what: &str, mut schema: Schema) -> Schema {
     schema.insert("title".into(), format!("belljar {what}, version {SCHEMA_VERSION}").into());
     schema
@@ -112,15 +112,15 @@ pub(crate) fn titled(what: &str, mut schema: Schema) -> Schema {
 pub struct FileEntry {
     /// Path relative to the workspace, separated by `/`.
     pub path: String,
-    /// Size in bytes. For a symbolic link, the length of its target.
+    /// Size in bytes. For a symbolic link, the length of its target path.
     pub size: u64,
-    /// Where a symbolic link points to; absent for a file.
+    /// Target of a symbolic link. Absent for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symlink: Option<String>,
-    /// SHA-256 in hexadecimal, when the request asked for it.
+    /// SHA-256 in hexadecimal, if the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Media type, when the request asked for it and it is known.
+    /// Media type, if the request asked for it and it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
@@ -133,11 +133,11 @@ pub struct PlotEntry {
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// The figure as a `data:` URI, when the request asked for inline images.
+    /// The figure as a `data:` URI, if the request asked for inline images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64_uri: Option<String>,
-    /// The path of an earlier plot of the run that shows the same figure, unchanged: where the code
-    /// saved it itself, and it was captured as well. Not in the document.
+    /// Path of an earlier plot with the same content: the code saved a figure that was also
+    /// captured. Not part of the JSON document.
     #[serde(skip)]
     pub repeats: Option<String>,
 }
@@ -148,85 +148,85 @@ pub struct PlotEntry {
 pub struct DataFrameEntry {
     /// The variable's name.
     pub name: String,
-    /// Its `repr`, under the display options that the code set.
+    /// `repr` of the object, under the display options that the code set.
     pub repr: String,
-    /// Columns, types and first rows, when the request asked for them.
+    /// Columns, types and first rows, if the request asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Table>,
 }
 
-/// A DataFrame's or Series' beginning, as data.
+/// The first rows of a DataFrame or Series, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Table {
     /// Column labels, as text.
     pub columns: Vec<String>,
-    /// The columns' types, as pandas names them.
+    /// Column types, as pandas names them.
     pub dtypes: Vec<String>,
-    /// Row labels of the rows given.
+    /// Row labels of the included rows.
     pub index: Vec<serde_json::Value>,
-    /// Rows and columns of the whole object.
+    /// Number of rows and columns of the whole object.
     pub shape: [u64; 2],
-    /// The first rows, a value for each column.
+    /// The first rows, with one value per column.
     pub rows: Vec<Vec<serde_json::Value>>,
-    /// Whether rows or columns were left out.
+    /// Whether rows or columns were omitted.
     pub truncated: bool,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Which of the run's calls it was, counting from 1.
+    /// Number of the call in the run, counted from 1.
     pub id: u64,
-    /// The tool, as the code named it.
+    /// Name of the tool, as used by the code.
     pub name: String,
-    /// The arguments; of long ones the beginning of their JSON, as a string.
+    /// Arguments of the call. Long arguments are cut to the start of their JSON, as a string.
     pub arguments: serde_json::Value,
-    /// Whether it was answered.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// Why it was not; null when it was.
+    /// Why the call failed; null on success.
     pub error: Option<ToolCallError>,
-    /// How long it took, in milliseconds; 0 in deterministic mode.
+    /// Duration in milliseconds; 0 in deterministic mode.
     pub duration_ms: f64,
-    /// Bytes of the arguments as JSON.
+    /// Size of the arguments as JSON, in bytes.
     pub argument_bytes: u64,
-    /// Bytes of the answer as JSON.
+    /// Size of the answer as JSON, in bytes.
     pub answer_bytes: u64,
 }
 
-/// Why a call of a tool was not answered, as the code was told.
+/// The error of a tool call, as raised in the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ToolCallError {
-    /// The sort of failure.
+    /// Kind of failure.
     pub kind: ToolErrorKind,
-    /// What was said of it.
+    /// Error message.
     pub message: String,
 }
 
-/// Why a call of a tool failed.
+/// Why a tool call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// There is no tool of that name in this run.
+    /// The run has no tool of that name.
     UnknownTool,
-    /// The arguments are not as the schema wants them, or have no form in JSON.
+    /// The arguments do not match the schema or cannot be represented in JSON.
     InvalidArguments,
     /// The tool does not allow the call.
     Denied,
     /// The tool failed.
     ToolError,
-    /// It did not answer in time.
+    /// The tool did not answer in time.
     Timeout,
-    /// The code gave the call up, or the run ended before it was answered.
+    /// The code cancelled the call, or the run ended before the answer.
     Cancelled,
-    /// Nobody has answered yet: the tool is deferred.
+    /// The tool is deferred and the call is not answered yet.
     Waiting,
-    /// The arguments or the answer are larger than one call's may be.
+    /// The arguments or the answer exceed the size limit of one call.
     TooLarge,
-    /// The run has used up its calls, or the bytes of all of them, or has too many open at once.
+    /// The run has reached its limit on calls, on their total bytes, or on open calls.
     BudgetExceeded,
 }
 
@@ -246,56 +246,56 @@ impl ToolErrorKind {
     }
 }
 
-/// What went wrong, in parts.
+/// The error of a run in structured form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ErrorDetail {
-    /// The sort of failure.
+    /// Kind of failure.
     pub kind: ErrorKind,
-    /// The exception's type, or the limit's name.
+    /// Type of the exception, or name of the limit.
     #[serde(rename = "type")]
     pub type_: String,
-    /// The exception's message.
+    /// Message of the exception.
     pub message: String,
-    /// The line of the code that failed or was running, counted from 1.
+    /// Line of the code that failed or was running, counted from 1.
     pub line: Option<u64>,
-    /// The full traceback, with the user's frames only.
+    /// Full traceback, without frames outside the user's code.
     pub traceback: Option<String>,
-    /// The status that the code exited with; only for kind `exit`.
+    /// Exit status of the code; only for kind `exit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i64>,
-    /// One line that says what does work here.
+    /// One line of advice on a solution that works in the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Every violation of the policy; only for kind `policy`.
+    /// All policy violations; only for kind `policy`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
 }
 
-/// A place where code violates a policy.
+/// A policy violation in the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Violation {
-    /// What is forbidden, such as `Forbidden import: os`.
+    /// The violation, such as `Forbidden import: os`.
     pub message: String,
-    /// On which line, counted from 1.
+    /// Line of the code, counted from 1.
     pub line: Option<u64>,
 }
 
-/// The sort of a failure.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An exception that the code did not catch.
     Exception,
-    /// The code is not Python.
+    /// The code is not valid Python.
     Syntax,
-    /// The wall clock limit.
+    /// The run reached its time limit.
     Timeout,
-    /// The fuel limit.
+    /// The run used all its fuel.
     Fuel,
-    /// The memory limit.
+    /// The run reached its memory limit.
     Memory,
     /// The policy forbids the code.
     Policy,
@@ -303,11 +303,11 @@ pub enum ErrorKind {
     Exit,
     /// The interpreter ended abnormally: a trap, a stack overflow, `os._exit`.
     Crash,
-    /// The code printed more than the run allowed.
+    /// The code printed more than the output limit.
     Output,
     /// The caller interrupted the run.
     Interrupted,
-    /// The code waits for the answer of a deferred tool.
+    /// The code waits for the answer to a deferred tool call.
     Waiting,
 }
 
@@ -316,32 +316,32 @@ pub enum ErrorKind {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Truncated {
-    /// Standard output went over its limit.
+    /// Standard output exceeded its limit.
     Stdout,
-    /// Standard error went over its limit.
+    /// Standard error exceeded its limit.
     Stderr,
-    /// A pandas object's `repr` was cut, or there were too many of them.
+    /// A pandas object's `repr` was cut, or objects were omitted.
     Dataframes,
     /// The result was cut.
     Result,
-    /// More happened than is kept of it.
+    /// Events were omitted.
     Events,
 }
 
-/// What a run used.
+/// Resources that a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Wall clock time in milliseconds, sleep included.
+    /// Wall clock time in milliseconds, including sleep.
     pub wall_ms: f64,
-    /// Fuel, the deterministic measure of work: see `docs/internals/metering.md`.
+    /// Fuel, the deterministic measure of work. See `docs/internals/metering.md`.
     pub fuel: u64,
-    /// The largest size of the guest's memory above its image, in bytes.
+    /// Peak size of the guest's memory above its image, in bytes.
     pub memory_peak_bytes: u64,
-    /// Bytes written to standard output, cut ones included.
+    /// Bytes written to standard output, including cut bytes.
     pub stdout_bytes: u64,
-    /// Bytes written to standard error, cut ones included.
+    /// Bytes written to standard error, including cut bytes.
     pub stderr_bytes: u64,
-    /// Bytes that the run's files take in the workspace.
+    /// Size of the files in the workspace, in bytes.
     pub workspace_bytes: u64,
 }

@@ -1,6 +1,7 @@
-//! Resolves a request into a plan, or refuses it with every reason.
+//! Resolves a request into a plan, or rejects it with all reasons.
 //!
-//! The defaults and ceilings of what a request can set are here; fixed bounds are in `limits.rs`.
+//! This file contains the defaults and ceilings of a request's settings; `limits.rs` contains fixed
+//! limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +18,22 @@ use crate::limits::{
 };
 use crate::value::{Value, wire};
 
-/// Limits with every number decided.
+/// Resolved limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Bounds {
-    /// Wall clock time.
+    /// Limit on wall clock time.
     pub timeout: Duration,
-    /// Bytes of memory above the image.
+    /// Limit on memory above the image, in bytes.
     pub memory: u64,
-    /// Fuel; `None` for as much as the time allows.
+    /// Limit on fuel; `None` allows as much as the timeout does.
     pub fuel: Option<u64>,
-    /// Bytes kept of each output stream.
+    /// Bytes to keep of each output stream.
     pub output: u64,
-    /// Bytes in the workspace.
+    /// Limit on the size of the workspace, in bytes.
     pub workspace: u64,
-    /// Files in the workspace.
+    /// Limit on the number of files in the workspace.
     pub files: u64,
 }
 
@@ -56,7 +57,7 @@ setters!(Bounds {
     memory: u64;
     /// Sets the fuel.
     fuel: u64 => Some;
-    /// Sets what is kept of each output stream, in bytes.
+    /// Sets how many bytes of each output stream are kept.
     output: u64;
     /// Sets the size of the workspace, in bytes.
     workspace: u64;
@@ -65,7 +66,7 @@ setters!(Bounds {
 });
 
 impl Bounds {
-    /// The most that a request may ask for unless the runtime was built with other ceilings.
+    /// Default ceilings for the limits of a request.
     pub const CEILINGS: Self = Self {
         timeout: Duration::from_hours(1),
         memory: 3 << 30,
@@ -76,20 +77,20 @@ impl Bounds {
     };
 }
 
-/// A checked request: nothing after this point checks it again.
+/// A checked request. Code that uses a plan does not check it again.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub request: Request,
     pub bounds: Bounds,
-    /// The timeout as people write it: `5`, `0.5`.
+    /// The timeout as shown in messages: `5`, `0.5`.
     pub timeout_text: String,
-    /// What the code may contain; `None` for everything.
+    /// Restrictions on the code; `None` allows everything.
     pub rules: Option<Rules>,
-    /// The request's variables, as they are handed over.
+    /// The request's variables, encoded for the guest.
     pub variables: Option<Arc<[u8]>>,
 }
 
-/// Checks `request` against `ceilings`, filling in `defaults`.
+/// Checks `request` against `ceilings` and applies `defaults`.
 pub(crate) fn resolve(
     mut request: Request,
     defaults: &Bounds,
@@ -127,7 +128,7 @@ pub(crate) fn resolve(
         Policy::Custom(rules) => Some(rules.clone()),
     };
     if let Some(rules) = rules.as_mut().filter(|_| !request.tools.is_empty()) {
-        // Who gives the code tools wants them used.
+        // A caller that offers tools wants the code to use them.
         rules.imports.push("tools".into());
     }
     Ok(Plan {
@@ -186,7 +187,7 @@ fn out_of_range(field: Field, value: &str, least: &str, ceiling: &str) -> Reason
     Reason::new(field, ReasonKind::OutOfRange, message)
 }
 
-/// Writes variables as they are handed over. Whether a guest can hold them is seen there.
+/// Encodes variables for the guest. Whether the guest can hold them is checked in the guest.
 pub(crate) fn write_variables(
     variables: BTreeMap<String, Value>,
     reasons: &mut Vec<Reason>,
@@ -219,7 +220,8 @@ pub(crate) fn write_variables(
     }
 }
 
-/// Whether code can name a variable so: an identifier, no keyword, and none that Python itself uses.
+/// Whether `name` can name a variable: an identifier that is not a keyword and not used by Python
+/// itself.
 pub(crate) fn is_variable(name: &str) -> bool {
     let letter = |c: char| c == '_' || c.is_ascii_alphabetic();
     name.starts_with(letter)
@@ -241,7 +243,7 @@ fn check_files(request: &Request, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// A path in the workspace: relative, `/`-separated, and staying inside.
+/// Checks that a workspace path is relative, `/`-separated and stays inside the workspace.
 pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("is empty");
@@ -249,7 +251,7 @@ pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
     if path.starts_with('/') {
         return Err("is absolute; name it relative to the workspace");
     }
-    // Windows takes what follows a colon for the name of a stream beside the content.
+    // On Windows, text after a colon names an alternate data stream.
     if path.contains('\0') || path.contains('\\') || (cfg!(windows) && path.contains(':')) {
         return Err("holds a character that no path here may hold");
     }
@@ -285,7 +287,7 @@ fn check_mounts(request: &Request, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// The most paths of one workspace.
+/// Maximum number of workspace aliases.
 const MAX_ALIASES: usize = 16;
 
 fn check_places(request: &Request, reasons: &mut Vec<Reason>) {
@@ -376,7 +378,7 @@ fn check_tools(request: &Request, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// Bytes as they are asked for: in MiB, where they are whole ones.
+/// Formats bytes as MiB if they are a whole number of MiB.
 fn mib_text(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 20) {
         format!("{} MiB", bytes >> 20)
@@ -385,7 +387,7 @@ fn mib_text(bytes: u64) -> String {
     }
 }
 
-/// Seconds as a person would write them: no more digits than needed.
+/// Formats seconds with no more digits than needed.
 pub(crate) fn seconds_text(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds.fract() == 0.0 {
@@ -396,7 +398,7 @@ pub(crate) fn seconds_text(duration: Duration) -> String {
 }
 
 impl Default for Rules {
-    /// The `strict` policy.
+    /// Returns the rules of the `strict` policy.
     fn default() -> Self {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         Self {

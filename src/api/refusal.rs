@@ -1,27 +1,27 @@
-//! Why a request cannot be run.
+//! Why a request is rejected.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Why a request cannot be run; every reason, not the first.
+/// All reasons why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the request is refused: {}", join(reasons))]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The reasons, each about one field.
+    /// The reasons. Each concerns one field.
     pub reasons: Vec<Reason>,
 }
 
-/// One reason for which a request cannot be run.
+/// One reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Reason {
-    /// What it is about.
+    /// Field that the reason concerns.
     pub field: Field,
-    /// What is wrong with it, for programs.
+    /// Kind of mistake, for programs.
     pub kind: ReasonKind,
-    /// The same for people, without the field's name: `60 s, must be from 0.001 to 30 s`.
+    /// The mistake in words, without the field's name: `60 s, must be from 0.001 to 30 s`.
     pub message: String,
 }
 
@@ -33,13 +33,13 @@ pub enum Field {
     Code,
     /// The image to start from.
     Image,
-    /// The variables that the code finds.
+    /// The variables of the code.
     Variables,
     /// The files placed in the workspace.
     Files,
     /// The host directories that the code can read.
     Mounts,
-    /// Other paths of the workspace.
+    /// The workspace aliases.
     Aliases,
     /// The current directory.
     Cwd,
@@ -67,11 +67,11 @@ pub enum Field {
     FigureDpi,
     /// The tools that the code can call.
     Tools,
-    /// The limits on these.
+    /// The limits on tools.
     ToolLimits,
-    /// The answers to calls of deferred tools.
+    /// The answers to deferred tool calls.
     Answers,
-    /// The bytes of a typed result.
+    /// The size limit of a typed result.
     TypedBytes,
 }
 
@@ -79,24 +79,24 @@ pub enum Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReasonKind {
-    /// The value is none that the field can have, or lies outside its bounds.
+    /// The value is not allowed or out of range.
     OutOfRange,
-    /// There is more of it than is taken.
+    /// The value is longer than the limit.
     TooLong,
-    /// It cannot be what the field is for: a path that leaves the workspace, a name with a NUL.
+    /// The value is unusable for the field: a path outside the workspace, or a name with a NUL.
     Invalid,
-    /// It is there already, or belongs to the sandbox.
+    /// The value already exists or is reserved by the sandbox.
     Taken,
-    /// It is not on this machine.
+    /// The value does not exist on this machine.
     NotFound,
-    /// It is set for a whole session, and not for one of its runs.
+    /// The field is set for a session, not for one of its runs.
     FixedForSession,
-    /// It names a path of the host, which whoever asked may not.
+    /// The value is a host path, and the sender may not name host paths.
     HostPath,
 }
 
 impl Field {
-    /// Its name: the path to it in a [`Request`](crate::Request), such as `limits.timeout`.
+    /// Returns the path of the field in a [`Request`](crate::Request), such as `limits.timeout`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -126,7 +126,7 @@ impl Field {
 }
 
 impl ReasonKind {
-    /// Its stable code, such as `out_of_range`.
+    /// Returns the stable code, such as `out_of_range`.
     pub fn code(self) -> &'static str {
         match self {
             Self::OutOfRange => "out_of_range",
@@ -141,7 +141,7 @@ impl ReasonKind {
 }
 
 impl Refusal {
-    /// Fails when there are reasons to.
+    /// Fails if `reasons` is not empty.
     pub(crate) fn unless_empty(reasons: Vec<Reason>) -> Result<(), Self> {
         if reasons.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The request: what a caller asks for, unchecked.
+//! The unchecked request of a caller.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::api::tool::{Answerer, Tool, ToolAnswer, ToolLimits};
 use crate::api::watch::{OutputWatcher, Watcher};
 use crate::value::Value;
 
-/// One run: code, what it may see, and how far it may go.
+/// One run: its code, its inputs and its limits.
 ///
 /// ```
 /// use belljar::Request;
@@ -31,68 +31,68 @@ use crate::value::Value;
 pub struct Request {
     /// Python source.
     pub code: String,
-    /// The image to start from.
+    /// Image to start from.
     pub image: ImageChoice,
-    /// Variables that the code finds, by name.
+    /// Variables to define before the code runs, by name.
     pub variables: BTreeMap<String, Value>,
-    /// Files placed in the workspace before the code runs.
+    /// Files to place in the workspace before the code runs.
     pub files: Vec<InputFile>,
     /// Host directories that the code can read.
     pub mounts: Vec<Mount>,
-    /// What the code reads from standard input; at its end when empty.
+    /// Standard input of the code. Default: empty.
     pub stdin: Vec<u8>,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// Environment variables of this run only: in a session they are undone after it.
+    /// Environment variables of this run only. A session removes them after the run.
     pub run_env: BTreeMap<String, String>,
-    /// Absolute paths under which the code finds its workspace besides `/workspace`.
+    /// Additional absolute paths of the workspace, next to `/workspace`.
     pub aliases: Vec<String>,
-    /// The current directory: the workspace under one of its paths, `/tmp`, or a directory below one of
-    /// these, which is made if missing. `None` is `/workspace`.
+    /// Current directory: the workspace under one of its paths, `/tmp`, or a directory in either.
+    /// It is created if missing. `None` means `/workspace`.
     pub cwd: Option<String>,
     /// Arguments: `sys.argv[1:]`.
     pub args: Vec<String>,
-    /// How far the run may go.
+    /// Limits of the run.
     pub limits: Limits,
-    /// What the code may contain.
+    /// Restrictions on the code.
     pub policy: Policy,
-    /// Which expression statements are printed; `None` is the default of where it runs.
+    /// Expression statements to print; `None` uses the default of a run or session.
     pub echo: Option<Echo>,
-    /// The language that the code is in.
+    /// Language of the code.
     pub dialect: Dialect,
-    /// In IPython's dialect: has the code take no number, and leave nothing in `In`, `Out` and `_`.
-    /// Not in the JSON form.
+    /// In IPython's dialect: the run gets no number and leaves `In`, `Out` and `_` unchanged. Not
+    /// part of the JSON form.
     pub uncounted: bool,
-    /// The variable whose value is the result, instead of `result`.
+    /// Variable whose value is the result. Default `result`.
     pub result_var: Option<String>,
-    /// What becomes of threads and processes that the code starts.
+    /// Handling of threads and processes that the code starts.
     pub threads: Threads,
-    /// Makes the run repeatable to the byte.
+    /// Makes the run reproducible byte for byte.
     pub deterministic: Option<Deterministic>,
-    /// What is brought back.
+    /// Optional parts of the outcome.
     pub capture: Capture,
-    /// Who sees what happens as it does.
+    /// Receiver of output and events during the run.
     pub watcher: Option<Watcher>,
     /// Functions of the caller that the code can call.
     pub tools: Vec<Tool>,
-    /// How far these may go.
+    /// Limits on tools.
     pub tool_limits: ToolLimits,
-    /// Answers to the calls of deferred tools in a deterministic run, which has them from the start.
+    /// Answers to deferred tool calls, for deterministic runs.
     pub answers: Vec<ToolAnswer>,
-    /// Who answers `input()`; at its end when there is nobody.
+    /// Answers `input()`. Without an answerer, `input()` reports the end of the input.
     pub answerer: Option<Answerer>,
-    /// The switch that interrupts the run.
+    /// Switch that interrupts the run.
     pub interrupt: Option<Interrupt>,
 }
 
-/// Which image a run starts from.
+/// The image that a run starts from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageChoice {
-    /// The smallest built-in image that has imported what the code names.
+    /// The smallest built-in image that has imported the modules that the code names.
     #[default]
     Auto,
-    /// The image of that name.
+    /// The image with this name.
     Named(String),
 }
 
@@ -102,12 +102,12 @@ pub enum ImageChoice {
 pub struct InputFile {
     /// Path relative to the workspace, separated by `/`.
     pub path: String,
-    /// What is in it.
+    /// Content of the file.
     pub content: Content,
 }
 
 impl InputFile {
-    /// A file with these bytes.
+    /// Creates a file from bytes.
     pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             path: path.into(),
@@ -115,7 +115,7 @@ impl InputFile {
         }
     }
 
-    /// A copy of the file `host`.
+    /// Creates a copy of the host file `host`.
     pub fn copy_of(host: impl Into<PathBuf>, path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -124,28 +124,28 @@ impl InputFile {
     }
 }
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
-    /// These bytes.
+    /// The bytes.
     Bytes(Vec<u8>),
-    /// A copy of this file on the host.
+    /// A file on the host to copy.
     Host(PathBuf),
 }
 
-/// A host directory shown to the code, read-only.
+/// A host directory that the code can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mount {
-    /// The directory on the host.
+    /// Directory on the host.
     pub host: PathBuf,
-    /// The absolute path under which the code sees it, such as `/data`.
+    /// Absolute path in the sandbox, such as `/data`.
     pub guest: String,
 }
 
 impl Mount {
-    /// Shows `host` at `guest`.
+    /// Mounts `host` at `guest`, read-only.
     pub fn new(host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -154,21 +154,21 @@ impl Mount {
     }
 }
 
-/// How far a run may go. `None` takes the runtime's default.
+/// Limits of a run. `None` uses the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Wall clock time, counting sleep and host calls. Default 5 s.
+    /// Wall clock time, including sleep and host calls. Default 5 s.
     pub timeout: Option<Duration>,
     /// Memory above the image, in bytes. Default 256 MiB.
     pub memory: Option<u64>,
-    /// Fuel. Default: as much as the time allows.
+    /// Fuel. Default: as much as the timeout allows.
     pub fuel: Option<u64>,
-    /// Bytes kept of each of stdout and stderr. Default 1 MiB.
+    /// Bytes to keep of each of stdout and stderr. Default 1 MiB.
     pub output: Option<u64>,
-    /// Bytes that the run's files may take. Default 64 MiB.
+    /// Total size of the run's files, in bytes. Default 64 MiB.
     pub workspace: Option<u64>,
-    /// Files and directories that the run may create. Default 1,000.
+    /// Number of files and directories that the run may create. Default 1,000.
     pub files: Option<u64>,
 }
 
@@ -179,25 +179,25 @@ setters!(Limits {
     memory: u64 => Some;
     /// Limits the fuel.
     fuel: u64 => Some;
-    /// Bounds what is kept of each output stream, in bytes.
+    /// Limits how many bytes of each output stream are kept.
     output: u64 => Some;
-    /// Limits what the run's files may take, in bytes.
+    /// Limits the total size of the run's files, in bytes.
     workspace: u64 => Some;
     /// Limits how many files and directories the run may create.
     files: u64 => Some;
 });
 
-/// What code may contain. A comfort for the caller: isolation never depends on it.
+/// Restrictions on the code, checked for the caller's convenience. Isolation never depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Policy {
-    /// Everything that Python offers.
+    /// Allows everything that Python offers.
     #[default]
     Open,
-    /// An allow-list of imports, and names and attributes that are forbidden.
+    /// Allows only listed imports and forbids certain names and attributes.
     Strict,
-    /// The same check with the caller's own lists.
+    /// Applies the same check with the caller's own lists.
     Custom(Rules),
 }
 
@@ -206,20 +206,20 @@ pub enum Policy {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Rules {
-    /// Top-level modules that may be imported.
+    /// Allowed top-level modules.
     pub imports: Vec<String>,
-    /// Names that may not be used.
+    /// Forbidden names.
     pub forbidden_names: Vec<String>,
-    /// Attributes that may not be used.
+    /// Forbidden attributes.
     pub forbidden_attributes: Vec<String>,
 }
 
 setters!(Rules {
-    /// Replaces the list of modules that may be imported.
+    /// Replaces the list of allowed modules.
     imports: Vec<String>;
-    /// Replaces the list of names that may not be used.
+    /// Replaces the list of forbidden names.
     forbidden_names: Vec<String>;
-    /// Replaces the list of attributes that may not be used.
+    /// Replaces the list of forbidden attributes.
     forbidden_attributes: Vec<String>;
 });
 
@@ -228,30 +228,32 @@ setters!(Rules {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Echo {
-    /// None: the default of a run.
+    /// Prints no expression. Default of a run.
     None,
-    /// Every one that is not `None`, as `str`: the default of a session.
+    /// Prints every value that is not `None`, as `str`. Default of a session.
     All,
-    /// The last one, as `repr`, like a notebook.
+    /// Prints the last value as `repr`, like a notebook.
     Last,
-    /// The last one, as an event with all the forms that the value offers
-    /// ([`EventKind::Result`](crate::EventKind::Result)); where nobody takes events, like `last`.
+    /// Sends the last value as an event with all its display forms
+    /// ([`EventKind::Result`](crate::EventKind::Result)). Works like `last` if the caller takes no
+    /// events.
     Display,
 }
 
-/// What becomes of threads and processes that code starts, of which there are none in a sandbox.
+/// Handling of threads and processes that code starts. The sandbox has no real threads or
+/// processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Threads {
-    /// Their work is done in place, from beginning to end; what would wait forever is an error.
+    /// Runs their work to completion at once. An operation that would wait forever raises an error.
     #[default]
     InPlace,
-    /// To start one is an error.
+    /// Starting a thread or process raises an error.
     Refuse,
 }
 
-/// The language that code is in.
+/// Language of the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -259,23 +261,23 @@ pub enum Dialect {
     /// Python.
     #[default]
     Python,
-    /// Python with what notebooks take beside it: `%time`, `!pip install x`, `x?`, `_` and `Out`. An
-    /// error's traceback has IPython's shape. Under a policy other than open it is Python.
+    /// Python with the additions of notebooks: `%time`, `!pip install x`, `x?`, `_` and `Out`.
+    /// Tracebacks have IPython's format. Under a policy other than open, this is plain Python.
     Ipython,
 }
 
-/// Makes a run repeatable: the same request gives the same bytes and the same fuel. The times of
-/// files follow the clock below, and directories list their files in the order of their making.
+/// Makes a run reproducible: the same request gives the same bytes and the same fuel. File times
+/// follow the clock below, and directories list files in order of creation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Deterministic {
-    /// Seeds `random`, `numpy.random` and the system's random numbers.
+    /// Seed of `random`, `numpy.random` and the system's random numbers.
     pub seed: u64,
-    /// What the clock says when the code starts, in seconds since 1970.
+    /// Clock time at the start of the code, in seconds since 1970.
     pub epoch: u64,
-    /// By how many nanoseconds the clock moves on every reading; 0 freezes it. Sleeping moves it
-    /// by the time slept, and takes none.
+    /// Nanoseconds by which each reading advances the clock; 0 freezes it. Sleeping advances the
+    /// clock by the requested time without waiting.
     pub step_ns: u64,
 }
 
@@ -290,7 +292,7 @@ impl Default for Deterministic {
 }
 
 impl Deterministic {
-    /// Repeatable with this seed, and the clock's defaults.
+    /// Creates the settings with this seed and the default clock.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -302,47 +304,47 @@ impl Deterministic {
 setters!(Deterministic {
     /// Sets the seed.
     seed: u64;
-    /// Sets what the clock says when the code starts, in seconds since 1970.
+    /// Sets the clock time at the start of the code, in seconds since 1970.
     epoch: u64;
-    /// Sets by how many nanoseconds the clock moves on every reading.
+    /// Sets the nanoseconds by which each reading advances the clock.
     step_ns: u64;
 });
 
-/// What is brought back from a run.
+/// Optional parts of the outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Capture {
-    /// Whether open and shown figures are saved.
+    /// Whether open and shown figures are saved. Default: yes.
     pub figures: bool,
-    /// The format of those figures.
+    /// Format of captured figures.
     pub figure_format: FigureFormat,
-    /// Their resolution in dots per inch, from 1 to 600; by default the figure's own.
+    /// Resolution of captured figures in dots per inch, from 1 to 600. Default: the figure's own.
     pub figure_dpi: Option<u32>,
-    /// The most figures captured in one run.
+    /// Maximum number of figures captured in one run.
     pub figure_count: u32,
     /// Whether plots carry their bytes as a `data:` URI.
     pub inline_images: bool,
     /// Whether pandas objects are reported.
     pub dataframes: bool,
-    /// The most characters of a pandas object's `repr`.
+    /// Maximum number of characters of a pandas object's `repr`.
     pub dataframe_chars: u32,
-    /// Rows of each pandas object that are given as data; none by default.
+    /// Rows of each pandas object to include as data. Default: no rows.
     pub table_rows: Option<u32>,
     /// Whether files carry their SHA-256.
     pub file_hashes: bool,
     /// Whether files carry their media type.
     pub media_types: bool,
-    /// The most bytes of the result as JSON.
+    /// Maximum size of the result as JSON, in bytes.
     pub result_bytes: u32,
-    /// Whether the result is typed, in the outcome's `typed`, rather than plain JSON.
+    /// Whether the result is typed, in the outcome's `typed` key, instead of plain JSON.
     pub typed: bool,
-    /// The most bytes of a typed result's arrays and `bytes`, up to 1 GiB.
+    /// Maximum size of the arrays and `bytes` in a typed result, in bytes. At most 1 GiB.
     pub typed_bytes: u32,
-    /// Whether figures that are displayed carry what they show as data.
+    /// Whether displayed figures include their data.
     pub charts: bool,
-    /// Whether what happens is listed in order. Then what the code displays is in that list, and
-    /// not printed.
+    /// Whether the outcome lists events in order. Displayed values are then events and are not
+    /// printed.
     pub events: bool,
 }
 
@@ -371,33 +373,33 @@ impl Default for Capture {
 setters!(Capture {
     /// Sets whether open and shown figures are saved.
     figures: bool;
-    /// Sets the format of those figures.
+    /// Sets the format of captured figures.
     figure_format: FigureFormat;
-    /// Sets their resolution in dots per inch.
+    /// Sets the resolution of captured figures in dots per inch.
     figure_dpi: u32 => Some;
-    /// Bounds how many figures are captured.
+    /// Limits how many figures are captured.
     figure_count: u32;
     /// Sets whether plots carry their bytes as a `data:` URI.
     inline_images: bool;
     /// Sets whether pandas objects are reported.
     dataframes: bool;
-    /// Bounds the characters of a pandas object's `repr`.
+    /// Limits the characters of a pandas object's `repr`.
     dataframe_chars: u32;
-    /// Gives so many rows of each pandas object as data.
+    /// Sets how many rows of each pandas object are included as data.
     table_rows: u32 => Some;
     /// Sets whether files carry their SHA-256.
     file_hashes: bool;
     /// Sets whether files carry their media type.
     media_types: bool;
-    /// Bounds the bytes of the result as JSON.
+    /// Limits the size of the result as JSON, in bytes.
     result_bytes: u32;
     /// Sets whether the result is typed.
     typed: bool;
-    /// Bounds the bytes of a typed result's arrays and `bytes`.
+    /// Limits the size of the arrays and `bytes` in a typed result, in bytes.
     typed_bytes: u32;
-    /// Sets whether figures that are displayed carry what they show as data.
+    /// Sets whether displayed figures include their data.
     charts: bool;
-    /// Sets whether what happens is listed in order.
+    /// Sets whether the outcome lists events in order.
     events: bool;
 });
 
@@ -406,20 +408,20 @@ setters!(Capture {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FigureFormat {
-    /// Pixels.
+    /// A pixel image.
     #[default]
     Png,
-    /// Vectors.
+    /// A vector image.
     Svg,
 }
 
 impl Request {
-    /// Whether somebody takes events; if not, what the code displays is printed.
+    /// Whether the caller takes events. If not, displayed values are printed.
     pub(crate) fn takes_events(&self) -> bool {
         self.capture.events || self.watcher.as_ref().is_some_and(|w| w.0.wants_events())
     }
 
-    /// A request to run `code` with every default.
+    /// Creates a request to run `code` with the defaults.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -427,7 +429,7 @@ impl Request {
         }
     }
 
-    /// Starts from the image `name`; `auto` chooses one by the imports that the code names.
+    /// Starts from the image `name`; `auto` chooses an image by the code's imports.
     #[must_use]
     pub fn image(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -438,7 +440,7 @@ impl Request {
         self
     }
 
-    /// Sets a variable that the code finds.
+    /// Defines a variable before the code runs.
     ///
     /// ```
     /// use belljar::Request;
@@ -455,7 +457,7 @@ impl Request {
         self
     }
 
-    /// Places a file with these bytes in the workspace.
+    /// Places a file in the workspace.
     #[must_use]
     pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.push(InputFile::new(path, bytes));
@@ -469,14 +471,14 @@ impl Request {
         self
     }
 
-    /// Shows a host directory to the code, read-only, at an absolute path.
+    /// Mounts a host directory at an absolute path, read-only.
     #[must_use]
     pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.mounts.push(Mount::new(host, guest));
         self
     }
 
-    /// Gives the code something to read from standard input.
+    /// Sets the standard input of the code.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
@@ -497,14 +499,15 @@ impl Request {
         self
     }
 
-    /// Has the code find its workspace under another absolute path as well, such as `/mnt/data`.
+    /// Adds an absolute path of the workspace, such as `/mnt/data`.
     #[must_use]
     pub fn alias(mut self, path: impl Into<String>) -> Self {
         self.aliases.push(path.into());
         self
     }
 
-    /// Sets the current directory: the workspace under one of its paths, `/tmp`, or a directory in them.
+    /// Sets the current directory: the workspace under one of its paths, `/tmp`, or a directory in
+    /// either.
     #[must_use]
     pub fn cwd(mut self, path: impl Into<String>) -> Self {
         self.cwd = Some(path.into());
@@ -539,8 +542,8 @@ impl Request {
         self
     }
 
-    /// Shows what happens to `watcher` as it does: output, and events where it wants them. To read
-    /// events elsewhere, [`event_channel`](crate::event_channel) makes one.
+    /// Sends output, and events if requested, to `watcher` during the run. To read events on
+    /// another thread or task, use [`event_channel`](crate::event_channel).
     ///
     /// ```
     /// use belljar::{OutputWatcher, Request, Stream};
@@ -569,17 +572,18 @@ impl Request {
         self
     }
 
-    /// Limits the calls of tools.
+    /// Limits tool calls.
     #[must_use]
     pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
         self.tool_limits = limits;
         self
     }
 
-    /// Answers a call of a deferred tool that the code is about to make. Only for deterministic runs,
-    /// whose calls have the same numbers every time: one that ended with kind `waiting` is run again
-    /// with an answer to the call for which it waited, and with those that it had. Answers to calls
-    /// that the code does not make are passed over.
+    /// Answers a deferred tool call that the code will make.
+    ///
+    /// Only for deterministic runs, where calls have the same numbers every time. After an outcome
+    /// of kind `waiting`, run the request again with its previous answers and the new answer.
+    /// Answers to calls that the code does not make are ignored.
     ///
     /// ```
     /// use belljar::{Deterministic, Request, Tool, ToolAnswer};
@@ -597,8 +601,8 @@ impl Request {
         self
     }
 
-    /// Answers `input()` with lines of `function`, which is given the prompt, or with the end of
-    /// the input where it gives `None`. The run's time counts while it waits.
+    /// Answers `input()` with the result of `function`, which receives the prompt and returns a
+    /// line, or `None` for the end of the input. The wait counts towards the run's time limit.
     ///
     /// ```
     /// use belljar::Request;
@@ -616,7 +620,7 @@ impl Request {
         self
     }
 
-    /// Has `interrupt` interrupt the run.
+    /// Lets `interrupt` interrupt the run.
     #[must_use]
     pub fn interrupt(mut self, interrupt: &Interrupt) -> Self {
         self.interrupt = Some(interrupt.clone());
@@ -630,49 +634,49 @@ impl Request {
         self
     }
 
-    /// Restricts what the code may contain.
+    /// Restricts the code.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Chooses which expression statements are printed.
+    /// Sets which expression statements are printed.
     #[must_use]
     pub fn echo(mut self, echo: Echo) -> Self {
         self.echo = Some(echo);
         self
     }
 
-    /// Says which language the code is in.
+    /// Sets the language of the code.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Names the variable whose value is the result.
+    /// Sets the variable whose value is the result.
     #[must_use]
     pub fn result_var(mut self, name: impl Into<String>) -> Self {
         self.result_var = Some(name.into());
         self
     }
 
-    /// Chooses what becomes of threads and processes that the code starts.
+    /// Sets the handling of threads and processes that the code starts.
     #[must_use]
     pub fn threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Makes the run repeatable.
+    /// Makes the run reproducible.
     #[must_use]
     pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
         self.deterministic = Some(deterministic);
         self
     }
 
-    /// Chooses what is brought back.
+    /// Sets the optional parts of the outcome.
     #[must_use]
     pub fn capture(mut self, capture: Capture) -> Self {
         self.capture = capture;

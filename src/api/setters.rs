@@ -1,6 +1,6 @@
-//! Setters of structs to which fields may be added, and which others therefore cannot write down.
+//! Setters for `non_exhaustive` structs, which other crates cannot construct by literal.
 
-/// Makes methods that set a field and return the value; `=> Some` where the field is an option.
+/// Defines methods that set a field and return the value; `=> Some` is for optional fields.
 macro_rules! setters {
     ($type:ident { $($(#[$doc:meta])* $name:ident: $value:ty $(=> $wrap:path)?;)* }) => {
         impl $type {

@@ -1,4 +1,4 @@
-//! Who guest work is done for, where several share a runtime, and what it uses.
+//! Tenants that share a runtime, and the fuel that they use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::api::interrupt::Interrupt;
 
-/// One of several who share a [`Runtime`](crate::Runtime). Clones are the same tenant.
+/// One of several tenants that share a [`Runtime`](crate::Runtime). Clones are the same tenant.
 ///
-/// Tenants have the runtime's turns in rotation, and each may be given an amount of fuel for all of
-/// its work. What is done for a tenant is awaited under a [`Meter`]: runs, the initial code of
-/// sessions, and what sessions are asked.
+/// The runtime schedules tenants in rotation, and each tenant may have a fuel limit for all its
+/// work. Await work for a tenant under a [`Meter`]: runs, the initial code of sessions, and queries
+/// of sessions.
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), belljar::Error> {
@@ -31,12 +31,13 @@ pub struct Tenant(Arc<Account>);
 
 struct Account {
     used: AtomicU64,
-    /// In one word with whether there is a limit: work under way never sees half of a change.
+    /// Holds the limit and its absence in one atomic, so that running work never sees half of a
+    /// change.
     allowed: AtomicU64,
     is_alone: AtomicBool,
 }
 
-/// More fuel than can be used.
+/// A limit that no work can reach.
 const UNLIMITED: u64 = u64::MAX;
 
 impl Default for Account {
@@ -50,33 +51,34 @@ impl Default for Account {
 }
 
 impl Tenant {
-    /// A tenant that has used nothing, and whose fuel is not limited.
+    /// Creates a tenant with no fuel used and no limit.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how much fuel its work may use, counted from when the tenant was made; `None` is no
-    /// limit. Work that is under way ends as for [`Limits::fuel`](crate::Limits::fuel) when it is
-    /// used up: all that runs at once draws from the same amount, within a slice of some ms each.
+    /// Sets the fuel that the tenant's work may use, counted from its creation; `None` removes the
+    /// limit. When the fuel is used up, running work ends as for
+    /// [`Limits::fuel`](crate::Limits::fuel). Concurrent work draws from the same amount, with a
+    /// precision of one slice of a few ms each.
     pub fn allow_fuel(&self, total: Option<u64>) {
         self.0.allowed.store(total.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }
 
-    /// Fuel that its work has used since it was made.
+    /// Returns the fuel that the tenant's work has used since its creation.
     #[must_use]
     pub fn fuel_used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Fuel that is left for its work, where it is limited.
+    /// Returns the remaining fuel, if the tenant has a limit.
     #[must_use]
     pub fn fuel_left(&self) -> Option<u64> {
         let allowed = self.0.allowed.load(Ordering::Relaxed);
         (allowed != UNLIMITED).then(|| allowed.saturating_sub(self.fuel_used()))
     }
 
-    /// Sets whether it is the only tenant, for which no turns are kept free of its runs.
+    /// Sets whether this is the only tenant. The scheduler then reserves no turns for others.
     pub fn set_alone(&self, is_alone: bool) {
         self.0.is_alone.store(is_alone, Ordering::Relaxed);
     }
@@ -85,7 +87,7 @@ impl Tenant {
         self.0.is_alone.load(Ordering::Relaxed)
     }
 
-    /// A meter for some of its work. `interrupt` stops what goes on under it.
+    /// Creates a meter for part of the tenant's work. `interrupt` stops work under the meter.
     #[must_use]
     pub fn meter(&self, interrupt: Option<&Interrupt>) -> Meter {
         Meter(Arc::new(Measured {
@@ -105,7 +107,7 @@ impl fmt::Debug for Tenant {
     }
 }
 
-/// Two are equal when they are the same tenant.
+/// Two tenants are equal if they are the same tenant.
 impl PartialEq for Tenant {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -114,7 +116,7 @@ impl PartialEq for Tenant {
 
 impl Eq for Tenant {}
 
-/// Measures what a tenant's work uses. Clones are the same meter.
+/// Measures the fuel of a tenant's work. Clones are the same meter.
 #[derive(Clone, Debug)]
 pub struct Meter(Arc<Measured>);
 
@@ -130,19 +132,19 @@ tokio::task_local! {
 }
 
 impl Meter {
-    /// Awaits `work`, and charges all guest code that it enters to the tenant. What `work` leaves to
-    /// tasks that it spawns is not measured.
+    /// Awaits `work` and charges all guest code in it to the tenant. Tasks that `work` spawns are
+    /// not measured.
     pub async fn scope<T>(&self, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self.clone(), work).await
     }
 
-    /// Fuel that was used under it, also by work that was dropped before its end.
+    /// Returns the fuel used under this meter, including work that was dropped before its end.
     #[must_use]
     pub fn fuel(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The meter under which the current task works.
+    /// Returns the meter of the current task.
     pub(crate) fn current() -> Option<Self> {
         CURRENT.try_with(Clone::clone).ok()
     }
@@ -161,8 +163,8 @@ impl Meter {
     }
 }
 
-/// Charges one task of a guest to a meter, slice by slice. Dropped before the task has ended, it
-/// charges the slice that was begun.
+/// Charges one guest task to a meter, slice by slice. If dropped before the task ends, it charges
+/// the current slice.
 pub(crate) struct Charge {
     meter: Meter,
     slice: u64,
@@ -180,13 +182,13 @@ impl Charge {
         }
     }
 
-    /// The guest has used so many slices. Returns whether its tenant has no fuel left.
+    /// Records the number of slices used. Returns whether the tenant has no fuel left.
     pub(crate) fn note(&mut self, slices: u64) -> bool {
         self.charge_up_to(slices.saturating_mul(self.slice));
         self.meter.tenant().fuel_left() == Some(0)
     }
 
-    /// The task has ended, and used so much in all.
+    /// Records the total fuel at the end of the task.
     pub(crate) fn settle(&mut self, fuel: u64) {
         self.charge_up_to(fuel);
         self.is_settled = true;
@@ -233,7 +235,7 @@ mod tests {
         assert_eq!(tenant.fuel_left(), None);
     }
 
-    /// Work that looks at that moment would be stopped.
+    /// Work that reads the limit at that moment would be stopped.
     #[test]
     fn a_limit_that_is_lifted_or_set_is_never_one_of_nothing() {
         let tenant = Tenant::new();

@@ -29,8 +29,8 @@ use crate::value::Value as Typed;
 
 /// A function of the caller that the code can call: `tools.NAME(...)` after `import tools`.
 ///
-/// Its arguments are one JSON object, checked against a JSON Schema before the function runs. The
-/// function runs on the caller's side, as part of the future of the run: with that it is dropped.
+/// The arguments are one JSON object, checked against a JSON Schema before the function runs. The
+/// function runs on the caller's side as part of the run's future and is dropped with it.
 ///
 /// ```
 /// use belljar::{Request, Tool, ToolError};
@@ -64,23 +64,23 @@ struct Inner {
     timeout: Option<Duration>,
     checker: Result<Arc<Validator>, String>,
     function: Option<Arc<Function>>,
-    /// Its arguments and its answer are typed values, written here in their tagged form.
+    /// Whether arguments and answer are typed values, here in their tagged form.
     takes_values: bool,
 }
 
 type Function = dyn Fn(Value) -> Answering + Send + Sync;
 
-/// A call that is being answered.
+/// The future of a tool call.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
 impl Tool {
-    /// A tool that is answered by `function`. It is given the arguments as whatever it takes: a
-    /// type of the caller's, or `serde_json::Value`.
+    /// Creates a tool that `function` answers. The function takes the arguments as any
+    /// deserializable type, or as `serde_json::Value`.
     ///
-    /// `schema` is a JSON Schema of the arguments, which are an object; its properties, in their
-    /// order, are the parameters that the code sees. A name is a word of ASCII letters, digits and
-    /// `_` that begins with a letter, or two of them, `group.name`: the code finds that one in the
-    /// module `tools.group`. A request with a tool whose name or schema is none is refused.
+    /// `schema` is the JSON Schema of the arguments object; its properties, in order, are the
+    /// parameters that the code sees. A name is a word of ASCII letters, digits and `_` that starts
+    /// with a letter, or two words, `group.name`, for a tool in the module `tools.group`. Requests
+    /// that contain a tool with an invalid name or schema are rejected.
     pub fn new<A, R, F, Fut>(name: impl Into<String>, schema: Value, function: F) -> Self
     where
         A: DeserializeOwned,
@@ -101,7 +101,7 @@ impl Tool {
         Self::of(name.into(), schema, Some(Arc::new(function)))
     }
 
-    /// A tool whose parameters are the fields of `A`, described by their documentation.
+    /// Creates a tool whose parameters are the fields of `A`, described by their doc comments.
     pub fn typed<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -112,12 +112,12 @@ impl Tool {
         Self::new(name, schemars::schema_for!(A).to_value(), function)
     }
 
-    /// A tool that takes and gives [typed values](crate::value::Value): numpy arrays, tables, dates,
-    /// tuples and integers of any size arrive as themselves, both ways.
+    /// Creates a tool that takes and returns [typed values](crate::value::Value). Numpy arrays,
+    /// tables, dates, tuples and integers of any size keep their types in both directions.
     ///
-    /// `schema` names the parameters, as in [`new`](Self::new). It is checked against the
-    /// arguments in their tagged form, in which plain values stand for themselves: leave the type
-    /// of any other open.
+    /// `schema` names the parameters, as in [`new`](Self::new). It is checked against the arguments
+    /// in their tagged form. Plain values represent themselves there; leave the type of all other
+    /// parameters open.
     ///
     /// ```
     /// use belljar::value::Value;
@@ -146,7 +146,7 @@ impl Tool {
         Self::of(name.into(), schema, Some(Arc::new(function))).with_values(true)
     }
 
-    /// The same with typed values, or with JSON.
+    /// Switches between typed values and JSON.
     pub(crate) fn with_values(mut self, takes_values: bool) -> Self {
         Arc::make_mut(&mut self.0).takes_values = takes_values;
         self
@@ -164,40 +164,42 @@ impl Tool {
         }))
     }
 
-    /// A tool that has no function: code that waits for it ends its run with an outcome of kind
-    /// `waiting`, and [`Session::answer`](crate::Session::answer) goes on with it, later, and in
-    /// another process if need be. Only runs of a session can have one, and deterministic runs, which
-    /// are given their answers beforehand ([`Request::answer`](crate::Request::answer)).
+    /// Creates a tool without a function. Code that waits for its answer ends the run with an
+    /// outcome of kind `waiting`. [`Session::answer`](crate::Session::answer) continues the run
+    /// later, in another process if needed. Only runs in sessions can use deferred tools, and
+    /// deterministic runs, which get their answers in advance
+    /// ([`Request::answer`](crate::Request::answer)).
     pub fn deferred(name: impl Into<String>, schema: Value) -> Self {
         Self::of(name.into(), schema, None)
     }
 
-    /// The same with [typed values](crate::value::Value), as [`values`](Self::values) takes and gives
-    /// them: [`WaitingCall::values`] are its arguments, [`ToolAnswer::value`] answers it.
+    /// Creates a deferred tool that takes and returns [typed values](crate::value::Value), like
+    /// [`values`](Self::values). Read the arguments with [`WaitingCall::values`] and answer with
+    /// [`ToolAnswer::value`].
     pub fn deferred_values(name: impl Into<String>, schema: Value) -> Self {
         Self::deferred(name, schema).with_values(true)
     }
 
-    /// Says what it does, to the code in `help(tools.NAME)` and to models.
+    /// Describes the tool, for `help(tools.NAME)` and for models.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.0).description = description.into();
         self
     }
 
-    /// Limits the time of one call, in place of [`ToolLimits::timeout`].
+    /// Limits the time of one call, instead of [`ToolLimits::timeout`].
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         Arc::make_mut(&mut self.0).timeout = Some(timeout);
         self
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The JSON Schema of its arguments.
+    /// Returns the JSON Schema of the arguments.
     pub fn schema(&self) -> &Value {
         &self.0.schema
     }
@@ -206,29 +208,29 @@ impl Tool {
         &self.0.description
     }
 
-    /// Whether it takes and gives typed values.
+    /// Whether the tool takes and returns typed values.
     pub(crate) fn takes_values(&self) -> bool {
         self.0.takes_values
     }
 
-    /// How long one call may take, if it says so itself.
+    /// Returns the tool's own time limit of one call, if set.
     pub(crate) fn own_timeout(&self) -> Option<Duration> {
         self.0.timeout
     }
 
-    /// A call. Nothing of the caller's runs before what this returns is polled.
-    /// `None` for one that is deferred.
+    /// Calls the tool. The function starts when the returned future is first polled. Returns `None`
+    /// for a deferred tool.
     pub(crate) fn call(&self, arguments: Value) -> Option<Answering> {
         self.0.function.as_ref().map(|function| function(arguments))
     }
 
-    /// Whether nobody answers it while the run goes on.
+    /// Returns whether the tool is deferred: not answered during the run.
     pub fn is_deferred(&self) -> bool {
         self.0.function.is_none()
     }
 }
 
-/// Named values from their tagged form.
+/// Converts named values from their tagged form.
 fn arguments_of(tagged: Value) -> Result<BTreeMap<String, Typed>, ToolError> {
     let invalid = |why: String| ToolError::of(ToolErrorKind::InvalidArguments, why);
     let Typed::Dict(pairs) = serde_json::from_value(tagged).map_err(|e| invalid(e.to_string()))?
@@ -248,7 +250,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Two are equal when they are the same one.
+/// Two tools are equal if they are the same tool.
 impl PartialEq for Tool {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

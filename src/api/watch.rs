@@ -1,4 +1,4 @@
-//! Who sees what happens while it does.
+//! Watching output and events during a run.
 
 mod channel;
 
@@ -19,36 +19,37 @@ pub enum Stream {
     Stderr,
 }
 
-/// The time until a watcher has room.
+/// A future that resolves when a watcher has room.
 pub type Room<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Sees what happens as it does. It is called on the thread that runs the guest, so it must not
-/// block for long. Whoever cannot keep up with that reads from an
+/// Receives output and events during a run. The methods are called on the thread that runs the
+/// guest, so they must not block for long. A slow reader should use an
 /// [`event_channel`](crate::event_channel) instead.
 pub trait OutputWatcher: Send + Sync {
-    /// `bytes` were written to `stream`; they may end within a character. What is past the limit is
-    /// not shown.
+    /// Called after `bytes` were written to `stream`. The bytes may end inside a character. Output
+    /// past the limit is not passed on.
     fn write(&self, stream: Stream, bytes: &[u8]);
 
-    /// Whether [`event`](Self::event) is to be called, which by default it is not. If so, what the
-    /// code displays comes as events, and is not printed.
+    /// Whether [`event`](Self::event) should be called. Default: no. If so, displayed values arrive
+    /// as events and are not printed.
     fn wants_events(&self) -> bool {
         false
     }
 
-    /// Something happened. Output comes here too, as text.
+    /// Called for each event. Output also arrives here, as text.
     fn event(&self, event: &Event) {
         let _ = event;
     }
 
-    /// After an event: something for the guest to wait for, with its thread given to others, before
-    /// it goes on. The time counts against its limit, and an interrupt ends the wait.
+    /// Called after an event. The guest waits for the returned future before it continues, and its
+    /// thread runs other work. The wait counts towards the run's time limit, and an interrupt ends
+    /// it.
     fn room(&self) -> Option<Room<'_>> {
         None
     }
 }
 
-/// The watcher of a request. Two are equal when they are the same one.
+/// The watcher of a request. Two watchers are equal if they are the same object.
 #[derive(Clone)]
 pub struct Watcher(pub(crate) Arc<dyn OutputWatcher>);
 

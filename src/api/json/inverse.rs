@@ -1,4 +1,4 @@
-//! A request back in JSON, as far as JSON has a form for it.
+//! Converts a request to JSON, if JSON can represent it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,13 +9,13 @@ use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Content, Dialect, ImageChoice, InputFile, Policy, Request, Threads};
 
 impl RunRequest {
-    /// The JSON form of a request, from which [`into_request`](Self::into_request) makes it again. Who
-    /// watches the run, interrupts it or answers `input()` is no part of that.
+    /// Returns the JSON form of a request; [`into_request`](Self::into_request) is the inverse.
+    /// Watchers, interrupts and answerers of `input()` are omitted.
     ///
     /// # Errors
     ///
-    /// When JSON has no form for something: a mounted directory, a tool, bytes on standard
-    /// input that are not UTF-8, a limit that is no whole number of MiB.
+    /// If JSON cannot represent a part of the request: a mounted directory, a tool with a function,
+    /// standard input that is not UTF-8, or a limit that is not a whole number of MiB.
     pub fn of(request: &Request) -> Result<Self, Refusal> {
         let mut reasons = Vec::new();
         let mut refuse = |field, message: String| {

@@ -1,4 +1,4 @@
-//! What happens in a run, in order: see `docs/reference/events.md`.
+//! Events of a run, in order. See `docs/reference/events.md`.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,50 +9,50 @@ use serde_json::{Map, Value};
 
 use super::{ErrorDetail, ErrorKind, ToolCall};
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Event {
-    /// When, counted from the start of the run; in a deterministic one on the guest's clock. In
-    /// JSON it is `at_ms`, a number of milliseconds.
+    /// Time since the start of the run. Deterministic runs use the guest's clock. In JSON, the key
+    /// is `at_ms`, in milliseconds.
     #[serde(rename = "at_ms", with = "milliseconds")]
     #[schemars(with = "Milliseconds")]
     pub at: Duration,
-    /// What.
+    /// Kind of event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened. More kinds may come: readers pass over those that they do not know.
+/// Kinds of events. Later versions may add kinds: readers should ignore unknown kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The run began: the first event.
+    /// The run started. First event.
     Started,
     /// The code wrote to standard output.
     Stdout {
-        /// Whole characters; bytes that are not UTF-8 are replaced by U+FFFD.
+        /// Whole characters. Invalid UTF-8 is replaced by U+FFFD.
         text: String,
     },
-    /// The code wrote to standard error. The traceback of the error that ends the code is not here,
-    /// but in the error.
+    /// The code wrote to standard error. The traceback of an error that ends the code is in the
+    /// event `error` instead.
     Stderr {
-        /// Whole characters; bytes that are not UTF-8 are replaced by U+FFFD.
+        /// Whole characters. Invalid UTF-8 is replaced by U+FFFD.
         text: String,
     },
     /// The code displayed a value, or a figure was captured.
     Display(Display),
-    /// What was displayed under an id is to be shown anew, wherever it stands.
+    /// The display with the same id should be replaced wherever it is shown.
     UpdateDisplay(Display),
-    /// The value of the last expression, where the request asks for it.
+    /// The value of the last expression, if the request asks for it.
     Result(Display),
-    /// What was shown so far is to be removed.
+    /// Everything displayed so far should be removed.
     Clear {
-        /// Not before there is something to show in its place.
+        /// Whether to wait until there is new content to show.
         wait: bool,
     },
-    /// The run left a file that is new or changed. These come when the code is over.
+    /// The run left a new or changed file. Sent after the code has ended.
     FileWritten {
         /// Path relative to the workspace, separated by `/`.
         path: String,
@@ -61,62 +61,62 @@ pub enum EventKind {
     },
     /// The code called a tool.
     ToolCall {
-        /// Which of the run's calls it is.
+        /// Number of the call in the run.
         id: u64,
-        /// The tool, as the code named it.
+        /// Name of the tool, as used by the code.
         name: String,
-        /// The arguments; of long ones the beginning of their JSON, as a string.
+        /// Arguments of the call. Long arguments are cut to the start of their JSON, as a string.
         arguments: Value,
     },
-    /// A call of a tool has ended.
+    /// A tool call ended.
     ToolAnswer(ToolCall),
     /// The code was told to stop.
     Interrupted {
-        /// Why: `timeout`, `fuel`, `output` or `interrupted`.
+        /// The reason: `timeout`, `fuel`, `output` or `interrupted`.
         reason: ErrorKind,
     },
-    /// The run failed. It is the outcome's error, and comes after all that the code did.
+    /// The run failed. This is the outcome's error, and follows all other events of the code.
     Error {
         /// The error on one line.
         error: String,
-        /// The error in parts.
+        /// The error in structured form.
         detail: ErrorDetail,
     },
-    /// So much is missing here, because the reader was too slow.
+    /// Events are missing here, because the reader was too slow.
     Dropped {
-        /// How many events.
+        /// Number of missing events.
         events: u64,
-        /// How many bytes they had.
+        /// Size of the missing events, in bytes.
         bytes: u64,
     },
-    /// The run ended: the last event.
+    /// The run ended. Last event.
     Ended {
-        /// Whether it succeeded.
+        /// Whether the run succeeded.
         success: bool,
     },
 }
 
-/// A value as its reader may show it, in one or more forms. All of it is the guest's claim: HTML and
-/// scripts in it are a stranger's, and what is called a picture may be anything.
+/// A displayed value in one or more forms. All forms are untrusted guest data: HTML may contain
+/// scripts, and the bytes may not match the media type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Display {
-    /// The forms by their media type, such as `text/plain`, `text/html` and `image/png`. Text is a
-    /// string, what is binary is base64, and what is JSON is itself.
+    /// The forms by media type, such as `text/plain`, `text/html` and `image/png`. Text is a
+    /// string, binary data is base64, and JSON is embedded.
     pub data: Map<String, Value>,
-    /// What else is known of them, mostly by media type, such as a picture's width.
+    /// Metadata of the forms, usually by media type, such as a picture's width.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// The name under which it can be updated.
+    /// Id under which the display can be updated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_id: Option<String>,
 }
 
 impl EventKind {
-    /// What any of them takes at least, in bytes.
+    /// Minimum size of an event in memory, in bytes.
     pub(crate) const LEAST: usize = 64;
 
-    /// Adds text to text of the same stream; whether it was that.
+    /// Appends the text of `next` if both are text of the same stream. Returns whether it did.
     pub(crate) fn join(&mut self, next: &Self) -> bool {
         match (self, next) {
             (Self::Stdout { text }, Self::Stdout { text: more })
@@ -128,7 +128,7 @@ impl EventKind {
         }
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         let own = match self {
             Self::Stdout { text } | Self::Stderr { text } => text.len(),
@@ -166,7 +166,7 @@ impl Display {
     }
 }
 
-/// Bytes that a value takes in memory, about.
+/// Returns the approximate size of a value in memory, in bytes.
 fn value_size(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
@@ -177,7 +177,7 @@ fn value_size(value: &Value) -> usize {
         }
 }
 
-/// A duration as a number of milliseconds, to the microsecond.
+/// Serializes a duration as milliseconds, to the microsecond.
 mod milliseconds {
     use super::{Deserialize, Deserializer, Duration, Serializer};
 

@@ -1,4 +1,4 @@
-//! Who answers `input()`.
+//! Answers calls of `input()`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::Answering;
 
-/// Answers `input()`.
+/// Answers calls of `input()`.
 #[derive(Clone)]
 pub struct Answerer(Arc<Asked>);
 
 type Asked = dyn Fn(String) -> Pin<Box<dyn Future<Output = Option<String>> + Send>> + Send + Sync;
 
 impl Answerer {
-    /// `function` is given the prompt, and answers with a line without its end, or with `None` for
-    /// the end of the input.
+    /// Creates an answerer. `function` receives the prompt and returns a line without its line
+    /// break, or `None` for the end of the input.
     pub fn new<F, Fut>(function: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -25,7 +25,7 @@ impl Answerer {
         Self(Arc::new(move |prompt| Box::pin(function(prompt))))
     }
 
-    /// Nothing of the caller's runs before what this returns is polled.
+    /// Calls the function. It starts when the returned future is first polled.
     pub(crate) fn ask(&self, prompt: String) -> Answering {
         let asked = Arc::clone(&self.0);
         Box::pin(async move { Ok(asked(prompt).await.map_or(Value::Null, Value::String)) })
@@ -38,7 +38,7 @@ impl fmt::Debug for Answerer {
     }
 }
 
-/// Two are equal when they are the same one.
+/// Two answerers are equal if they are the same object.
 impl PartialEq for Answerer {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,4 +1,4 @@
-//! What is wrong with a tool, or with the arguments of a call.
+//! Checks of tools and of the arguments of calls.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::Tool;
 use crate::limits::{MAX_TOOL_DESCRIPTION, MAX_TOOL_NAME};
 
 impl Tool {
-    /// Whether a tool can be called that, or a group of them: a word of ASCII letters, digits and `_`
-    /// that begins with a letter, is none of Python's own, and has at most 64 bytes.
+    /// Whether `name` is valid for a tool or a group of tools: a word of at most 64 ASCII letters,
+    /// digits and `_` that starts with a letter and is not reserved by Python.
     ///
     /// ```
     /// # use belljar::Tool;
@@ -23,7 +23,7 @@ impl Tool {
             && !RESERVED.contains(&name)
     }
 
-    /// Why it cannot be had, if it cannot.
+    /// Returns why the tool is invalid, if it is.
     pub(crate) fn problem(&self) -> Option<String> {
         let name = &self.0.name;
         let (group, own) = match name.split_once('.') {
@@ -40,7 +40,7 @@ impl Tool {
         Some(format!("the schema of {name} is none for arguments: {error}"))
     }
 
-    /// Checks arguments against the schema; the first thing that is wrong with them.
+    /// Checks arguments against the schema. Returns the first mistake.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), String> {
         let checker = self.0.checker.as_ref().map_err(Clone::clone)?;
         checker.validate(arguments).map_err(|error| {
@@ -54,7 +54,7 @@ impl Tool {
     }
 }
 
-/// Names of the module `tools` itself, and words of Python.
+/// Names of the module `tools` itself, and keywords of Python.
 const RESERVED: &[&str] = &[
     "ToolError",
     "and",
@@ -103,7 +103,7 @@ pub(super) fn checker(schema: &Value) -> Result<Arc<Validator>, String> {
         return Err("it has to be of type object".into());
     }
     jsonschema::options()
-        // In time that is linear in the text, which is a stranger's.
+        // Matches in linear time, because the text is untrusted.
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
         .map(Arc::new)

@@ -1,4 +1,4 @@
-//! Tools without a function: declared, waited for, answered later. All of it has a form in JSON.
+//! Deferred tools: declared without a function and answered later. All types have a JSON form.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Tool;
 use crate::value::Value as Typed;
 
-/// A tool without a function, as JSON declares it: `Tool::from` makes the tool of it.
+/// A tool without a function, as declared in JSON. `Tool::from` converts it to a tool.
 ///
 /// ```
 /// use belljar::{DeferredTool, Tool};
@@ -24,16 +24,17 @@ use crate::value::Value as Typed;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DeferredTool {
-    /// Its name: a word of ASCII letters, digits and `_` that begins with a letter.
+    /// Name of the tool: a word of ASCII letters, digits and `_` that starts with a letter.
     pub name: String,
-    /// What it does, for the code's `help(tools.NAME)`.
+    /// Description of the tool, for `help(tools.NAME)`.
     #[serde(default)]
     pub description: String,
-    /// The JSON Schema of its arguments, an object; its properties are the parameters. Default: any
+    /// JSON Schema of the arguments, an object. Its properties are the parameters. Default: any
     /// object.
     #[serde(default = "any_object")]
     pub schema: Value,
-    /// It takes and gives typed values, in the tagged form of `docs/reference/values.md`.
+    /// Whether the tool takes and returns typed values, in the tagged form of
+    /// `docs/reference/values.md`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub typed: bool,
 }
@@ -49,7 +50,7 @@ impl From<DeferredTool> for Tool {
     }
 }
 
-/// What is left of a tool without its function.
+/// Keeps everything except the function.
 impl From<&Tool> for DeferredTool {
     fn from(tool: &Tool) -> Self {
         Self {
@@ -61,45 +62,45 @@ impl From<&Tool> for DeferredTool {
     }
 }
 
-/// A call of a deferred tool that nobody has answered yet.
+/// An unanswered call of a deferred tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WaitingCall {
-    /// Which of the run's calls it is.
+    /// Number of the call in the run.
     pub id: u64,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments, all of them; of a tool with typed values in their tagged form.
+    /// All arguments of the call. Typed values are in their tagged form.
     pub arguments: Value,
-    /// The tool takes and gives typed values.
+    /// Whether the tool takes and returns typed values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub typed: bool,
 }
 
 impl WaitingCall {
-    /// The arguments as values, which those of a tool without typed values are too; `None` when they
-    /// are none.
+    /// Returns the arguments as values, also for a tool without typed values; `None` if they are
+    /// not valid typed values.
     pub fn values(&self) -> Option<BTreeMap<String, Typed>> {
         super::arguments_of(self.arguments.clone()).ok()
     }
 }
 
-/// An answer to a call of a deferred tool. In JSON `{"id": 2, "answer": VALUE}`, or `{"id": 2, "error":
-/// MESSAGE}` for a call that failed.
+/// The answer to a deferred tool call. In JSON `{"id": 2, "answer": VALUE}`, or `{"id": 2, "error":
+/// MESSAGE}` for a failed call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "AnswerForm", into = "AnswerForm")]
 #[non_exhaustive]
 pub struct ToolAnswer {
-    /// Which of the run's calls it answers, as the outcome's `tool_calls` numbers them.
+    /// Number of the answered call, as in the outcome's `tool_calls`.
     pub id: u64,
-    /// The answer, to a tool with typed values in their tagged form; or why there is none, which the
-    /// code is told.
+    /// The answer, with typed values in their tagged form; or the error message to raise in the
+    /// code.
     pub answer: Result<Value, String>,
 }
 
 impl ToolAnswer {
-    /// The call `id` is answered with this.
+    /// Answers the call `id` with `value`.
     pub fn new(id: u64, value: impl Into<Value>) -> Self {
         Self {
             id,
@@ -107,7 +108,7 @@ impl ToolAnswer {
         }
     }
 
-    /// The call `id` of a tool with typed values is answered with this.
+    /// Answers the call `id` of a tool with typed values.
     ///
     /// ```
     /// use belljar::ToolAnswer;
@@ -121,7 +122,7 @@ impl ToolAnswer {
         Self { id, answer }
     }
 
-    /// The call `id` has failed, for this reason.
+    /// Fails the call `id` with `message`.
     pub fn failed(id: u64, message: impl Into<String>) -> Self {
         Self {
             id,
@@ -133,21 +134,21 @@ impl ToolAnswer {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "ToolAnswer")]
 struct AnswerForm {
-    /// Which of the run's calls it answers.
+    /// Number of the answered call.
     id: u64,
-    /// The answer; of a tool with typed values in their tagged form.
+    /// The answer. Typed values are in their tagged form.
     #[serde(
         default,
         deserialize_with = "present",
         skip_serializing_if = "Option::is_none"
     )]
     answer: Option<Value>,
-    /// In place of the answer: the call failed, and this is what the code is told.
+    /// Instead of an answer: the error message to raise in the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What is there, null included.
+/// Keeps an explicit null as a value.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -1,12 +1,12 @@
-//! Why a tool has no answer.
+//! Errors of tools.
 
 use crate::api::outcome::ToolErrorKind;
 
-/// Why a tool has no answer for the code.
+/// The error of a tool call.
 ///
-/// What the code is told is what was said on purpose: [`message`](Self::message) and
-/// [`denied`](Self::denied). Any other error, brought in with `?`, is an `internal error` to it, and
-/// its text goes to the log (`tracing`) and nowhere else.
+/// Code sees only the messages of [`message`](Self::message) and [`denied`](Self::denied). Any
+/// other error, converted with `?`, is an `internal error` in the code; its text goes to the log
+/// (`tracing`) only.
 #[derive(Debug)]
 pub struct ToolError {
     kind: ToolErrorKind,
@@ -14,12 +14,12 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A failure of which the code is told this.
+    /// Creates an error whose message the code sees.
     pub fn message(message: impl Into<String>) -> Self {
         Self::of(ToolErrorKind::ToolError, message)
     }
 
-    /// The call is not allowed, for this reason, which the code is told.
+    /// Creates an error for a forbidden call. The code sees the reason.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::of(ToolErrorKind::Denied, message)
     }

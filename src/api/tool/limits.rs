@@ -1,4 +1,4 @@
-//! How far tools may go.
+//! Limits on tools.
 
 use std::time::Duration;
 
@@ -7,20 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::setters::setters;
 
-/// How far the tools of one run may go.
+/// Limits on the tools of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ToolLimits {
-    /// Calls of all tools together. Default 1,000, at most 100,000.
+    /// Number of calls of all tools together. Default 1,000, at most 100,000.
     pub calls: u32,
-    /// Bytes of one call's arguments, as JSON. Default 1 MiB, at most 16 MiB.
+    /// Size of one call's arguments as JSON, in bytes. Default 1 MiB, at most 16 MiB.
     pub argument_bytes: u32,
-    /// Bytes of one call's answer, as JSON. Default 4 MiB, at most 64 MiB.
+    /// Size of one call's answer as JSON, in bytes. Default 4 MiB, at most 64 MiB.
     pub answer_bytes: u32,
-    /// Bytes of the arguments and answers of all calls together. Default 64 MiB, at most 4 GiB.
+    /// Size of the arguments and answers of all calls together, in bytes. Default 64 MiB, at most 4
+    /// GiB.
     pub total_bytes: u64,
-    /// How long one call may take. The run's own time counts on. Default 30 s.
+    /// Time of one call. It also counts towards the run's time limit. Default 30 s.
     pub timeout: Duration,
 }
 
@@ -37,13 +38,13 @@ impl Default for ToolLimits {
 }
 
 setters!(ToolLimits {
-    /// Limits the calls of all tools together.
+    /// Limits the number of calls of all tools together.
     calls: u32;
-    /// Limits the bytes of one call's arguments.
+    /// Limits the size of one call's arguments, in bytes.
     argument_bytes: u32;
-    /// Limits the bytes of one call's answer.
+    /// Limits the size of one call's answer, in bytes.
     answer_bytes: u32;
-    /// Limits the bytes of all calls together.
+    /// Limits the size of all calls together, in bytes.
     total_bytes: u64;
     /// Limits the time of one call.
     timeout: Duration;

@@ -1,11 +1,11 @@
-//! A tool in the forms in which interfaces of models take it.
+//! Tool definitions in the formats of model APIs.
 
 use serde_json::{Value, json};
 
 use super::{Inner, Tool};
 
 impl Tool {
-    /// The tool as the chat interface of OpenAI and those like it take it.
+    /// Returns the definition for OpenAI's chat API and compatible APIs.
     ///
     /// ```
     /// # use belljar::{Tool, ToolError};
@@ -28,7 +28,7 @@ impl Tool {
         })
     }
 
-    /// The tool as the messages interface of Anthropic takes it.
+    /// Returns the definition for Anthropic's messages API.
     pub fn to_anthropic(&self) -> Value {
         let Inner {
             name,
@@ -39,7 +39,7 @@ impl Tool {
         json!({"name": name, "description": description, "input_schema": schema})
     }
 
-    /// The tool as an MCP server lists it.
+    /// Returns the definition as an MCP server lists it.
     pub fn to_mcp(&self) -> Value {
         let Inner {
             name,

@@ -1,4 +1,4 @@
-//! Events for a reader elsewhere, which may be slower than the guest.
+//! Passes events to a reader that may be slower than the guest.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,12 +13,12 @@ use super::{OutputWatcher, Room, Stream};
 use crate::api::outcome::event::{Event, EventKind};
 use crate::limits::{MAX_EVENT_WAIT, MAX_WAITING_EVENT_BYTES, MAX_WAITING_EVENTS};
 
-/// Makes a watcher, and the reader of the events that it sees.
+/// Creates a watcher and a reader of its events.
 ///
-/// The guest does not run far ahead of its reader. When 1,024 events or 8 MiB of them wait to be
-/// read, the guest waits too, and others have its thread: until something is read, but never longer
-/// than a second. After that it goes on, what happens is dropped, and an event in its place says
-/// how much ([`EventKind::Dropped`]); `Error` and `Ended` are never dropped.
+/// The guest cannot run far ahead of its reader. While 1,024 events or 8 MiB are unread, the guest
+/// waits, at most one second, and its thread runs other work. After that second the guest continues
+/// and events are dropped. An event in their place says how many ([`EventKind::Dropped`]). `Error`
+/// and `Ended` are never dropped.
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), belljar::Error> {
@@ -41,7 +41,8 @@ pub fn event_channel() -> (Arc<dyn OutputWatcher>, EventReader) {
     (Arc::new(Sender(Arc::clone(&shared))), EventReader(shared))
 }
 
-/// The reading end of an [`event_channel`]. When it is dropped, the guest goes on without it.
+/// The receiver of an [`event_channel`]. After it is dropped, the guest runs without waiting for
+/// it.
 #[derive(Debug)]
 pub struct EventReader(Arc<Shared>);
 
@@ -50,9 +51,9 @@ struct Sender(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Wakes a reader that awaits.
+    /// Wakes an asynchronous reader.
     arrived: Notify,
-    /// Wakes a reader that blocks its thread.
+    /// Wakes a blocking reader.
     unblocked: Condvar,
     /// Wakes a guest that waits for room.
     taken: Notify,
@@ -62,21 +63,21 @@ struct Shared {
 struct Queue {
     events: VecDeque<Event>,
     bytes: usize,
-    /// Events and bytes that there was no room for.
+    /// Number and bytes of dropped events.
     dropped: (u64, u64),
-    /// A reader waits for an event.
+    /// Whether a reader waits for an event.
     reader_waits: bool,
-    /// A reader was woken, and has yet to be given a turn.
+    /// Whether a reader was woken and has not run yet.
     reader_woken: bool,
-    /// Nothing was read for as long as a guest waits, nor since.
+    /// Whether the guest waited its full time and the reader has read nothing since.
     stalled: bool,
     sender_gone: bool,
     reader_gone: bool,
 }
 
 impl EventReader {
-    /// The next event, waited for; `None` when the request and all its copies are gone, which is
-    /// after the last event of a run.
+    /// Waits for the next event. Returns `None` when the request and its clones are dropped, after
+    /// the last event of the run.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Poll::Ready(next) = self.0.lock().take(&self.0.taken) {
@@ -86,7 +87,7 @@ impl EventReader {
         }
     }
 
-    /// The same, blocking this thread.
+    /// Like [`next`](Self::next), but blocks the thread.
     pub fn next_blocking(&mut self) -> Option<Event> {
         let mut queue = self.0.lock();
         loop {
@@ -97,7 +98,7 @@ impl EventReader {
         }
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if one is available.
     pub fn try_next(&mut self) -> Option<Event> {
         match self.0.lock().take(&self.0.taken) {
             Poll::Ready(next) => next,
@@ -153,7 +154,7 @@ impl OutputWatcher for Sender {
         if queue.is_full() && !queue.stalled && !queue.reader_gone {
             return Some(Box::pin(self.wait_for_room()));
         }
-        // A reader that this thread has woken may be next on this very thread.
+        // A reader that this thread has woken may run next on this thread.
         mem::take(&mut queue.reader_woken)
             .then(|| -> Room<'_> { Box::pin(tokio::task::yield_now()) })
     }
@@ -178,7 +179,7 @@ impl Sender {
 }
 
 impl Queue {
-    /// Takes the next event; a reader that finds none and could still get one is noted.
+    /// Takes the next event. Records that a reader waits if there is no event but more may come.
     fn take(&mut self, taken: &Notify) -> Poll<Option<Event>> {
         match self.events.pop_front() {
             Some(event) => {
@@ -195,7 +196,7 @@ impl Queue {
         }
     }
 
-    /// Takes an event in; whether a reader that waits has to be woken.
+    /// Adds an event. Returns whether a waiting reader must be woken.
     fn put(&mut self, event: &Event) -> bool {
         if self.reader_gone {
             return false;

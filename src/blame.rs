@@ -1,23 +1,23 @@
-//! The stable code of every error, and whose fault it is.
+//! The stable code of each error, and who is responsible for it.
 
-/// Whose fault it is that something was not done.
+/// Who is responsible for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Blame {
-    /// The caller's: the same request fails again.
+    /// The caller: the same request would fail again.
     Caller,
-    /// The code's that was to run, where it runs on behalf of something else: a recipe's, or the
-    /// initial code of a session. What other code does wrong is in its outcome.
+    /// Guest code that runs on behalf of another operation: the code of a recipe, or the initial
+    /// code of a session. Failures of other guest code are in the outcome.
     Guest,
-    /// The engine's own.
+    /// The engine.
     Engine,
-    /// The machine's: its disk, memory, network or permissions, damaged files, or too much under
-    /// way. Later, or on another machine, the same request may succeed.
+    /// The machine: its disk, memory, network or permissions, damaged files, or too much load. The
+    /// same request may succeed later or on another machine.
     Machine,
 }
 
 impl Blame {
-    /// Its name: `caller`, `guest`, `engine` or `machine`.
+    /// Returns the name: `caller`, `guest`, `engine` or `machine`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -28,14 +28,14 @@ impl Blame {
     }
 }
 
-/// An error that has a code.
+/// An error with a stable code.
 pub(crate) trait Coded {
     fn code(&self) -> Code;
 }
 
 macro_rules! codes {
     ($($name:ident = $text:literal, $blame:ident;)*) => {
-        /// What went wrong, for programs. `docs/reference/errors.md` lists all of them.
+        /// The stable codes. `docs/reference/errors.md` lists them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Code {
             $($name,)*

@@ -1,12 +1,12 @@
-//! Errors of the libraries underneath, without their types.
+//! Errors of underlying libraries, without their types.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::hint;
 
-/// What a library underneath said. Only that it is an error is promised, not of which library or
-/// version.
+/// The error of an underlying library. The API promises only that it is an error; library and
+/// version may change.
 pub struct Cause(wasmtime::Error);
 
 impl Cause {
@@ -14,7 +14,7 @@ impl Cause {
         Self(error.into())
     }
 
-    /// What to do where the process may open no more files.
+    /// Returns advice if the process has reached its limit on open files.
     pub(crate) fn lacks_descriptors(&self) -> Option<String> {
         self.0.downcast_ref().and_then(hint::lacks_descriptors)
     }
@@ -42,7 +42,7 @@ impl Error for Cause {
     }
 }
 
-/// An error and what it comes from, on one line, with nothing said twice.
+/// Returns an error and its causes on one line, without repetitions.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

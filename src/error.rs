@@ -1,5 +1,4 @@
-//! The error of the engine itself. What guest code did wrong is never here: it is data in the
-//! [`Outcome`](crate::Outcome).
+//! Errors of the engine itself. Failures of guest code are data in the [`Outcome`](crate::Outcome).
 
 use std::path::PathBuf;
 
@@ -18,20 +17,20 @@ use crate::session::error::SessionError;
 use crate::store::StoreError;
 use crate::workspace::WorkspaceError;
 
-/// The engine could not do what was asked.
+/// The engine failed to do its work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request is not one that can be run; every reason is listed.
+    /// The request is invalid. All reasons are listed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The cache directory cannot be used.
+    /// The cache directory is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
     /// A bundle cannot be used or made.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// The upstream files cannot be had.
+    /// The upstream files are not available.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
     /// The Python module cannot be compiled or loaded.
@@ -43,51 +42,51 @@ pub enum Error {
     /// An image cannot be made.
     #[error(transparent)]
     Bake(BakeError),
-    /// Memory for a sandbox cannot be had.
+    /// No memory is available for a sandbox.
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// A sandbox cannot be started.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// A run's directory cannot be made or read.
+    /// A run's directory cannot be created or read.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// More runs are waiting than the runtime was built to queue.
+    /// The queue of the runtime is full.
     #[error("{waiting} runs are waiting already, the most that this runtime queues")]
     Busy {
-        /// How many wait.
+        /// Number of waiting runs.
         waiting: usize,
     },
-    /// The runtime is that of the process from which this one was forked.
+    /// The runtime was built before this process was forked.
     #[error("the runtime was built in another process, from which this one was forked")]
     Forked,
-    /// A blocking call was made where no thread may block.
+    /// A blocking method was called inside an asynchronous runtime.
     #[error("a blocking call inside an asynchronous runtime")]
     NotBlocking,
     /// The operating system gave no thread, timer or random numbers.
     #[error("cannot {action}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// Why it failed.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// A session or a checkpoint cannot be used.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// What several processes share cannot be read or written.
+    /// The store that several processes share cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An artifact of a run was asked for that the run did not leave.
+    /// The run left no file at the requested path.
     #[error("the run left no file {path}", path = path.display())]
     NoSuchFile {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
 }
 
 impl From<BakeError> for Error {
-    /// An image that cannot be used is the same error whether it was to be made or not.
+    /// An unusable image gives the same error when it is loaded and when it is baked.
     fn from(error: BakeError) -> Self {
         match error {
             BakeError::Image(error) => Self::Image(error),
@@ -104,24 +103,24 @@ impl Error {
         }
     }
 
-    /// The error and what it comes from, on one line, with nothing said twice.
+    /// Returns the error and its causes on one line, without repetitions.
     #[must_use]
     pub fn with_causes(&self) -> String {
         with_causes(self)
     }
 
-    /// What went wrong, for programs: a short text such as `workspace.full` that stays the same from
-    /// version to version. `docs/reference/errors.md` lists them.
+    /// Returns the stable code of the error, such as `workspace.full`, for programs.
+    /// `docs/reference/errors.md` lists all codes.
     pub fn code(&self) -> &'static str {
         Coded::code(self).as_str()
     }
 
-    /// Whose fault it is. The same for all errors of one [`code`](Self::code).
+    /// Returns who is responsible. It is the same for all errors with one [`code`](Self::code).
     pub fn blame(&self) -> Blame {
         Coded::code(self).blame()
     }
 
-    /// One line that says what to do about it, when there is something to be done.
+    /// Returns one line of advice, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

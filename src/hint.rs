@@ -1,18 +1,18 @@
-//! Advice, which errors give apart from what they say.
+//! Advice on errors, separate from their messages.
 
-/// What to do about an error, apart from what it says.
+/// An error that may give advice.
 pub(crate) trait Hint {
-    /// One line of advice, when there is some.
+    /// Returns one line of advice, if there is any.
     fn hint(&self) -> Option<String>;
 }
 
-/// The system, or the process, has as many open files as it may; the same number on every Unix.
+/// Error number for too many open files in the system; the same on every Unix.
 #[cfg(unix)]
 const ENFILE: i32 = 23;
 #[cfg(unix)]
 const EMFILE: i32 = 24;
 
-/// What to do where the process may open no more files.
+/// Returns advice if the process has reached its limit on open files.
 pub(crate) fn lacks_descriptors(error: &std::io::Error) -> Option<String> {
     #[cfg(not(unix))]
     let _ = error;

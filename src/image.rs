@@ -1,4 +1,4 @@
-//! Images as files: the states that sandboxes start from.
+//! Image files: the states that sandboxes start from.
 
 mod format;
 #[cfg(test)]
@@ -18,36 +18,36 @@ use crate::cache::{CacheError, create_sealed, seal};
 use crate::hint::Hint;
 use crate::memory::{MemoryError, Source, Strategy, without_holes};
 
-/// An image file cannot be used.
+/// An image file is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// No image of that name.
+    /// No image has this name.
     #[error("there is no image {name:?}; there are {known}", known = .known.join(", "))]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The runtime runs from a bundle, which has other images.
+    /// The bundle that the runtime uses contains no image of this name.
     #[error("the bundle {path} has no image {name:?}; it has {known}",
             path = path.display(), known = .known.join(", "))]
     NotInBundle {
         /// The bundle.
         path: PathBuf,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names that it has.
+        /// The names in the bundle.
         known: Vec<String>,
     },
-    /// The recipe that the cache keeps of an image of one's own is damaged.
+    /// The recipe of a custom image in the cache is damaged.
     #[error("the recipe of image {name} in the cache cannot be read")]
     Recipe {
         /// The image.
         name: String,
     },
-    /// The file is not a whole image.
+    /// The file is damaged or incomplete.
     #[error("{path} is not a usable image: {reason}", path = path.display())]
     Format {
         /// The file.
@@ -55,17 +55,17 @@ pub enum ImageError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The operating system refused something.
+    /// The operating system refused access to the file.
     #[error("cannot {action} the image {path}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// A built-in image was to be removed or replaced by one's own.
+    /// A custom image has the name of a built-in image, or a built-in image was to be removed.
     #[error("{name} is a built-in image and its name is taken")]
     BuiltIn {
         /// The name.
@@ -74,10 +74,10 @@ pub enum ImageError {
     /// The image cannot be mapped.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The cache directory failed.
+    /// The cache directory is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// It is in a bundle, which is only read.
+    /// The image is in a bundle, which is read-only.
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
@@ -118,25 +118,27 @@ impl Hint for ImageError {
     }
 }
 
-/// An image, loaded: sandboxes can start from it.
+/// A loaded image that sandboxes can start from.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     pub manifest: Manifest,
-    /// SHA-256 of its memory, in hexadecimal: what a session's changes are changes to.
+    /// SHA-256 of the memory, in hexadecimal. A session's changes are stored relative to this
+    /// image.
     pub identity: String,
     pub memory: Source,
-    /// What guests read of its packages, if it has any.
+    /// Packages that guests can read, if the image has any.
     pub packages: Option<Arc<Packed>>,
 }
 
 impl Image {
-    /// Opens an image file, without its packages. A file whose seal does not say that it is unchanged is checked whole.
+    /// Opens an image file, without its packages. The whole file is verified unless its seal shows
+    /// that it is unchanged.
     pub(crate) fn load(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
         seal::check(path)?;
         Self::load_unsealed(path, strategy)
     }
 
-    /// The same for one that has no seal: its head is checked, and nothing else.
+    /// Opens an image file without a seal. Only its head is verified.
     pub(crate) fn load_unsealed(path: &Path, strategy: Strategy) -> Result<Self, ImageError> {
         let (file, head) = open(path)?;
         let length = usize::try_from(head.memory_length).map_err(|_| ImageError::Format {
@@ -152,7 +154,7 @@ impl Image {
         })
     }
 
-    /// Writes an image file, sealed and all at once.
+    /// Writes and seals an image file atomically.
     pub(crate) fn create(
         path: &Path,
         manifest: &Manifest,
@@ -168,13 +170,13 @@ pub(crate) fn inspect(path: &Path) -> Result<(Manifest, u64), ImageError> {
     Ok((head.manifest, head.memory_length))
 }
 
-/// Checks everything in an image file against its checksums.
+/// Verifies an image file against its checksums.
 pub(crate) fn verify(path: &Path) -> Result<(), ImageError> {
     let (file, head) = open(path)?;
     format::check_memory(file, &head, path)
 }
 
-/// Checks the head of an image, of which `path` is the name in errors.
+/// Verifies the head of an image. Errors name `path`.
 pub(crate) fn check_head(bytes: &[u8], path: &Path) -> Result<(), ImageError> {
     format::read_head(bytes, bytes.len() as u64, path).map(drop)
 }

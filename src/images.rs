@@ -1,4 +1,4 @@
-//! Images: listed, removed, and made.
+//! Lists, removes and builds images.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,56 +11,56 @@ use crate::error::Error;
 use crate::module::Tier;
 use crate::shared::Engine;
 
-/// An image, as it is listed.
+/// An image in a list.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImageInfo {
-    /// Its name.
+    /// Name of the image.
     pub name: String,
-    /// Its file.
+    /// Path of the image file.
     pub path: PathBuf,
-    /// Whether it comes with belljar.
+    /// Whether the image is built into belljar.
     pub built_in: bool,
-    /// The tier of native code that runs of it take; in a bundle that of the bundle. `None` where the
-    /// recipe of one that it was made from is not there any more.
+    /// Tier of native code that runs of the image use; in a bundle, the bundle's tier. `None` if a
+    /// recipe that the image is based on is missing.
     pub tier: Option<Tier>,
-    /// What is in it; `None` when it has yet to be made.
+    /// Contents of the image; `None` if it is not built yet.
     pub contents: Option<ImageContents>,
-    /// What its file takes on the disk, in bytes.
+    /// Size of the file on disk, in bytes.
     pub disk_bytes: u64,
 }
 
-/// What is in an image.
+/// Contents of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageContents {
-    /// One sentence for people.
+    /// Description in one sentence.
     pub description: String,
-    /// The image it was made from.
+    /// The image that this image is based on.
     pub base: Option<String>,
-    /// Modules imported in it, by the names a program would import.
+    /// Imported modules, by the names that a program would import.
     pub imports: Vec<String>,
-    /// Packages added to it, as `name==version`.
+    /// Additional packages, as `name==version`.
     pub packages: Vec<String>,
-    /// Its memory, in bytes.
+    /// Size of the memory, in bytes.
     pub memory_bytes: u64,
 }
 
-/// Which image it is, whatever its name says.
+/// Identifies an image independently of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageIdentity {
-    /// Its name.
+    /// Name of the image.
     pub name: String,
-    /// SHA-256 of its memory, in hexadecimal: the same on every machine.
+    /// SHA-256 of the memory, in hexadecimal. It is the same on every machine.
     pub memory: String,
-    /// SHA-256 of the module of Python that it was made from, in hexadecimal.
+    /// SHA-256 of the Python module that the image was built from, in hexadecimal.
     pub artifact: String,
 }
 
-/// The images in a cache: those of a [`Runtime`](crate::Runtime::images), or, without setting up
-/// an engine before one is to be made, those of a
-/// [`RuntimeBuilder`](crate::RuntimeBuilder::images). Every method blocks.
+/// The images in a cache, obtained from [`Runtime::images`](crate::Runtime::images) or
+/// [`RuntimeBuilder::images`](crate::RuntimeBuilder::images). The latter sets up an engine only
+/// when an image must be built. All methods block.
 ///
 /// ```no_run
 /// for image in belljar::Runtime::builder().images()?.list()? {
@@ -73,17 +73,17 @@ pub struct Images {
     origin: Origin,
 }
 
-/// Where images are made.
+/// Where images are built.
 #[derive(Clone)]
 enum Origin {
     Engine(Arc<Engine>),
-    /// Nowhere yet.
+    /// In the cache; the engine is not set up yet.
     Cache(Shelf, Arc<Setup>),
-    /// Nowhere: they are in a bundle.
+    /// Images in a bundle are never built.
     Bundle(Arc<Bundle>, Arc<Setup>),
 }
 
-/// Sets an engine up.
+/// Sets up an engine.
 type Setup = dyn Fn() -> Result<Arc<Engine>, Error> + Send + Sync;
 
 impl Images {
@@ -105,11 +105,11 @@ impl Images {
         }
     }
 
-    /// All of them, the built-in ones first.
+    /// Returns all images, built-in images first.
     ///
     /// # Errors
     ///
-    /// When the cache cannot be read.
+    /// If the cache cannot be read.
     pub fn list(&self) -> Result<Vec<ImageInfo>, Error> {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.list()?,
@@ -119,11 +119,11 @@ impl Images {
         Ok(stored.into_iter().map(ImageInfo::of).collect())
     }
 
-    /// One of them.
+    /// Returns an image.
     ///
     /// # Errors
     ///
-    /// When there is no such image.
+    /// If the image does not exist.
     pub fn get(&self, name: &str) -> Result<ImageInfo, Error> {
         let stored = match &self.origin {
             Origin::Engine(_) => self.engine()?.images.stored(name)?,
@@ -133,12 +133,12 @@ impl Images {
         Ok(ImageInfo::of(stored))
     }
 
-    /// Removes one from the cache. A built-in one is made again when it is needed, and another
-    /// runtime that has loaded it goes on with it.
+    /// Removes an image from the cache. A built-in image is rebuilt when it is needed. Other
+    /// runtimes that have loaded the image continue to use it.
     ///
     /// # Errors
     ///
-    /// When there is no such image, or its files cannot be removed.
+    /// If the image does not exist, or its files cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         match &self.origin {
             Origin::Engine(_) => self.engine()?.images.remove(name)?,
@@ -150,22 +150,22 @@ impl Images {
         Ok(())
     }
 
-    /// Loads one, making it first if need be, so that no run has to.
+    /// Loads an image, and builds it first if necessary, so that runs need not wait for it.
     ///
     /// # Errors
     ///
-    /// When there is no such image, or it cannot be made.
+    /// If the image does not exist or cannot be built.
     pub fn prepare(&self, name: &str) -> Result<(), Error> {
         let engine = self.engine()?;
         engine.images.ensure(&engine.factory, name)?;
         Ok(())
     }
 
-    /// Makes one from a recipe file, again if it was there already.
+    /// Builds an image from a recipe file and replaces an existing image of the same name.
     ///
     /// # Errors
     ///
-    /// When the recipe is not valid, its packages cannot be had, or its code fails.
+    /// If the recipe is invalid, its packages are not available, or its code fails.
     pub fn build(&self, recipe: &Path) -> Result<ImageInfo, Error> {
         let engine = self.engine()?;
         Ok(ImageInfo::of(engine.images.build(&engine.factory, recipe)?))

@@ -1,186 +1,188 @@
-//! Every fixed bound that a user may meet, in one place. What a request and a runtime can set has its
-//! defaults and ceilings where it is set (`api/policy.rs`, `session/options.rs`, `runtime.rs`). The
-//! documents state all of these numbers, and `documents.rs` compares them.
+//! All fixed limits that a user may meet. Limits that a request or runtime can set have their
+//! defaults and ceilings in `api/policy.rs`, `session/options.rs` and `runtime.rs`. The documents
+//! state these numbers, and `documents.rs` compares them.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-// What is asked.
+// Requests.
 
-/// The longest code that a run takes, in bytes.
+/// Maximum length of a run's code, in bytes.
 pub(crate) const MAX_CODE: usize = 10 << 20;
-/// The resolution of captured figures, in dots per inch.
+/// Allowed resolution of captured figures, in dots per inch.
 pub(crate) const FIGURE_DPI: RangeInclusive<u32> = 1..=600;
 
-/// The most tools of one run.
+/// Maximum number of tools of one run.
 pub(crate) const MAX_TOOLS: usize = 256;
-/// The longest name of a tool, and of the group that it is in, in bytes.
+/// Maximum length of the name of a tool or of its group, in bytes.
 pub(crate) const MAX_TOOL_NAME: usize = 64;
-/// The longest description of a tool, in bytes.
+/// Maximum length of a tool's description, in bytes.
 pub(crate) const MAX_TOOL_DESCRIPTION: usize = 64 << 10;
-/// The most that can be asked for of each limit on tools.
+/// Ceilings of the limits on tools.
 pub(crate) const MAX_TOOL_CALLS: u32 = 100_000;
 pub(crate) const MAX_TOOL_ARGUMENTS: u32 = 16 << 20;
 pub(crate) const MAX_TOOL_ANSWER: u32 = 64 << 20;
 pub(crate) const MAX_TOOL_BYTES: u64 = 4 << 30;
 
-// How a run is stopped.
+// Stopping runs.
 
-/// Time that interrupted code has to come to its end, figures and values included.
+/// Time that interrupted code has to finish, including its figures and values.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
-/// Fuel that code interrupted for its fuel has for the same: about half a second.
+/// Fuel that code interrupted for its fuel has to finish: about half a second.
 pub(crate) const GRACE_FUEL: u64 = 4_000_000_000;
-/// How many times its limit a stream may be written before the run is stopped: output past the
-/// limit is of no use, and costs the host time.
+/// A run is stopped when it writes this many times a stream's limit: output past the limit is
+/// discarded but costs host time.
 pub(crate) const FLOOD_FACTOR: u64 = 64;
-/// No flood below this many bytes.
+/// Minimum number of bytes before a run is stopped for flooding.
 pub(crate) const LEAST_FLOOD: u64 = 64 << 20;
 
-/// How long a run counts as just begun: no more than a few of those go on at once.
+/// How long a run counts as starting. Only a few runs may be starting at once.
 pub(crate) const MAX_START: Duration = Duration::from_millis(50);
-/// How long a run waits for those that have just begun. Whoever holds one of these may have stopped
-/// to poll it.
+/// Maximum wait for starting runs. The caller of such a run may have stopped polling it.
 pub(crate) const MAX_START_WAIT: Duration = Duration::from_millis(250);
 
-/// Time that a question about a session has, where it is not the value of something.
+/// Time limit of a query of a session that does not read a value.
 pub(crate) const QUESTION_TIME: Duration = Duration::from_secs(1);
 
-// What a guest does.
+// Guest calls.
 
-/// The heap of wasm exceptions may become this large, in bytes.
+/// Maximum size of the heap of wasm exceptions, in bytes.
 pub(crate) const MAX_EXCEPTIONS: usize = 16 << 20;
-/// Descriptors that a guest may hold open at once.
+/// Maximum number of open file descriptors of a guest.
 pub(crate) const MAX_OPEN: usize = 256;
-/// How many names below its preopened directory a name may lie: deeper trees and longer paths are
-/// a burden to every tool of the host, those that clean up after a run included.
+/// Maximum depth of a path below its preopened directory. Deeper trees burden all tools of the
+/// host, including the cleanup after a run.
 pub(crate) const MAX_PATH_NAMES: usize = 64;
-/// How many bytes such a path may have.
+/// Maximum length of such a path, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 2048;
-/// Bytes of files of guests that one runtime has on the disk, beyond what it has in memory.
+/// Maximum size of guests' files that one runtime has on disk, beyond the files in memory, in
+/// bytes.
 pub(crate) const MAX_SPOOLED: u64 = 64 << 30;
 /// Bytes that wasmtime-wasi may copy for the guest in one call.
 pub(crate) const MAX_COPIED: usize = 1 << 30;
-/// Bytes of a file that one call moves at most, as it takes time but no fuel.
+/// Maximum number of bytes of a file that one call moves. A call takes time but no fuel.
 pub(crate) const MAX_MOVED: u32 = 64 << 20;
-/// The same for a device, whose bytes may have to be made.
+/// Maximum number of bytes that one call reads from a device, whose bytes may have to be generated.
 pub(crate) const MAX_DEVICE_READ: u32 = 1 << 20;
-/// The most subscriptions that one `poll_oneoff` looks at.
+/// Maximum number of subscriptions that one `poll_oneoff` accepts.
 pub(crate) const MAX_SUBSCRIPTIONS: i32 = 1024;
 
-// What a guest says.
+// Guest messages.
 
-/// The largest frame that a guest may send, in bytes.
+/// Maximum size of a guest's frame, in bytes.
 pub(crate) const MAX_FRAME: usize = 16 << 20;
-/// The most frames that a guest may send in one run.
+/// Maximum number of a guest's frames in one run.
 pub(crate) const MAX_FRAMES: u64 = 100_000;
-/// The most plots named in one run.
+/// Maximum number of plots in one run.
 pub(crate) const MAX_PLOTS: usize = 1_000;
-/// The most pandas objects reported in one run.
+/// Maximum number of pandas objects reported in one run.
 pub(crate) const MAX_DATAFRAMES: usize = 200;
-/// The most bytes of the frames of all of these together.
+/// Maximum total size of the frames of pandas objects, in bytes.
 pub(crate) const MAX_DATAFRAME_BYTES: usize = 4 << 20;
-/// The most notes of what failed in the harvest.
+/// Maximum number of warnings about failures in the harvest.
 pub(crate) const MAX_WARNINGS: usize = 100;
-/// The most bytes of one frame that displays something.
+/// Maximum size of a display frame, in bytes.
 pub(crate) const MAX_DISPLAY_BYTES: usize = 8 << 20;
-/// The most values, keys included, that such a frame may consist of: in memory each takes far more
-/// than the two bytes that it may have as text.
+/// Maximum number of values, including keys, in a display frame. A value may be two bytes as text
+/// but takes far more in memory.
 pub(crate) const MAX_DISPLAY_VALUES: usize = 1_000_000;
-/// The most forms of one value that is displayed.
+/// Maximum number of forms of a displayed value.
 pub(crate) const MAX_DISPLAY_FORMS: usize = 32;
-/// How deep a result may be.
+/// Maximum depth of a result.
 pub(crate) const MAX_VALUE_DEPTH: u32 = 32;
-/// The most items of one container of a result.
+/// Maximum number of items of one container of a result.
 pub(crate) const MAX_VALUE_ITEMS: u32 = 100_000;
-/// How many containers deep a typed value may be.
+/// Maximum nesting of containers in a typed value.
 pub(crate) const MAX_TYPED_DEPTH: u32 = 32;
-/// How many levels of JSON that may take: a dictionary in the tagged form has three.
+/// Maximum number of JSON levels of a typed value: a dictionary in the tagged form has three.
 pub(crate) const MAX_TYPED_LEVELS: u32 = 120;
-/// The most values that a typed value may consist of; an array counts as one.
+/// Maximum number of values in a typed value; an array counts as one.
 pub(crate) const MAX_TYPED_ITEMS: usize = 250_000;
-/// The most values of JSON that these may take: a `timedelta` has six.
+/// Maximum number of JSON values in a typed value: a `timedelta` has six.
 pub(crate) const MAX_TYPED_NODES: usize = 6 * MAX_TYPED_ITEMS;
-/// The most bytes of its text, without what is in buffers.
+/// Maximum size of a typed value's text, without its buffers, in bytes.
 pub(crate) const MAX_TYPED_HEAD: usize = 8 << 20;
-/// The most bytes of all of its buffers that may be asked for.
+/// Ceiling of the limit on the total size of a typed value's buffers, in bytes.
 pub(crate) const MAX_TYPED_BYTES: u32 = 1 << 30;
-/// The most buffers of a typed value.
+/// Maximum number of buffers of a typed value.
 pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 
-/// The most calls of tools that are open at once: not answered, or the answer not fetched.
+/// Maximum number of open tool calls: unanswered, or with an answer not yet fetched.
 pub(crate) const MAX_OPEN_CALLS: usize = 256;
 
-// What a run that may wait for an answer is begun again with.
+// Replaying a run that waits for answers.
 
-/// The most bytes of JSON of its calls and their answers.
+/// Maximum size of the run's tool calls and answers as JSON, in bytes.
 pub(crate) const MAX_LOGGED_BYTES: u64 = 256 << 20;
-/// The most values, keys included, that these may consist of.
+/// Maximum number of values, including keys, in these calls and answers.
 pub(crate) const MAX_LOGGED_VALUES: u64 = 3_000_000;
-/// How many levels deep the arguments or the answer of one call may be nested.
+/// Maximum nesting of the arguments or the answer of one call.
 pub(crate) const MAX_LOGGED_LEVELS: u32 = MAX_TYPED_LEVELS;
-/// The most bytes of JSON of its request, without standard input and files.
+/// Maximum size of the run's request as JSON, without standard input and files, in bytes.
 pub(crate) const MAX_WAITING_BYTES: u64 = 1 << 30;
-/// The most values, keys included, that the request may consist of.
+/// Maximum number of values, including keys, in the request.
 pub(crate) const MAX_WAITING_VALUES: u64 = 1_000_000;
 
-// What the host reports.
+// Outcomes.
 
-/// The most bytes of one call's arguments that the outcome repeats.
+/// Maximum size of one call's arguments in the outcome, in bytes.
 pub(crate) const MAX_RECORDED_ARGUMENTS: usize = 4 << 10;
-/// The most bytes of all calls' arguments that the outcome repeats.
+/// Maximum size of all calls' arguments in the outcome, in bytes.
 pub(crate) const MAX_RECORDED_TOGETHER: usize = 1 << 20;
 
-/// The most characters of the one-line error.
+/// Maximum length of the one-line error, in characters.
 pub(crate) const MAX_ERROR: usize = 2_000;
-/// The most that is kept of what an interpreter printed when it gave up, in bytes.
+/// Maximum size of an interpreter's last message after a fatal error, in bytes.
 pub(crate) const MAX_FATAL_REPORT: usize = 64 << 10;
-/// Figures larger than this are not given inline, in bytes.
+/// Maximum size of an inline figure, in bytes.
 pub(crate) const MAX_INLINE: u64 = 16 << 20;
-/// The most bytes of all of a run's figures that are given inline.
+/// Maximum total size of a run's inline figures, in bytes.
 pub(crate) const MAX_INLINE_TOGETHER: u64 = 64 << 20;
 
-/// The most events of one run that are listed in its outcome.
+/// Maximum number of events in an outcome.
 pub(crate) const MAX_EVENTS: usize = 10_000;
-/// The most bytes that these take.
+/// Maximum total size of the events in an outcome, in bytes.
 pub(crate) const MAX_EVENT_BYTES: usize = 32 << 20;
-/// The most events that wait for a slow reader.
+/// Maximum number of events that wait for a slow reader.
 pub(crate) const MAX_WAITING_EVENTS: usize = 1_024;
-/// The most bytes that these take.
+/// Maximum total size of the events that wait for a slow reader, in bytes.
 pub(crate) const MAX_WAITING_EVENT_BYTES: usize = 8 << 20;
-/// How long a guest waits for a reader that reads nothing.
+/// Maximum time that a guest waits for a reader that reads nothing.
 pub(crate) const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
-// What is kept.
+// Stored data.
 
-/// The longest manifest of an image, in bytes: it is a page or two of JSON.
+/// Maximum size of an image's manifest, in bytes: one or two pages of JSON.
 pub(crate) const MAX_IMAGE_MANIFEST: usize = 1 << 20;
-/// The longest manifest of a bundle, in bytes: a line for each of its files.
+/// Maximum size of a bundle's manifest, in bytes: one line per file.
 pub(crate) const MAX_BUNDLE_MANIFEST: usize = 4 << 20;
-/// Labels of a session.
+/// Maximum number of a session's labels.
 pub(crate) const MAX_LABELS: usize = 64;
-/// Bytes of their names and values together.
+/// Maximum total size of the labels' names and values, in bytes.
 pub(crate) const MAX_LABEL_BYTES: usize = 16 << 10;
-/// The longest key in a store, in bytes.
+/// Maximum length of a store key, in bytes.
 pub(crate) const MAX_STORE_KEY: usize = 512;
-/// The longest part of one, between two `/`.
+/// Maximum length of a part of a store key, between two `/`, in bytes.
 pub(crate) const MAX_STORE_KEY_PART: usize = 128;
-/// The most chunks of a store that are condemned at the same time. Every save reads the list of them, so
-/// it stays small; the rest is left to later collections.
+/// Maximum number of condemned chunks in a store. Every save reads their list, so it must be short;
+/// later garbage collections remove the remaining chunks.
 pub(crate) const MAX_CONDEMNED: usize = 1 << 15;
-/// The longest history of a session, in runs.
+/// Maximum length of a session's history, in runs.
 pub(crate) const MAX_HISTORY: usize = 10_000;
-/// The most bytes of code and errors in the history of a session, as JSON.
+/// Maximum size of the code and errors in a session's history as JSON, in bytes.
 pub(crate) const MAX_HISTORY_RECORDS: u64 = 24 << 20;
-/// The longest policy, paths of mounts and aliases of a session, in bytes of JSON together.
+/// Maximum total size of a session's policy, mount paths and aliases as JSON, in bytes.
 pub(crate) const MAX_SESSION_SETTINGS: usize = 1 << 20;
-/// The longest manifest of a checkpoint, in bytes.
+/// Maximum size of a checkpoint's manifest, in bytes.
 pub(crate) const MAX_CHECKPOINT_MANIFEST: u32 = 64 << 20;
-/// The most bytes of a checkpoint's documents: past them the oldest runs of the history are left out.
+/// Maximum total size of a checkpoint's documents, in bytes. If it is exceeded, the oldest runs of
+/// the history are omitted.
 pub(crate) const MAX_CHECKPOINT_DOCUMENTS: u64 = 64 << 20;
-/// The most files of a checkpoint.
+/// Maximum number of files in a checkpoint.
 pub(crate) const MAX_CHECKPOINT_FILES: usize = 1_000_000;
 
-/// The time `duration` after `start`; at most a century, since later times need not exist.
+/// Returns the time `duration` after `start`, at most a century: the platform may not represent
+/// later times.
 pub(crate) fn after(start: Instant, duration: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
     start + duration.min(CENTURY)

@@ -1,4 +1,4 @@
-//! The runtime: everything that runs share, and the way in.
+//! The runtime: the entry point, and the state that all runs share.
 
 mod options;
 
@@ -36,11 +36,11 @@ use crate::shared::{Engine, Makers};
 use crate::turns::{Starts, Turns};
 use crate::workspace::default_parent;
 
-/// Runs Python in fresh sandboxes. Cheap to clone; clones share everything.
+/// Runs Python in fresh sandboxes. Clones are cheap and share everything.
 ///
-/// It belongs to the process that built it. In a forked child it and its sessions answer with
-/// [`Error::Forked`], and dropping them there touches nothing of the parent's; the child builds one
-/// of its own.
+/// A runtime belongs to the process that built it. In a forked child, the runtime and its sessions
+/// return [`Error::Forked`], and dropping them does not affect the parent. The child must build its
+/// own runtime.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), belljar::Error> {
@@ -56,7 +56,7 @@ use crate::workspace::default_parent;
 pub struct Runtime {
     engine: Arc<Engine>,
     sessions: Sessions,
-    /// What blocking callers wait on.
+    /// Drives the futures of blocking callers.
     pub(crate) reactor: Arc<Reactor>,
 }
 
@@ -104,116 +104,117 @@ impl Default for RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Keeps artifacts, code and images in `dir`, instead of `BELLJAR_CACHE` or the platform's
-    /// place for caches.
+    /// Stores artifacts, code and images in `dir`. Default: `BELLJAR_CACHE`, or the platform's
+    /// cache directory.
     #[must_use]
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self
     }
 
-    /// Takes the Python wheel from `file` instead of downloading it; `BELLJAR_WHEEL` does the same.
+    /// Uses the Python wheel `file` instead of downloading it, like `BELLJAR_WHEEL`.
     #[must_use]
     pub fn wheel(mut self, file: impl Into<PathBuf>) -> Self {
         self.wheel = Some(file.into());
         self
     }
 
-    /// Runs from the bundle in `dir`, of which nothing is written and in whose place nothing is
-    /// downloaded, compiled or baked; `BELLJAR_BUNDLE` does the same where no cache is named. Its
-    /// native code is trusted as this program is: see [`bundle_hash`](Self::bundle_hash).
+    /// Runs from the bundle in `dir`, like `BELLJAR_BUNDLE` if no cache is set. The runtime writes
+    /// nothing to the bundle, and downloads, compiles and bakes nothing. The bundle's native code
+    /// is trusted like this program: see [`bundle_hash`](Self::bundle_hash).
     #[must_use]
     pub fn bundle(mut self, dir: impl Into<PathBuf>) -> Self {
         self.bundle = Some(dir.into());
         self
     }
 
-    /// Demands that the manifest of the bundle has this SHA-256, in hexadecimal, and every file the
-    /// hash that the manifest says: all of them are then read when the runtime is built.
-    /// `BELLJAR_BUNDLE_HASH` does the same.
+    /// Requires that the bundle's manifest has this SHA-256, in hexadecimal, and that each file has
+    /// the hash in the manifest, like `BELLJAR_BUNDLE_HASH`. All files are then read when the
+    /// runtime is built.
     #[must_use]
     pub fn bundle_hash(mut self, sha256: impl Into<String>) -> Self {
         self.bundle_hash = Some(sha256.into());
         self
     }
 
-    /// Has files that memory has no room for go to `dir`, instead of the system's directory for temporary files;
-    /// [`Run::keep`] makes its directories there.
+    /// Sets the directory for files that do not fit into memory and for the directories of
+    /// [`Run::keep`]. Default: the system's directory for temporary files.
     #[must_use]
     pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.temp_dir = Some(dir.into());
         self
     }
 
-    /// Keeps at most `bytes` of all sandboxes' files in memory, 256 MiB by default. The rest is in a nameless
-    /// file in [`temp_dir`](Self::temp_dir); where none can be made, a write that finds no room fails in the
-    /// sandbox with `ENOSPC`.
+    /// Limits the memory for the files of all sandboxes together, in bytes. Default 256 MiB. Other
+    /// files are in a nameless file in [`temp_dir`](Self::temp_dir). If that file cannot be
+    /// created, a write beyond the limit fails in the sandbox with `ENOSPC`.
     #[must_use]
     pub fn file_memory(mut self, bytes: u64) -> Self {
         self.file_memory = bytes;
         self
     }
 
-    /// Tells `progress` what takes long.
+    /// Reports long operations to `progress`.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = progress;
         self
     }
 
-    /// Runs at most `runs` at once; others wait in order. Four for each core by default, so that
-    /// sleeping runs do not keep the others waiting.
+    /// Limits concurrent runs; other runs wait in order. Default: four per core, so that sleeping
+    /// runs do not delay the others.
     #[must_use]
     pub fn concurrency(mut self, runs: usize) -> Self {
         self.concurrency = runs.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// Lets at most `runs` wait, 1,024 by default; one more is refused with [`Error::Busy`].
+    /// Limits waiting runs. Default 1,024. Further runs are rejected with [`Error::Busy`].
     #[must_use]
     pub fn queue(mut self, runs: usize) -> Self {
         self.queue = runs;
         self
     }
 
-    /// Replaces the limits of requests that name none.
+    /// Sets the default limits of requests.
     #[must_use]
     pub fn defaults(mut self, bounds: Bounds) -> Self {
         self.defaults = bounds;
         self
     }
 
-    /// Replaces the most that a request may ask for.
+    /// Sets the ceilings of the limits of requests.
     #[must_use]
     pub fn ceilings(mut self, bounds: Bounds) -> Self {
         self.ceilings = bounds;
         self
     }
 
-    /// Compiles what the cache lacks on a thread of its own, beginning at once: first the code that a
-    /// run without libraries needs, then that for numpy and pandas, then the rest. Without it each is
-    /// compiled when a run needs it. For processes that live for minutes.
+    /// Compiles missing code on a background thread, starting at once: first the code for runs
+    /// without libraries, then the code for numpy and pandas, then the rest. Without this setting,
+    /// each tier is compiled when a run needs it. For processes that live for minutes.
     #[must_use]
     pub fn background(mut self, compiles: bool) -> Self {
         self.background = compiles;
         self
     }
 
-    /// Chooses how images get into sandboxes.
+    /// Sets how images are mapped into sandboxes.
     #[must_use]
     pub fn memory_strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Bounds how many sessions there are, and how many of them are in memory.
+    /// Limits the number of sessions, and the number of sessions in memory.
     #[must_use]
     pub fn sessions(mut self, bounds: SessionBounds) -> Self {
         self.sessions = bounds;
         self
     }
 
-    /// Runs code that counts nothing and that nothing can stop: only to measure what the meter costs.
+    /// Runs code without fuel counting, which cannot be interrupted. Only for measuring the cost of
+    /// the meter.
     #[cfg(feature = "unmetered")]
     #[doc(hidden)]
     #[must_use]
@@ -222,18 +223,18 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs code that writes to stderr where a loop of numpy over 32-bit integers overflows.
+    /// Runs code that reports overflows in numpy's loops over 32-bit integers on stderr.
     #[cfg(test)]
     pub(crate) fn telling_overflows(mut self) -> Self {
         self.form = Form::TellingOverflows;
         self
     }
 
-    /// The images in the cache, without setting anything up before one is to be made.
+    /// Returns the images in the cache. An engine is set up only when an image must be built.
     ///
     /// # Errors
     ///
-    /// When the cache cannot be used.
+    /// If the cache is unusable.
     pub fn images(&self) -> Result<Images, Error> {
         let builder = self.clone();
         let set_up = move || Ok(builder.clone().build()?.engine);
@@ -243,12 +244,12 @@ impl RuntimeBuilder {
         Ok(Images::before(Cache::find(self.cache.clone())?, Arc::new(set_up)))
     }
 
-    /// Whose work the sandbox contains, and under which licenses, sorted by package. Sets up the
-    /// artifact if it is not in the cache, and nothing else.
+    /// Returns the packages in the sandbox with their authors and licenses, sorted by package.
+    /// Installs the artifact if the cache lacks it.
     ///
     /// # Errors
     ///
-    /// When the cache cannot be used, or the artifact cannot be had or read.
+    /// If the cache is unusable, or the artifact is not available or unreadable.
     pub fn licenses(&self) -> Result<Vec<License>, Error> {
         if let Some(bundle) = self.open_bundle()? {
             return licenses::read(&Artifact::in_bundle(bundle.root()));
@@ -260,13 +261,13 @@ impl RuntimeBuilder {
         licenses::read(&self.artifact(&cache)?)
     }
 
-    /// Makes a bundle in the directory `to`: what some images need to run on another machine. What
-    /// the cache lacks of it is set up first.
+    /// Creates a bundle in the directory `to`: everything that some images need to run on another
+    /// machine. Missing parts are built in the cache first.
     ///
     /// # Errors
     ///
-    /// When `to` is there already or cannot be written, an image is not there or cannot be made, or
-    /// the code cannot be compiled for the machines that were named.
+    /// If `to` exists or cannot be written, an image does not exist or cannot be built, or the code
+    /// cannot be compiled for the target machines.
     #[cfg(feature = "compile")]
     pub fn make_bundle(self, options: &BundleOptions, to: &Path) -> Result<BundleInfo, Error> {
         if let Some(path) = self.bundle_path() {
@@ -278,7 +279,7 @@ impl RuntimeBuilder {
         pack(&self.build()?.engine, &cache, options, to, &*progress)
     }
 
-    /// The bundle that was named here or by the environment.
+    /// Returns the bundle that was set here or in the environment.
     fn bundle_path(&self) -> Option<PathBuf> {
         let named = || {
             let value = std::env::var_os("BELLJAR_BUNDLE").filter(|v| !v.is_empty())?;
@@ -303,13 +304,13 @@ impl RuntimeBuilder {
         Ok(Artifact::ensure(cache, wheel.as_deref(), &*self.progress)?)
     }
 
-    /// Makes the runtime. On an empty cache it gets the Python wheel and unpacks it. Native code is
-    /// compiled, and images are made, when a run first needs them, or [`Runtime::compile`] is called.
+    /// Builds the runtime. If the cache is empty, this downloads and unpacks the Python wheel.
+    /// Native code is compiled and images are built when a run first needs them, or by
+    /// [`Runtime::compile`].
     ///
     /// # Errors
     ///
-    /// When the cache cannot be used, the artifact cannot be had, or code that is there cannot be
-    /// loaded.
+    /// If the cache is unusable, the artifact is not available, or existing code cannot be loaded.
     pub fn build(self) -> Result<Runtime, Error> {
         let started = Instant::now();
         let (factory, images, artifact) = match self.open_bundle()? {
@@ -341,7 +342,7 @@ impl RuntimeBuilder {
     }
 }
 
-/// Compiles all tiers, the smallest first, for as long as anybody has the engine.
+/// Compiles all tiers, the smallest first, while the engine is in use.
 fn compile_later(engine: &Arc<Engine>) {
     let engine = Arc::downgrade(engine);
     let work = move || {
@@ -350,7 +351,7 @@ fn compile_later(engine: &Arc<Engine>) {
                 return;
             };
             if let Err(error) = engine.factory.ensure_beforehand(tier) {
-                // A run that needs it says so to its caller.
+                // A run that needs this code reports the error to its caller.
                 tracing::warn!(%error, %tier, "code was not compiled beforehand");
                 return;
             }
@@ -362,11 +363,11 @@ fn compile_later(engine: &Arc<Engine>) {
     }
 }
 
-/// What makes instances, and what they start from.
+/// The factory of instances, and the files that they start from.
 type Parts = (Factory, ImageStore, Artifact);
 
 impl RuntimeBuilder {
-    /// From the cache, in which what is missing is made.
+    /// Sets up from the cache. Missing parts are built.
     fn set_up(&self) -> Result<Parts, Error> {
         if !HAS_COMPILER {
             return Err(BundleError::NoCompiler.into());
@@ -381,7 +382,7 @@ impl RuntimeBuilder {
         Ok((factory, images, artifact))
     }
 
-    /// From a bundle.
+    /// Sets up from a bundle.
     fn unpacked(&self, bundle: Arc<Bundle>) -> Result<Parts, Error> {
         let code =
             Code::open(&bundle.code(), bundle.manifest().tier, self.strategy).map_err(|error| {
@@ -401,15 +402,15 @@ impl RuntimeBuilder {
         Ok((factory, images, artifact))
     }
 
-    /// Memories that are kept for reuse.
+    /// Returns the number of memories to keep for reuse.
     fn idle(&self) -> usize {
         self.concurrency.clamp(MIN_IDLE, MAX_IDLE)
     }
 }
 
-/// Idle memories that are kept for reuse, each of 1 to 16 MiB.
+/// Maximum number of idle memories kept for reuse, 1 to 16 MiB each.
 const MAX_IDLE: usize = 16;
-/// As many are kept however few runs there are at once: one for each image, and one that is cleaned.
+/// Minimum number of idle memories: one per image, and one that is being cleaned.
 const MIN_IDLE: usize = 4;
 
 impl Runtime {
@@ -419,27 +420,27 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
-    /// Runs a request in a fresh sandbox, on a tokio runtime that has its timer enabled.
+    /// Runs a request in a fresh sandbox. Requires a tokio runtime with its timer enabled.
     ///
-    /// Dropping the future cancels the run and frees everything that it holds.
+    /// Dropping the future cancels the run and frees all its resources.
     ///
     /// # Errors
     ///
-    /// When the request is refused, too many runs are waiting, or the engine fails. What the code
-    /// does wrong is in the outcome.
+    /// If the request is invalid, the queue is full, or the engine fails. Failures of the code are
+    /// in the outcome.
     pub async fn run(&self, request: Request) -> Result<Run, Error> {
         let id = next_run();
         let span = tracing::info_span!("run", id, image = tracing::field::Empty);
-        // On the heap: the future of a run is 16 KiB, and its callers move theirs.
+        // Boxed, because the future of a run is 16 KiB and callers move it.
         Box::pin(self.run_in_turn(request)).instrument(span).await
     }
 
-    /// Runs a line of code beside the queue, and says whether the result is right: whether this runtime works,
-    /// however many runs wait for their turn. It counts against no bound, so callers limit how often they ask.
+    /// Checks whether this runtime works: runs a line of code outside the queue and returns whether
+    /// the result is correct. No limit applies, so callers should limit how often they call this.
     ///
     /// # Errors
     ///
-    /// When the engine fails.
+    /// If the engine fails.
     pub async fn probe(&self, timeout: Duration) -> Result<bool, Error> {
         self.check_process()?;
         let engine = &self.engine;
@@ -450,7 +451,7 @@ impl Runtime {
         Ok(run.outcome.stdout == "42\n")
     }
 
-    /// Looks at code without running it: what `policy` forbids in it, and what it imports in vain.
+    /// Analyses code without running it: what `policy` forbids, and imports that would fail.
     ///
     /// # Errors
     ///
@@ -464,12 +465,13 @@ impl Runtime {
         run::check(engine, &image, plan).await
     }
 
-    /// Which image a request would start from, loaded or made if it was not there. Images are the same on
-    /// every machine: two runtimes that tell the same do the same with a deterministic request.
+    /// Returns the image that a request would start from, and loads or builds it if necessary.
+    /// Images are the same on every machine: two runtimes that return the same identity give the
+    /// same result for a deterministic request.
     ///
     /// # Errors
     ///
-    /// When there is no such image, or it cannot be made.
+    /// If the image does not exist or cannot be built.
     pub async fn image_of(&self, request: &Request) -> Result<ImageIdentity, Error> {
         self.check_process()?;
         let image = self.engine.image(&request.image, &request.code).await?;
@@ -480,51 +482,51 @@ impl Runtime {
         })
     }
 
-    /// Compiles `tier` of the Python module, unless it or a larger one is in the cache, so that no run
-    /// has to wait for it. It blocks, for up to two minutes.
+    /// Compiles `tier` of the Python module, unless the cache has it or a larger tier, so that runs
+    /// need not wait for it. Blocks for up to two minutes.
     ///
     /// # Errors
     ///
-    /// When it cannot be compiled, or the cache cannot be written.
+    /// If the compilation fails, or the cache cannot be written.
     pub fn compile(&self, tier: Tier) -> Result<(), Error> {
         self.check_process()?;
         Ok(self.engine.factory.ensure(tier)?)
     }
 
-    /// The largest tier whose code this runtime has loaded.
+    /// Returns the largest tier whose code this runtime has loaded.
     #[must_use]
     pub fn tier(&self) -> Option<Tier> {
         self.engine.factory.tier()
     }
 
-    /// The images that runs start from.
+    /// Returns the images that runs start from.
     #[must_use]
     pub fn images(&self) -> Images {
         Images::of(Arc::clone(&self.engine))
     }
 
-    /// Starts a session: an interpreter with its workspace, kept across runs.
+    /// Starts a session: an interpreter and its workspace, kept across runs.
     ///
     /// # Errors
     ///
-    /// When the options are refused, there are too many sessions, the initial code fails, or the
-    /// engine does.
+    /// If the options are invalid, there are too many sessions, the initial code fails, or the
+    /// engine fails.
     pub async fn session(&self, options: SessionOptions) -> Result<Session, Error> {
         self.sessions.create(options).await
     }
 
-    /// Starts a session from a checkpoint: a path, or [`RestoreOptions`] for one that comes from
-    /// elsewhere, sees directories of the host, or is to have its old id.
+    /// Starts a session from a checkpoint: a path, or [`RestoreOptions`] for a checkpoint from
+    /// another source, for mounts, or to keep the old id.
     ///
     /// # Errors
     ///
-    /// When it is not a whole checkpoint of this version, the image that it needs is not there,
-    /// other directories are mounted than it sees, its id is taken, or the engine fails.
+    /// If the checkpoint is incomplete or of another version, its image does not exist, the mounts
+    /// differ, its id is taken, or the engine fails.
     pub async fn restore(&self, checkpoint: impl Into<RestoreOptions>) -> Result<Session, Error> {
         self.sessions.restore(checkpoint.into()).await
     }
 
-    /// Starts a session from a snapshot that was kept under that name.
+    /// Starts a session from the snapshot with this name.
     ///
     /// # Errors
     ///
@@ -533,33 +535,34 @@ impl Runtime {
         self.sessions.from_snapshot(snapshot).await
     }
 
-    /// The limits of requests that name none.
+    /// Returns the default limits of requests.
     #[must_use]
     pub fn defaults(&self) -> Bounds {
         self.engine.defaults
     }
 
-    /// The most that a request may ask for.
+    /// Returns the ceilings of the limits of requests.
     #[must_use]
     pub fn ceilings(&self) -> Bounds {
         self.engine.ceilings
     }
 
-    /// All sessions of this runtime.
+    /// Returns the sessions of this runtime.
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    /// Ends the runtime of a process that is about to end as well: leaves its memory to the system, which takes
-    /// it back faster than it is freed piece by piece. One that has sessions is dropped.
+    /// Ends the runtime of a process that is about to exit. Its memory is left to the operating
+    /// system, which reclaims it faster than piecewise freeing. A runtime with sessions is dropped
+    /// instead.
     pub fn end(self) {
         if self.check_process().is_ok() && self.sessions.list().is_empty() {
             std::mem::forget(self);
         }
     }
 
-    /// Fails in a process that was forked from the one that built it.
+    /// Fails in a process that was forked after the runtime was built.
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         self.engine.check_process()
     }
@@ -577,7 +580,8 @@ impl Runtime {
     }
 }
 
-/// Reasons against a run outside of a session: what nobody could answer, or would be asked again.
+/// Returns reasons against a run outside a session: tools or answers that only a session or a
+/// deterministic run can use.
 fn unanswerable(request: &Request) -> Vec<Reason> {
     if request.deterministic.is_some() {
         return Vec::new();

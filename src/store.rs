@@ -1,7 +1,7 @@
-//! Where things live that several processes share: bytes under keys, written on a condition.
+//! A key-value store that several processes share, with conditional writes.
 //!
-//! What is built on it (sessions that any node wakes, states in parts) trusts in one thing: of two
-//! writers that have read the same [`Version`], one is refused.
+//! Stored sessions and chunks rely on one guarantee: of two writers that have read the same
+//! [`Version`], one is rejected.
 
 mod contract;
 mod directory;
@@ -21,29 +21,30 @@ pub use contract::check_contract;
 pub use directory::DirectoryStore;
 pub use memory::MemoryStore;
 
-/// What a store answers, once it is awaited.
+/// The future of a store operation.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Bytes under keys.
+/// Stores bytes under keys.
 ///
-/// A key is made of parts with `/` between them, such as `sessions/4f1c/head`: [`check_key`] says
-/// which. No key is the folder of another. [`check_contract`] tries all that is promised here.
+/// A key consists of parts separated by `/`, such as `sessions/4f1c/head`; see [`check_key`]. A key
+/// cannot also be a folder. [`check_contract`] tests all guarantees of this trait.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// What is under `key`, unless it is more than `max` bytes; `None` where there is nothing.
+    /// Reads the bytes under `key`; `None` if there are none. Fails if there are more than `max`
+    /// bytes.
     fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>>;
 
-    /// Puts `bytes` under `key`, all at once and so that they outlive this process. Where the
-    /// condition does not hold nothing changes.
+    /// Writes `bytes` under `key`, atomically and durably. Nothing changes if the condition does
+    /// not hold.
     fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put>;
 
-    /// The keys in `folder`, and in all folders below it, in order. `""` is everything.
+    /// Lists the keys in `folder` and all folders below it, in order. `""` lists all keys.
     fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<Entry>>;
 
-    /// Removes what is under `key`, if there is something.
+    /// Removes the bytes under `key`, if there are any.
     fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()>;
 
-    /// The same store, where what it holds can be read without awaiting anything: by a thread that may
-    /// block, into memory that it has.
+    /// Returns a synchronous interface to the same store, if it can be read without awaiting: by a
+    /// thread that may block, into existing memory.
     fn at_hand(&self) -> Option<&dyn AtHand> {
         None
     }
@@ -51,8 +52,8 @@ pub trait Store: fmt::Debug + Send + Sync {
 
 /// A store whose bytes are on this machine.
 pub trait AtHand: Sync {
-    /// Puts what is under `key` in the place of what is in `buffer`, as [`Store::get`] reads it; false
-    /// where there is nothing. It blocks.
+    /// Replaces the contents of `buffer` by the bytes under `key`, as [`Store::get`] reads them.
+    /// Returns false if there are none. Blocks.
     ///
     /// # Errors
     ///
@@ -60,56 +61,56 @@ pub trait AtHand: Sync {
     fn read_into(&self, key: &str, max: u64, buffer: &mut Vec<u8>) -> Result<bool, StoreError>;
 }
 
-/// Bytes, and which version of what is under their key they are.
+/// Bytes under a key, with their version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
     /// The bytes.
     pub bytes: Bytes,
-    /// Their version.
+    /// Version of the bytes.
     pub version: Version,
 }
 
-/// What was under a key at one time. Equal bytes may have equal versions: whoever wants to know
-/// whether somebody else has written in the meantime writes bytes that never come again.
+/// The version of the bytes under a key. Equal bytes may have equal versions: to detect other
+/// writers, write bytes that never repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version(String);
 
 impl Version {
-    /// One that a store knows by this text.
+    /// Creates a version from the store's text for it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// When bytes are put.
+/// Condition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Whatever is there.
+    /// Always write.
     Always,
-    /// If nothing is there.
+    /// Write only if the key has no bytes.
     Absent,
-    /// If this is there.
+    /// Write only if the key has this version.
     Is(Version),
 }
 
-/// What became of bytes that were to be put.
+/// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
-    /// They are there, as this version.
+    /// The bytes were written, as this version.
     Written(Version),
     /// The condition did not hold.
     Refused,
 }
 
 impl Put {
-    /// The version, if they were written.
+    /// Returns the version, if the bytes were written.
     #[must_use]
     pub fn written(self) -> Option<Version> {
         match self {
@@ -119,51 +120,51 @@ impl Put {
     }
 }
 
-/// A key, as it is listed.
+/// A key in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// How many bytes are under it.
+    /// Size of the bytes, in bytes.
     pub size: u64,
-    /// When they were put there, by the store's clock.
+    /// Time of the write, by the store's clock.
     pub modified: SystemTime,
 }
 
-/// A store could not do what was asked.
+/// A store operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// That is no key.
+    /// The key is invalid.
     #[error("{key:?} is no key of a store: {reason}")]
     Key {
-        /// The text.
+        /// The invalid key.
         key: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// There is more under the key than was asked for.
+    /// The value is larger than the caller's limit.
     #[error("{key} holds more than {max} bytes")]
     TooLarge {
         /// The key.
         key: String,
-        /// The most that was to be read.
+        /// The caller's limit, in bytes.
         max: u64,
     },
-    /// It failed, or cannot be reached.
+    /// The store failed or cannot be reached.
     #[error("cannot {action} {key} in the store")]
     Failed {
-        /// What was attempted, as a verb.
+        /// The attempted action, as a verb.
         action: &'static str,
-        /// On which key.
+        /// The key concerned.
         key: String,
-        /// Why.
+        /// Cause of the failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// For errors of whatever a store is made of.
+    /// Converts an error of the underlying storage.
     pub fn failed<E>(action: &'static str, key: impl Into<String>) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -196,12 +197,12 @@ impl Hint for StoreError {
     }
 }
 
-/// Whether `key` is one: at most 512 bytes, in parts of 1 to 128 letters, digits, `.`, `-` and `_`, of
-/// which none begins with `.`.
+/// Checks that `key` is valid: at most 512 bytes, in parts of 1 to 128 letters, digits, `.`, `-`
+/// and `_` that do not start with `.`.
 ///
 /// # Errors
 ///
-/// [`StoreError::Key`] says why it is none.
+/// [`StoreError::Key`] with the reason.
 pub fn check_key(key: &str) -> Result<(), StoreError> {
     let wrong = |reason| StoreError::Key {
         key: key.chars().take(MAX_STORE_KEY).collect(),
@@ -224,7 +225,7 @@ pub fn check_key(key: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether `folder` is one that can be listed: a key, or everything.
+/// Checks that `folder` can be listed: it is a valid key or empty.
 fn check_folder(folder: &str) -> Result<(), StoreError> {
     if folder.is_empty() {
         return Ok(());
@@ -237,7 +238,7 @@ fn is_in(key: &str, folder: &str) -> bool {
     folder.is_empty() || key.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The version of these bytes, where a store has no other.
+/// Returns a version derived from the bytes, for stores without versions.
 fn version_of(bytes: &[u8]) -> Version {
     Version(blake3::hash(bytes).to_hex().to_string())
 }

@@ -1,13 +1,13 @@
-//! Sessions that live in a store, and are woken by any of the processes that share it.
+//! Sessions in a store, which any process that shares the store can wake.
 //!
-//! A stored session consists of a record and a state, of which only changed chunks are written. An idle
-//! session has no owner. A node that wants to change it (run something in it, say) takes it by replacing
-//! the record, and gives it back by replacing the record again, with a new state in it: of two nodes that
-//! try one is refused, and nothing else decides. A lease only says for how long the others wait for a node
-//! that is gone. Between two runs a node keeps the session as it left it, and goes on with that if nobody
-//! has had it since.
+//! A stored session consists of a record and a state. Only changed chunks are uploaded. An idle
+//! session has no owner. A node that wants to change the session, for example to run code in it,
+//! takes the session by replacing the record, and releases it by replacing the record again with a
+//! new state. If two nodes try at once, the store rejects one of them; this conditional write alone
+//! decides. A lease only limits how long other nodes wait for a dead node. Between two runs, a node
+//! keeps the session in memory and continues with it if no other node has changed it.
 //!
-//! The protocol (`hold`, `claim`) knows the engine by the traits of `host` alone.
+//! The protocol (`hold`, `claim`) uses the engine only through the traits in `host`.
 
 mod claim;
 mod head;
@@ -36,7 +36,7 @@ use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::store::Store;
 
-/// The sessions of a store, as one node has them. Cheap to clone; clones are the same node.
+/// The sessions of a store, as seen by one node. Clones are cheap and are the same node.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,17 +64,17 @@ pub struct StoredSessions {
     node: Arc<Node<Runtime>>,
 }
 
-/// How a node behaves towards the others.
+/// Settings of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeOptions {
-    /// What others call it. Default: drawn by lot.
+    /// Name of this node in the store. Default: random.
     pub name: Option<String>,
-    /// For how long others wait for it while it gives no sign of life. Default 5 seconds, at least 30
-    /// milliseconds and at most an hour.
+    /// How long other nodes wait for this node after its last renewal. Default 5 seconds, at least
+    /// 30 milliseconds, at most one hour.
     pub lease: Duration,
-    /// For how long it waits for a session that another has, before it says that it is elsewhere. Default
-    /// 10 seconds, and at least the lease.
+    /// How long this node waits for a session that another node holds, before it fails with
+    /// `Elsewhere`. Default 10 seconds, at least the lease.
     pub patience: Duration,
 }
 
@@ -89,21 +89,21 @@ impl Default for NodeOptions {
 }
 
 impl NodeOptions {
-    /// Names the node.
+    /// Sets the node's name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets for how long others wait for it.
+    /// Sets the lease.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Sets for how long it waits for others.
+    /// Sets how long this node waits for other nodes.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -111,37 +111,38 @@ impl NodeOptions {
     }
 }
 
-/// What a node has done, for figures.
+/// Counters of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeCounts {
-    /// Sessions that were read from the store, because another had them before or they were not here.
+    /// Sessions read from the store, because another node held them before or they were not in
+    /// memory.
     pub woken: u64,
-    /// Sessions that it went on with as it had left them.
+    /// Sessions continued from memory.
     pub found: u64,
-    /// States that were written.
+    /// States written.
     pub written: u64,
-    /// Sessions that it took from a node that was gone.
+    /// Sessions taken from a dead node.
     pub taken_over: u64,
-    /// Sessions that another took from this one.
+    /// Sessions that another node took from this node.
     pub lost: u64,
 }
 
-/// What the store says of a session.
+/// The record of a session in the store.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoredInfo {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
-    /// Its image.
+    /// Name of its image.
     pub image: String,
-    /// How many runs it is made of.
+    /// Number of completed runs.
     pub execution: u64,
-    /// The node that changes it just now.
+    /// The lease holder, if a node holds the session.
     pub node: Option<String>,
-    /// When it was last changed, by the clock of whoever did.
+    /// Time of the last change, by the clock of the node that made it.
     pub used: SystemTime,
-    /// What was given with it.
+    /// Data that the caller stored with the session.
     pub about: Map<String, Value>,
 }
 
@@ -159,11 +160,11 @@ impl StoredInfo {
 }
 
 impl StoredSessions {
-    /// The sessions in `store`, which `runtime` runs.
+    /// Opens the sessions in `store`, which run in `runtime`.
     ///
     /// # Errors
     ///
-    /// When the system gives no random numbers.
+    /// If the system gives no random numbers.
     pub fn new(
         runtime: Runtime,
         store: Arc<dyn Store>,
@@ -174,64 +175,64 @@ impl StoredSessions {
         })
     }
 
-    /// What others call this node.
+    /// Returns the name of this node.
     #[must_use]
     pub fn name(&self) -> &str {
         self.node.name()
     }
 
-    /// What is shared.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.node.store
     }
 
-    /// Puts a session of this node's runtime into the store, with what is to be known about it, and returns
-    /// its id. From then on it is the store's: it is found by [`claim`](Self::claim) and
-    /// [`read`](Self::read), and the handle is of no more use.
+    /// Moves a session of this node's runtime into the store, with the caller's data `about`, and
+    /// returns its id. Use [`claim`](Self::claim) and [`read`](Self::read) from then on: the old
+    /// handle is invalid.
     ///
     /// # Errors
     ///
-    /// When it cannot be written; it is closed then.
+    /// If the session cannot be written. It is then closed.
     pub async fn add(&self, session: Session, about: Map<String, Value>) -> Result<String, Error> {
         let id = session.id().to_owned();
         self.node.add(&id, session, about).await?;
         Ok(id)
     }
 
-    /// What the store says of a session; `None` when it has none of that id.
+    /// Returns the record of a session, or `None` if the store has no session with this id.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn look(&self, id: &str) -> Result<Option<StoredInfo>, Error> {
         let found = head::read(&*self.node.store, id).await?;
         Ok(found.map(|(head, _)| StoredInfo::of(id, &head)))
     }
 
-    /// The ids of all sessions in the store.
+    /// Returns the ids of all sessions in the store.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn ids(&self) -> Result<Vec<String>, Error> {
         let all = self.node.store.list(head::FOLDER).await?;
         Ok(all.iter().filter_map(|entry| head::id_of(&entry.key)).map(str::to_owned).collect())
     }
 
-    /// Takes a session to change it, after those who asked on this node before and once no other node has
-    /// it. Nothing of what is done before it is [released](Claim::release) is seen by others.
+    /// Takes a session to change it. Waits for earlier claims on this node and for the lease of
+    /// another node. Other nodes see changes only after [`release`](Claim::release).
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::SessionError::NotFound) when there is none,
-    /// [`Elsewhere`](crate::SessionError::Elsewhere) when another node has it
-    /// for too long; when the store fails, or its state cannot be restored here.
+    /// [`NotFound`](crate::SessionError::NotFound) if the session does not exist,
+    /// [`Elsewhere`](crate::SessionError::Elsewhere) if another node holds it for too long, or an
+    /// error if the store fails or the state cannot be restored.
     pub async fn claim(&self, id: &str) -> Result<Claim, Error> {
         Ok(Claim(Claimed::take(&self.node, id, false).await?))
     }
 
-    /// Takes a session as [`claim`](Self::claim) does, for a run: should this node go away before the claim
+    /// Takes a session like [`claim`](Self::claim), for a run. If this node dies before the claim
     /// is released, the next outcome says that a run was lost.
     ///
     /// # Errors
@@ -241,8 +242,8 @@ impl StoredSessions {
         Ok(Claim(Claimed::take(&self.node, id, true).await?))
     }
 
-    /// A session as it is, once nobody changes it. Until what is returned is dropped nobody on this node
-    /// does.
+    /// Returns a session for reading, once no node changes it. This node does not change it until
+    /// the returned value is dropped.
     ///
     /// # Errors
     ///
@@ -251,37 +252,39 @@ impl StoredSessions {
         Ok(Reading(Read::begin(&self.node, id).await?))
     }
 
-    /// Interrupts what runs in a session, whether something did: at once on this node; on another, when
-    /// it shows the next time that it is alive.
+    /// Interrupts the current run of a session, and returns whether there was one. On this node, it
+    /// takes effect at once; on another node, at its next renewal.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// If the store fails.
     pub async fn interrupt(&self, id: &str) -> Result<bool, Error> {
         self.node.interrupt(id).await
     }
 
-    /// Removes a session, whoever has it: a run in it is interrupted, at once on this node, and when it is
-    /// next looked after on another.
+    /// Removes a session, even if a node holds it. A current run is interrupted: on this node at
+    /// once, on another node at its next renewal.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn remove(&self, id: &str) -> Result<(), Error> {
         self.node.remove(id).await
     }
 
-    /// Gives up what this node keeps of sessions that it has not used for so long. The store has them.
+    /// Drops sessions from this node's memory that it has not used for the duration `idle`. They
+    /// remain in the store.
     pub fn sweep(&self, idle: Duration) {
         self.node.sweep(idle);
     }
 
-    /// Waits until this node holds no session any more: what was run is in the store, and others have it.
+    /// Waits until this node holds no session. All runs are then in the store, and other nodes can
+    /// take the sessions.
     pub async fn settled(&self) {
         self.node.settled().await;
     }
 
-    /// What this node has done so far.
+    /// Returns the counters of this node.
     #[must_use]
     pub fn counts(&self) -> NodeCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -296,31 +299,31 @@ impl StoredSessions {
     }
 }
 
-/// A session that this node has, and no other. Dropped, it is released behind its owner's back.
+/// A session that this node alone holds. Dropping the claim releases the session in the background.
 #[must_use]
 pub struct Claim(Claimed<Runtime>);
 
 impl Claim {
-    /// The session. This handle and its clones change it until the claim is released; afterwards they are
-    /// refused with [`SessionError::NotHeld`](crate::SessionError::NotHeld).
+    /// Returns the session. This handle and its clones can change it until the claim is released.
+    /// Later changes fail with [`SessionError::NotHeld`](crate::SessionError::NotHeld).
     #[must_use]
     pub fn session(&self) -> &Session {
         self.0.session()
     }
 
-    /// What is known about it.
+    /// Returns the data that the caller stored with the session.
     #[must_use]
     pub fn about(&self) -> Map<String, Value> {
         self.0.about()
     }
 
-    /// Replaces what is known about it, once it is released.
+    /// Replaces the caller's data when the claim is released.
     pub fn set_about(&mut self, about: Map<String, Value>) {
         self.0.set_about(about);
     }
 
-    /// Runs a request in it, as [`Session::run`] does. The outcome tells what was lost before with a node
-    /// that is gone.
+    /// Runs a request in the session, like [`Session::run`]. The outcome reports runs that were
+    /// lost with a dead node.
     ///
     /// # Errors
     ///
@@ -329,7 +332,7 @@ impl Claim {
         self.session().run(request).await
     }
 
-    /// Goes on with a run that waits for answers, as [`Session::answer`] does.
+    /// Continues a run that waits for answers, like [`Session::answer`].
     ///
     /// # Errors
     ///
@@ -338,28 +341,28 @@ impl Claim {
         self.session().answer(answers).await
     }
 
-    /// Writes the session as it is now into the store, and gives it back.
+    /// Writes the session to the store and releases it.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Taken`](crate::SessionError::Taken) when another node has taken it, since this one
-    /// gave no sign of life for too long, and what was done here is lost; when the store fails for too
-    /// long.
+    /// [`SessionError::Taken`](crate::SessionError::Taken) if another node has taken the session
+    /// because this node did not renew its lease; changes made here are lost. An error of the store
+    /// if it fails for too long.
     pub async fn release(self) -> Result<(), Error> {
         self.0.release().await
     }
 
-    /// Does the same while the caller goes on. Only where this node may have lost the session does the
-    /// caller wait, and learn it.
+    /// Releases the session in the background. Waits only if this node may have lost the session,
+    /// and then returns the error.
     ///
     /// # Errors
     ///
-    /// As for [`release`](Self::release), where it waits.
+    /// As for [`release`](Self::release), if it waits.
     pub async fn release_behind(self) -> Result<(), Error> {
         self.0.release_behind().await
     }
 
-    /// Gives it back as it was. A change that was made all the same is dropped.
+    /// Releases the session in its previous state. Changes made under this claim are discarded.
     ///
     /// # Errors
     ///
@@ -369,19 +372,19 @@ impl Claim {
     }
 }
 
-/// A session as it is, while nobody on this node changes it.
+/// A session that this node does not change while this value exists.
 #[must_use]
 pub struct Reading(Read<Runtime>);
 
 impl Reading {
-    /// The session, for everything that does not change it: what does is refused with
+    /// Returns the session, for reading. Changes fail with
     /// [`SessionError::NotHeld`](crate::SessionError::NotHeld).
     #[must_use]
     pub fn session(&self) -> &Session {
         self.0.session()
     }
 
-    /// What the store says of it.
+    /// Returns the record of the session.
     #[must_use]
     pub fn info(&self) -> &StoredInfo {
         self.0.info()

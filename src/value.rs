@@ -1,10 +1,10 @@
-//! Python's values, typed: what [`Request::set`](crate::Request::set) puts into a run and what a
-//! typed result and [`Session::get`](crate::Session::get) bring back.
+//! Typed Python values, for [`Request::set`](crate::Request::set), typed results and
+//! [`Session::get`](crate::Session::get).
 //!
-//! A [`Value`] keeps what plain JSON loses: tuples, sets, bytes, keys that are no strings, exact
-//! numbers, dates, numpy arrays and pandas objects with their types. It is read and written as
-//! JSON in the tagged form that `docs/reference/values.md` specifies: what JSON has a form for
-//! stands for itself, everything else is an object with the key `$`.
+//! A [`Value`] keeps what plain JSON loses: tuples, sets, bytes, keys that are not strings, exact
+//! numbers, dates, and numpy arrays and pandas objects with their types. It is read and written as
+//! JSON in the tagged form that `docs/reference/values.md` specifies: JSON values represent
+//! themselves, and all other values are objects with the key `$`.
 //!
 //! ```
 //! use belljar::value::Value;
@@ -31,8 +31,8 @@ pub use time::{Date, DateTime, Time, Timedelta, Zone};
 
 use crate::limits::MAX_TYPED_DEPTH;
 
-/// A Python value. Two are equal when they are of the same kind and hold the same, in the same
-/// order; a NaN equals nothing.
+/// A Python value. Two values are equal if they have the same kind and contents in the same order;
+/// a NaN equals nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -41,17 +41,17 @@ pub enum Value {
     None,
     /// `True` or `False`.
     Bool(bool),
-    /// An `int` that fits.
+    /// An `int` that fits into 64 bits.
     Int(i64),
     /// Any other `int`.
     BigInt(BigInt),
-    /// A `float`, NaN and infinities included.
+    /// A `float`, including NaN and infinities.
     Float(f64),
     /// A `complex`: its real and imaginary part.
     Complex(f64, f64),
     /// A `str`.
     Str(String),
-    /// A `bytes`, `bytearray` or `memoryview`; it becomes `bytes`.
+    /// A `bytes`, `bytearray` or `memoryview`; the guest gets `bytes`.
     Bytes(Vec<u8>),
     /// A `list`.
     List(Vec<Value>),
@@ -77,17 +77,17 @@ pub enum Value {
     Timedelta(Timedelta),
     /// A `uuid.UUID`.
     Uuid([u8; 16]),
-    /// A `pathlib.PurePosixPath` or `PosixPath`; it becomes `pathlib.Path`.
+    /// A `pathlib.PurePosixPath` or `PosixPath`; the guest gets `pathlib.Path`.
     Path(String),
     /// A numpy scalar: a [`Bool`](Self::Bool), [`Int`](Self::Int), [`BigInt`](Self::BigInt),
     /// [`Float`](Self::Float), [`Complex`](Self::Complex), [`Str`](Self::Str) or
-    /// [`Bytes`](Self::Bytes) with its type. A `datetime64` or `timedelta64` is the count of its
-    /// units, and `i64::MIN` when it is `NaT`.
+    /// [`Bytes`](Self::Bytes) with its type. A `datetime64` or `timedelta64` is a count of its
+    /// units; `i64::MIN` is `NaT`.
     Scalar(Dtype, Box<Value>),
     /// A numpy array.
     Array(Box<Array>),
     /// A `pandas.Timestamp`: the count of units since 1970 in UTC, the unit (`s`, `ms`, `us`,
-    /// `ns`), and the time zone's name or offset.
+    /// `ns`), and the name or offset of the time zone.
     Timestamp(i64, String, Option<String>),
     /// `pandas.NaT`.
     NaT,
@@ -99,37 +99,37 @@ pub enum Value {
     Series(Box<Series>),
     /// A `pandas.DataFrame`.
     DataFrame(Box<DataFrame>),
-    /// A `pandas.Categorical`: a column that holds one.
+    /// A `pandas.Categorical`, as a column.
     Categorical(Box<Column>),
-    /// What has no typed form, or was left out. It cannot be given to a guest.
+    /// An object without a typed form, or an omitted value. It cannot be passed to a guest.
     Opaque(Box<Opaque>),
 }
 
-/// What stands for an object that has no typed form.
+/// Placeholder for an object without a typed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opaque {
-    /// Its class: `module.QualName`.
+    /// Class of the object: `module.QualName`.
     pub class: String,
-    /// Its `repr`, cut at 10,000 characters.
+    /// `repr` of the object, cut at 10,000 characters.
     pub repr: String,
-    /// Why it was left out, when its kind does have a typed form.
+    /// Why the value was omitted, if its kind has a typed form.
     pub reason: Option<Omission>,
 }
 
-/// Why a value was left out although its kind has a typed form.
+/// Why a value was omitted although its kind has a typed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Omission {
-    /// It contains itself.
+    /// The value contains itself.
     Circular,
-    /// It is nested too deep.
+    /// The value is nested too deep.
     Deep,
-    /// It is too large for what was left of the bounds.
+    /// The value exceeds the remaining size limit.
     Large,
 }
 
-/// A value cannot be given to a guest, or what was read is no value.
+/// A value cannot be passed to a guest, or the input is not a valid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(pub(crate) String);
@@ -141,7 +141,7 @@ impl ValueError {
 }
 
 impl Value {
-    /// The value of a string key in a [`Dict`](Self::Dict).
+    /// Returns the value of a string key in a [`Dict`](Self::Dict).
     pub fn get(&self, key: &str) -> Option<&Value> {
         let Self::Dict(pairs) = self else {
             return None;
@@ -150,12 +150,12 @@ impl Value {
         pairs.iter().find(|(known, _)| is_it(known)).map(|(_, value)| value)
     }
 
-    /// Checks that a guest can take it: keys and members of sets that Python can hash, lengths that
-    /// agree, nothing opaque, and no deeper than 32 containers.
+    /// Checks that a guest can accept the value: keys and set members are hashable, lengths agree,
+    /// no value is opaque, and at most 32 containers are nested.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// If the value is invalid, with the reason.
     pub fn check(&self) -> Result<(), ValueError> {
         self.check_within(MAX_TYPED_DEPTH)
     }
@@ -244,7 +244,7 @@ fn check_fraction(text: &str) -> Result<(), ValueError> {
 }
 
 impl Opaque {
-    /// An object of this class, with this `repr`.
+    /// Creates the placeholder of an object with this class and `repr`.
     pub fn new(class: impl Into<String>, repr: impl Into<String>) -> Self {
         Self {
             class: class.into(),
@@ -293,7 +293,8 @@ from! {
 }
 
 impl From<serde_json::Value> for Value {
-    /// Plain JSON as Python's `json` reads it. An object with the key `$` is a dictionary too.
+    /// Converts plain JSON like Python's `json`. An object with the key `$` also becomes a
+    /// dictionary.
     fn from(of: serde_json::Value) -> Self {
         use serde_json::Value as Json;
         match of {

@@ -1,4 +1,4 @@
-//! What a runtime is made with, as one object in JSON: the form in which it crosses from other languages.
+//! Settings of a runtime as one JSON object, for bindings of other languages.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::RuntimeBuilder;
 
-/// Settings of a runtime, as JSON has them: what is left out has its default.
+/// Settings of a runtime in JSON. Omitted settings have their defaults.
 ///
 /// ```
 /// use belljar::{Runtime, RuntimeOptions};
@@ -19,26 +19,28 @@ use super::RuntimeBuilder;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RuntimeOptions {
-    /// Where artifact, code and images are kept. Default: `BELLJAR_CACHE`, or the platform's place.
+    /// Directory for artifact, code and images. Default: `BELLJAR_CACHE`, or the platform's cache
+    /// directory.
     pub cache: Option<PathBuf>,
-    /// The Python wheel, instead of downloading it.
+    /// Python wheel to use instead of downloading it.
     pub wheel: Option<PathBuf>,
-    /// A bundle to run from, instead of a cache.
+    /// Bundle to run from, instead of a cache.
     pub bundle: Option<PathBuf>,
-    /// The SHA-256 that the bundle's manifest must have.
+    /// Required SHA-256 of the bundle's manifest.
     pub bundle_hash: Option<String>,
-    /// Where files go that memory has no room for. Default: the system's directory for temporary files.
+    /// Directory for files that do not fit into memory. Default: the system's directory for
+    /// temporary files.
     pub temp_dir: Option<PathBuf>,
-    /// Bytes of sandboxes' files that are kept in memory. Default 256 MiB.
+    /// Memory for sandboxes' files, in bytes. Default 256 MiB.
     pub file_memory: Option<u64>,
-    /// Runs at once. Default: four for each core.
+    /// Number of concurrent runs. Default: four per core.
     pub concurrency: Option<usize>,
-    /// Runs that may wait. Default 1,024.
+    /// Number of runs that may wait. Default 1,024.
     pub queue: Option<usize>,
 }
 
 impl RuntimeBuilder {
-    /// Sets what these say, each as the method of its name does.
+    /// Applies these settings, each like the method of the same name.
     #[must_use]
     pub fn options(mut self, options: RuntimeOptions) -> Self {
         if let Some(dir) = options.cache {

@@ -1,4 +1,4 @@
-//! What every store promises, tried on one.
+//! Tests the guarantees of a store.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use bytes::Bytes;
 
 use super::{Blob, Condition, Put, Store, StoreError, Version};
 
-/// How many write at the same time.
+/// Number of concurrent writers.
 const WRITERS: usize = 8;
-/// How often each of them counts.
+/// Number of increments of each writer.
 const ROUNDS: usize = 10;
 
-/// Tries on `store` what a [`Store`] promises, with keys in the folder `contract`, which has to be
-/// empty and is empty again. For those who write a store of their own.
+/// Tests whether `store` keeps the guarantees of [`Store`]. The test uses keys in the folder
+/// `contract`, which must be empty and is empty afterwards. For implementers of stores.
 ///
 /// # Errors
 ///
-/// The first promise that it does not keep, in words.
+/// The first guarantee that the store breaks, in words.
 pub async fn check_contract(store: Arc<dyn Store>) -> Result<(), String> {
     writing(&*store).await.map_err(|error| told(&error))??;
     listing(&*store).await.map_err(|error| told(&error))??;
@@ -26,7 +26,7 @@ pub async fn check_contract(store: Arc<dyn Store>) -> Result<(), String> {
     expect(left.is_empty(), "what was removed is still listed")
 }
 
-/// Errors of the store, and promises that it does not keep.
+/// An error of the store, or a broken guarantee.
 type Tried = Result<Result<(), String>, StoreError>;
 
 fn told(error: &StoreError) -> String {
@@ -41,7 +41,7 @@ fn expect(holds: bool, promise: &str) -> Result<(), String> {
     }
 }
 
-/// Gives up at the first promise that is not kept.
+/// Returns at the first broken guarantee.
 macro_rules! expect {
     ($holds:expr, $promise:literal) => {
         if let Err(broken) = expect($holds, $promise) {
@@ -146,7 +146,8 @@ async fn hostile(store: &dyn Store) -> Result<(), String> {
     expect(matches!(listed, Err(StoreError::Key { .. })), "a folder is listed elsewhere")
 }
 
-/// Many make the same key, of whom one does; then all count in it, and nothing is lost.
+/// Several writers create the same key, and one succeeds; then all increment it, and no increment
+/// is lost.
 async fn racing(store: &Arc<dyn Store>) -> Result<(), String> {
     let key = "contract/count";
     let all = (0..WRITERS).map(|number| {
@@ -162,7 +163,7 @@ async fn racing(store: &Arc<dyn Store>) -> Result<(), String> {
                 let text = String::from_utf8_lossy(&bytes);
                 let count: usize =
                     text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0);
-                // Never the same bytes twice: versions may be hashes.
+                // The bytes never repeat, because versions may be hashes.
                 let next = format!("{} {number}-{counted}", count + 1);
                 let put = store.put(key, next.into(), Condition::Is(version)).await?;
                 counted += usize::from(put != Put::Refused);

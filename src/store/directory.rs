@@ -1,5 +1,5 @@
-//! A store in a directory, which several processes may use, and several machines if they share it with
-//! locks that hold between them.
+//! A store in a directory. Several processes can share it, and several machines if the file system
+//! supports locks between them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,31 +15,32 @@ use super::{
 };
 use crate::cache::create_private_dir;
 
-/// Bytes under keys, each in a file of its own.
+/// Stores each key in its own file.
 ///
-/// A file is written under another name, flushed to the disk and renamed, under a lock that all
-/// writers of its key take. What a process leaves that dies on the way is removed later.
+/// A file is written under a temporary name, flushed to disk and renamed, under a lock shared by
+/// all writers of the key. Temporary files of processes that died are removed later.
 #[derive(Clone, Debug)]
 pub struct DirectoryStore {
     root: Arc<Path>,
 }
 
-/// Files that are being written; no key begins with a dot.
+/// Folder of unfinished files; no key begins with a dot.
 const WRITING: &str = ".writing";
-/// What writers lock; a key has one of them, which it shares.
+/// Folder of lock files. Each key maps to one of them; several keys share a lock.
 const LOCKS: &str = ".locks";
 const LOCK_COUNT: u8 = 64;
-/// How often a folder is made for a file while others remove it.
+/// Number of attempts to create a folder that other writers remove concurrently.
 const MAX_TRIES: usize = 16;
-/// A file that nobody has gone on writing for so long was left behind.
+/// Age of an unfinished file that is considered abandoned.
 const LEFT_BEHIND: Duration = Duration::from_hours(1);
 
 impl DirectoryStore {
-    /// The store in `root`, which is made if missing, for this user alone. It blocks.
+    /// Opens the store in `root`. The directory is created if missing, readable by this user only.
+    /// Blocks.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be made or written.
+    /// If the directory cannot be created or written.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let root = root.into();
         let name = root.display().to_string();
@@ -70,7 +71,7 @@ impl DirectoryStore {
 
     fn write(&self, key: &str, bytes: &[u8], condition: &Condition) -> io::Result<Put> {
         let path = self.root.join(key);
-        // Looked at once more under the lock: this only saves the writing.
+        // The condition is checked again under the lock. This check only avoids a needless write.
         if !holds(&path, condition)? {
             return Ok(Put::Refused);
         }
@@ -89,7 +90,7 @@ impl DirectoryStore {
         Ok(Put::Written(version_of(bytes)))
     }
 
-    /// Makes a directory below the root, so that it outlives a loss of power.
+    /// Creates a directory below the root, durably.
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         if dir.is_dir() {
             return Ok(());
@@ -113,7 +114,7 @@ impl DirectoryStore {
             };
             for entry in read {
                 let entry = entry?;
-                // No key has other names than these.
+                // Keys have only names of this form.
                 let name = entry.file_name();
                 let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
                     continue;
@@ -150,8 +151,8 @@ impl DirectoryStore {
             _ => {}
         }
         drop(lock);
-        // A folder without keys is none. Whoever puts something there meanwhile makes it again, or has
-        // it there and keeps it.
+        // An empty folder does not exist for callers. A concurrent writer recreates the folder, or
+        // its file makes the removal fail.
         let folders = path.ancestors().skip(1).take_while(|dir| *dir != &*self.root);
         for folder in folders {
             if fs::remove_dir(folder).is_err() {
@@ -161,7 +162,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Does `work` on a thread that may block.
+    /// Runs `work` on a thread that may block.
     fn blocking<'a, T: Send + 'static>(
         &self,
         action: &'static str,
@@ -176,7 +177,7 @@ impl DirectoryStore {
     }
 }
 
-/// Whether a condition holds for a file. It is read whole: what is written on a condition is small.
+/// Whether a condition holds for a file. Reads the whole file, since conditional values are small.
 fn holds(path: &Path, condition: &Condition) -> io::Result<bool> {
     Ok(match condition {
         Condition::Always => true,
@@ -194,7 +195,7 @@ fn is_version(path: &Path, version: &Version) -> io::Result<bool> {
     Ok(version_of(&bytes) == *version)
 }
 
-/// The file at `path`; none where there is none, or a folder.
+/// Opens the file at `path`; `None` if it does not exist or is a folder.
 fn open(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
@@ -208,7 +209,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Removes what was left behind by processes that died while they wrote.
+/// Removes temporary files of processes that died while writing.
 fn remove_old(dir: &Path) -> io::Result<()> {
     let now = SystemTime::now();
     for entry in fs::read_dir(dir)? {
@@ -216,7 +217,7 @@ fn remove_old(dir: &Path) -> io::Result<()> {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| now.duration_since(modified).ok());
         if age.is_some_and(|age| age > LEFT_BEHIND) {
-            // Another process may do the same.
+            // Another process may remove the same file.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -235,7 +236,7 @@ impl Store for DirectoryStore {
             loop {
                 tries += 1;
                 match store.write(key, &bytes, &condition) {
-                    // Whoever removed the last key of a folder has just removed the folder.
+                    // A concurrent removal of the folder's last key has just removed the folder.
                     Err(error) if is_absent(&error) && tries < MAX_TRIES => {}
                     written => return written.map_err(StoreError::failed("write", key)),
                 }
@@ -274,7 +275,8 @@ impl AtHand for DirectoryStore {
             let key = key.to_owned();
             return Err(StoreError::TooLarge { key, max });
         }
-        // A file is put in its place whole. What was in the buffer is not cleared first.
+        // Files are replaced atomically, so the length is fixed. The buffer's old contents are not
+        // cleared first.
         buffer.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
         file.read_exact(buffer).map_err(failed())?;
         Ok(true)

@@ -1,4 +1,4 @@
-//! A store in the memory of this process: for tests, and for one process alone.
+//! A store in the memory of this process, for tests and single processes.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -12,14 +12,14 @@ use super::{
     version_of,
 };
 
-/// Bytes under keys, in memory.
+/// Stores bytes under keys, in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     all: Mutex<BTreeMap<String, (Blob, SystemTime)>>,
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

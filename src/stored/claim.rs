@@ -1,4 +1,4 @@
-//! A session that a node has claimed, or reads, and the handles to it.
+//! A session that a node holds or reads, and the handles to it.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use super::{Node, StoredInfo};
 use crate::error::Error;
 use crate::session::Recalled;
 
-/// A session that this node has, and no other. Dropped, it is released behind its owner's back.
+/// A session that this node alone holds. Dropping it releases the session in the background.
 #[must_use]
 pub(super) struct Claimed<H: Host> {
     session: H::Session,
-    /// What is to be given back.
+    /// The hold to release.
     taken: Option<Taken<H>>,
 }
 
@@ -29,19 +29,19 @@ struct Taken<H: Host> {
     place: Arc<Place<H::Session>>,
     local: OwnedMutexGuard<Option<Local<H::Session>>>,
     about: Map<String, Value>,
-    /// The state that the session was in.
+    /// Key of the state before the claim.
     before: String,
     keeper: AbortHandle,
-    /// Whether the record is given back when this is dropped, since the state before is the one that
-    /// counts.
+    /// Whether dropping the claim releases only the record, because the previous state remains
+    /// valid.
     is_unchanged: bool,
-    /// What the record then says was lost, where that is more than before.
+    /// The record's new list of losses, if it has grown.
     lost: Option<Vec<String>>,
 }
 
 impl<H: Host> Claimed<H> {
-    /// Takes it on a task of its own: a claim that nobody waits for any more is given back, and does not
-    /// stay taken.
+    /// Takes the session on its own task: if the caller stops waiting, the session is released and
+    /// does not stay taken.
     pub(super) async fn take(node: &Arc<Node<H>>, id: &str, is_run: bool) -> Result<Self, Error> {
         let (node, id) = (Arc::clone(node), id.to_owned());
         alone(async move { Self::take_here(&node, &id, is_run).await }).await
@@ -51,7 +51,7 @@ impl<H: Host> Claimed<H> {
         let place = node.place(id);
         let mut local = place.lock().await;
         let hold = Hold::take(node, id, local.as_mut(), is_run).await?;
-        // From here on it is given back, whatever happens.
+        // From here on, every path releases the session.
         let mut taken = Taken::of(hold, place, local);
         let head = taken.hold.head().await;
         let session = node.wake(id, &taken.place, &mut taken.local, &head).await?;
@@ -59,7 +59,7 @@ impl<H: Host> Claimed<H> {
             state, lost, about, ..
         } = head;
         if let Some(local) = &mut *taken.local {
-            // Until it is released it may be in another.
+            // Until the release, the session may differ from its stored state.
             local.state = None;
         }
         taken.is_unchanged = false;
@@ -99,7 +99,7 @@ impl<H: Host> Claimed<H> {
         let Some(taken) = self.taken.take() else {
             return Ok(());
         };
-        // Before the caller hears that it is done.
+        // Recall the handles before the caller learns that the release is done.
         let (session, recalled) = (self.session.clone(), self.session.recall());
         if !taken.hold.is_sure() {
             return alone(taken.release(session, recalled)).await;
@@ -122,7 +122,7 @@ impl<H: Host> Drop for Claimed<H> {
             return;
         };
         let (session, recalled) = (self.session.clone(), self.session.recall());
-        // Without a runtime it cannot be written, and the lease ends.
+        // Without a runtime, the session cannot be written, and the lease expires.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(taken.release_alone(session, recalled));
         }
@@ -130,7 +130,7 @@ impl<H: Host> Drop for Claimed<H> {
 }
 
 impl<H: Host> Taken<H> {
-    /// A session that was just taken, and is renewed from now on.
+    /// Creates the guard of a session that was just taken. The lease is renewed from now on.
     fn of(
         hold: Arc<Hold<H>>,
         place: Arc<Place<H::Session>>,
@@ -160,7 +160,7 @@ impl<H: Host> Taken<H> {
     async fn release_unchanged(mut self, recalled: Recalled) -> Result<(), Error> {
         self.is_unchanged = true;
         if recalled.is_changed {
-            // What is kept here is not what the store has.
+            // The session in memory differs from the store.
             self.place.clear(&mut self.local);
         }
         let (about, lost) = (self.about.clone(), recalled.lost);
@@ -193,7 +193,7 @@ impl<H: Host> Taken<H> {
         }
     }
 
-    /// Writes the state that it is in, unless that was `saved` before, and then the record that names it.
+    /// Writes the current state, unless it is `saved` already, and then the record that names it.
     async fn write(
         &mut self,
         session: &H::Session,
@@ -212,7 +212,7 @@ impl<H: Host> Taken<H> {
                 Ok(written) => saved.insert(written).clone(),
                 Err(error @ Error::Store(_)) => return Err(error),
                 Err(error) => {
-                    // It is in no state that could be written: that before it is the one that counts.
+                    // The session cannot be saved, so the previous state remains valid.
                     let why = error.with_causes();
                     let told = format!("what was done last could not be written down: {why}");
                     self.lost = Some(lost.iter().cloned().chain([told]).collect());
@@ -236,7 +236,7 @@ impl<H: Host> Taken<H> {
                 Ok(())
             }
             Err(error) => {
-                // Where it is not known whether the record names it, it stays.
+                // If the record may name this state, the state must stay.
                 if self.hold.is_gone() {
                     self.remove(&state);
                 }
@@ -245,7 +245,7 @@ impl<H: Host> Taken<H> {
         }
     }
 
-    /// Notes in which state the session is kept here.
+    /// Records which stored state the session in memory corresponds to.
     fn settle(&mut self, given: Given) {
         match (given, &mut *self.local) {
             (Given::Rest(head, version), Some(local)) => {
@@ -256,7 +256,7 @@ impl<H: Host> Taken<H> {
         }
     }
 
-    /// Removes a state that counts no more. Nobody waits for that.
+    /// Removes an obsolete state in the background.
     fn remove(&self, state: &str) {
         let (node, state) = (Arc::clone(self.hold.node()), state.to_owned());
         tokio::spawn(async move {
@@ -277,12 +277,12 @@ impl<H: Host> Drop for Taken<H> {
     }
 }
 
-/// A session as it is, while nobody on this node changes it.
+/// A session that this node does not change while this value exists.
 #[must_use]
 pub(super) struct Read<H: Host> {
     session: H::Session,
     info: StoredInfo,
-    /// Whoever wants to change it on this node waits.
+    /// Makes writers on this node wait.
     _local: OwnedMutexGuard<Option<Local<H::Session>>>,
 }
 
@@ -302,7 +302,7 @@ impl<H: Host> Read<H> {
                     });
                 }
                 Err(error) => {
-                    // Another may have changed it in between, and removed that state.
+                    // Another node may have changed the session meanwhile and removed that state.
                     let now = head::read(&*node.store, id).await?;
                     let is_other = now.is_none_or(|(now, _)| now.state != head.state);
                     if !is_other || !wait.again().await {

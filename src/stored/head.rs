@@ -1,4 +1,4 @@
-//! What the store has of a session besides its states: which of them counts, and who changes it.
+//! The record of a session in the store: its current state and its lease holder.
 
 use std::time::Duration;
 
@@ -10,64 +10,66 @@ use crate::error::Error;
 use crate::session::{SessionError, Times, check_name, new_id};
 use crate::store::{Blob, Condition, Put, Store, StoreError, Version};
 
-/// The folder of all sessions in a store.
+/// Folder of all sessions in a store.
 pub(super) const FOLDER: &str = "sessions";
-/// The longest record, in bytes: labels and what the caller knows of a session are the most of it.
+/// Maximum size of a record, in bytes. Labels and the caller's data are its largest parts.
 const MAX_HEAD: u64 = 1 << 20;
-/// The version of the record. The first one had neither `born` nor `lapsed`.
+/// Version of the record format. Version 1 had neither `born` nor `lapsed`.
 const FORMAT: u32 = 2;
-/// The most that is told of what was lost, should more be lost before somebody hears of it.
+/// Maximum number of losses that the record lists before an outcome reports them.
 const MAX_LOST: usize = 8;
-/// Of so many holds that lapsed the record tells.
+/// Maximum number of lapsed holds that the record lists.
 const MAX_LAPSED: usize = 16;
-/// The longest lease: another node is not believed to have a longer one.
+/// Maximum lease. A longer lease in another node's record is cut to this.
 pub(super) const MAX_LEASE: Duration = Duration::from_hours(1);
 
-/// The record of a session. It is only ever replaced by a node that has read the version it replaces.
+/// The record of a session. Only a node that has read the current version can replace it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
     pub format: u32,
-    /// Drawn anew for each writing, so that no version comes twice.
+    /// Random for each write, so that no two versions are equal.
     pub stamp: String,
-    /// Drawn when the session was added: another that is added under the same id has another.
+    /// Random for each added session: a session added later under the same id has another value.
     #[serde(default)]
     pub born: String,
-    /// How often somebody has taken it.
+    /// Number of times that the session was taken.
     pub epoch: u64,
-    /// The epochs of the latest holds that were not given back, but taken over.
+    /// Epochs of the latest holds that ended by a takeover instead of a release.
     #[serde(default)]
     pub lapsed: Vec<u64>,
-    /// Who changes the session now.
+    /// The node that currently holds the session.
     pub holder: Option<Holder>,
-    /// The key of the state that counts.
+    /// Key of the current state.
     pub state: String,
-    /// How many runs it is made of.
+    /// Number of completed runs.
     pub execution: u64,
-    /// The image that it is made from.
+    /// Image of the session.
     pub image: String,
-    /// What was lost that no outcome has told yet.
+    /// Losses that no outcome has reported yet.
     pub lost: Vec<String>,
-    /// Milliseconds since 1970 at the last change.
+    /// Time of the last change, in milliseconds since 1970.
     pub used: u64,
-    /// Milliseconds since 1970 when it was made.
+    /// Creation time, in milliseconds since 1970.
     #[serde(default)]
     pub made: Option<u64>,
-    /// Milliseconds since 1970 when it was last used: a change of what is known about it is no use.
+    /// Time of the last use, in milliseconds since 1970. A change of the caller's data is not a
+    /// use.
     #[serde(default)]
     pub idle_since: Option<u64>,
-    /// What the caller knows it by.
+    /// Data that the caller stored with the session.
     pub about: Map<String, Value>,
 }
 
-/// A node that changes a session.
+/// The node that holds a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Holder {
     pub node: String,
-    /// Milliseconds after which the node is gone, if it has not written the record again.
+    /// Lease in milliseconds: the node counts as dead if it does not rewrite the record within this
+    /// time.
     pub lease: u64,
-    /// The number of the run that goes on, if it is one.
+    /// Number of the current run, if the session was taken for a run.
     pub run: Option<u64>,
 }
 
@@ -76,7 +78,7 @@ impl Holder {
         Duration::from_millis(self.lease).min(MAX_LEASE)
     }
 
-    /// What is lost if it is gone.
+    /// Describes what is lost if the node is dead.
     fn loss(&self) -> String {
         let Self { node, run, .. } = self;
         let what = match run {
@@ -114,15 +116,15 @@ impl Head {
         }
     }
 
-    /// The session was changed, and has these times at this date. No clock that is behind the others'
-    /// makes it idle for longer than it was.
+    /// Records a change of the session, with its times at this date. A clock that is behind other
+    /// nodes' clocks does not increase the idle time.
     pub(super) fn changed(&mut self, times: Times, date: u64) {
         self.used = self.used.max(date);
         self.idle_since = self.idle_since.max(Some(before(date, times.idle)));
     }
 
-    /// The times of the session at this date. Where the date is before those in the record, by a clock
-    /// that is wrong, they are zero.
+    /// Returns the session's times at this date. If the date is before the times in the record
+    /// because a clock is wrong, they are zero.
     pub(super) fn times(&self, date: u64) -> Times {
         let since = |then: Option<u64>| {
             then.map_or(Duration::ZERO, |then| Duration::from_millis(date.saturating_sub(then)))
@@ -133,7 +135,7 @@ impl Head {
         }
     }
 
-    /// The record for `holder`, who takes the session from whoever had it.
+    /// Returns the record after `holder` has taken the session from its previous holder.
     pub(super) fn taken_by(&self, holder: Holder) -> Self {
         let mut lost = self.lost.clone();
         lost.extend(self.holder.as_ref().map(Holder::loss));
@@ -153,13 +155,13 @@ impl Head {
         }
     }
 
-    /// Whether the node that holds the session by `held` has written this as well: taking a session
-    /// raises its epoch, so nobody else writes records of that epoch.
+    /// Whether this record was written under the same hold as `held`. Taking a session raises its
+    /// epoch, so no other node writes records with that epoch.
     pub(super) fn is_of_same_hold(&self, held: &Self) -> bool {
         self.born == held.born && self.epoch == held.epoch
     }
 
-    /// Whether this was written after the hold by `held` had ended by giving the session back.
+    /// Whether this record was written after the hold `held` had ended by a release.
     pub(super) fn is_after_giving_back(&self, held: &Self) -> bool {
         let is_told = self.lapsed.len() < MAX_LAPSED || self.lapsed[0] <= held.epoch;
         self.born == held.born
@@ -169,7 +171,7 @@ impl Head {
     }
 }
 
-/// The date so long before another.
+/// Returns the date that is `time` before `date`.
 fn before(date: u64, time: Duration) -> u64 {
     date.saturating_sub(time.as_millis().try_into().unwrap_or(u64::MAX))
 }
@@ -178,18 +180,18 @@ fn key(id: &str) -> String {
     format!("{FOLDER}/{id}/head")
 }
 
-/// The id in the key of a record.
+/// Returns the session id in the key of a record.
 pub(super) fn id_of(key: &str) -> Option<&str> {
     key.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix("/head")
 }
 
-/// By which of those who have taken the session a state was written.
+/// Returns the epoch of the hold that wrote a state.
 pub(super) fn epoch_of(key: &str) -> Option<u64> {
     let name = key.rsplit('/').next()?;
     name.split_once('-')?.0.parse().ok()
 }
 
-/// What is there when somebody wants the run interrupted for which a session was taken.
+/// Returns the key of the note that asks the holder with this epoch to interrupt its run.
 pub(super) fn stop_key(id: &str, epoch: u64) -> String {
     format!("{FOLDER}/{id}/{epoch}-stop")
 }
@@ -198,9 +200,9 @@ pub(super) fn folder(id: &str) -> String {
     format!("{FOLDER}/{id}")
 }
 
-/// The record that is there.
+/// Reads the current record.
 pub(super) async fn read(store: &dyn Store, id: &str) -> Result<Option<(Head, Version)>, Error> {
-    // What can be no session's id leads nowhere else.
+    // An invalid id must not lead to another key.
     if check_name(id).is_err() {
         return Ok(None);
     }
@@ -218,28 +220,28 @@ fn parse(id: &str, bytes: &[u8]) -> Result<Head, Error> {
         return Err(unreadable("another version of belljar has written it".into()).into());
     }
     let head: Head = serde_json::from_value(format).map_err(|e| unreadable(e.to_string()))?;
-    // What is read by it has to belong to the session.
+    // The state must belong to this session.
     if !head.state.starts_with(&format!("{}/", folder(id))) {
         return Err(unreadable("its state is not its own".into()).into());
     }
     Ok(head)
 }
 
-/// What became of a record that was to be written.
+/// Result of writing a record.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, on its way to the caller"
 )]
 pub(super) enum Written {
-    /// It is there, as this version.
+    /// The record was written as this version.
     Done(Version),
-    /// Another is there, or none.
+    /// The store has another record or no record.
     Refused(Option<(Head, Version)>),
 }
 
-/// Makes the record, or replaces the version of it that is given. After an error it may have been
-/// written, or be written yet.
+/// Creates the record, or replaces the given version. After an error, the record may have been
+/// written or may still be written.
 pub(super) async fn write(
     store: &dyn Store,
     id: &str,
@@ -257,11 +259,11 @@ pub(super) async fn write(
     if let Ok(Put::Written(version)) = put {
         return Ok(Written::Done(version));
     }
-    // A store may have written it, and failed to say so, or refused what it had written when it was
-    // asked once more.
+    // The store may have written the record without confirming it, or have rejected a retry of a
+    // write that had succeeded.
     match (put, store.get(&key, MAX_HEAD).await) {
         (_, Ok(Some(blob))) if blob.bytes == bytes => Ok(Written::Done(blob.version)),
-        // Where what was to be replaced is still there, it may be replaced yet.
+        // If the old version is still there, the write may still be applied later.
         (Err(error), Ok(there)) if there.as_ref().map(|blob| &blob.version) == instead => {
             Err(error.into())
         }
@@ -271,7 +273,7 @@ pub(super) async fn write(
     }
 }
 
-/// Removes the record. Whoever holds the session is refused when it writes the next time.
+/// Removes the record. The next write of a node that holds the session is rejected.
 pub(super) async fn remove(store: &dyn Store, id: &str) -> Result<(), StoreError> {
     store.delete(&key(id)).await
 }
@@ -318,7 +320,7 @@ mod tests {
         assert!(!later.is_of_same_hold(&held) && !later.is_after_giving_back(&held));
         for _ in 0..40 {
             later = later.taken_by(holder(None));
-            // Also where it was so long ago that nobody knows.
+            // Also if the release was too long ago to be listed.
             assert!(!later.is_after_giving_back(&held));
         }
         let other = Head {

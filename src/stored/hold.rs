@@ -1,9 +1,9 @@
-//! The record of a session while a node holds it: taken, renewed, and given back.
+//! The record of a session while a node holds it: taken, renewed and released.
 //!
-//! Every write of the record may be applied without an answer, and every answer may be late. A node
-//! knows its own record again by the epoch that it took the session with, which nobody else writes. What
-//! it cannot find out at once it settles behind its caller's back: no lease outlives the hold that it is
-//! for, but by itself.
+//! A write of the record may be applied without an answer, and an answer may be late. A node
+//! recognizes its own record by the epoch of its hold, which no other node writes. Outcomes that
+//! are unknown at first are resolved in the background. No lease outlives its hold except until it
+//! expires.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +19,16 @@ use crate::error::Error;
 use crate::session::SessionError;
 use crate::store::Version;
 
-/// The record of a session while this node holds it.
+/// The record of a session that this node holds.
 pub(super) struct Hold<H: Host> {
     node: Arc<Node<H>>,
     id: String,
     now: AsyncMutex<Now>,
-    /// When the record was last written, or earlier.
+    /// Time of the last write of the record, or earlier.
     renewed: Mutex<Instant>,
-    /// Another node has taken it, or it was removed.
+    /// Another node has taken the session, or it was removed.
     is_gone: AtomicBool,
-    /// It was given back.
+    /// The session was released.
     is_over: AtomicBool,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct Hold<H: Host> {
 struct Now {
     head: Head,
     version: Version,
-    /// Whether it was tried to give the session back, with or without an answer.
+    /// Whether a release was attempted, confirmed or not.
     is_tried: bool,
 }
 
-/// How long a node waits before it looks again whether another has given a session back.
+/// Time between two checks whether another node has released a session.
 const PAUSE: Duration = Duration::from_millis(4);
 const MAX_PAUSE: Duration = Duration::from_millis(64);
-/// How often something is tried that the store does not take, a lease apart.
+/// Number of attempts of an operation that the store fails, except for renewals.
 pub(super) const MAX_TRIES: u32 = 3;
 
 impl<H: Host> Hold<H> {
-    /// Takes a session, once no node has it that gives signs of life.
+    /// Takes a session once no live node holds it.
     pub(super) async fn take(
         node: &Arc<Node<H>>,
         id: &str,
@@ -57,7 +57,7 @@ impl<H: Host> Hold<H> {
         let mut rest = local.and_then(|local| local.rest.take());
         let mut wait = Wait::new(node, id);
         loop {
-            // If nobody has had it since, there is no need to look.
+            // If no other node has taken it meanwhile, the check is unnecessary.
             let (head, version) = match rest.take() {
                 Some(rest) => rest,
                 None => wait.for_free().await?,
@@ -73,7 +73,8 @@ impl<H: Host> Hold<H> {
                 Ok(Written::Done(version)) => version,
                 Ok(Written::Refused(_)) => continue,
                 Err(error) => {
-                    // It may be taken all the same, now or soon, and nobody would hold it.
+                    // The write may be applied now or later, and then no node would hold the
+                    // session.
                     node.holding.send_modify(|count| *count += 1);
                     tokio::spawn(untake(Arc::clone(node), id.to_owned(), (head, version), taken));
                     return Err(error);
@@ -110,7 +111,7 @@ impl<H: Host> Hold<H> {
         &self.id
     }
 
-    /// The record as it was last written or found.
+    /// Returns the record as last written or read.
     pub(super) async fn head(&self) -> Head {
         self.now.lock().await.head.clone()
     }
@@ -123,7 +124,7 @@ impl<H: Host> Hold<H> {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Whether no other node can have taken it.
+    /// Whether no other node can have taken the session.
     pub(super) fn is_sure(&self) -> bool {
         let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = self.node.host.now().saturating_duration_since(renewed);
@@ -138,8 +139,9 @@ impl<H: Host> Hold<H> {
         .into()
     }
 
-    /// Replaces the record. Where another node has replaced it, this one has lost the session; where
-    /// an earlier attempt of this one was applied without an answer, it goes on from that.
+    /// Replaces the record. If another node has replaced it, this node has lost the session. If an
+    /// earlier attempt of this node was applied without an answer, the new record is based on that
+    /// attempt.
     async fn replace(&self, change: impl Fn(&mut Head)) -> Result<Given, Error> {
         let mut now = self.now.lock().await;
         if self.is_gone() {
@@ -157,7 +159,7 @@ impl<H: Host> Hold<H> {
             match head::write(store, &self.id, &mut head, Some(&now.version)).await? {
                 Written::Done(version) => {
                     *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = begun;
-                    // Nothing is written after it was given back.
+                    // Nothing may be written after the release.
                     self.is_over.store(head.holder.is_none(), Ordering::Release);
                     (now.head, now.version) = (head, version);
                     return Ok(Given::of(&now));
@@ -181,7 +183,7 @@ impl<H: Host> Hold<H> {
         }
     }
 
-    /// Gives the session back, changed.
+    /// Releases the session with its changes.
     pub(super) async fn give_back(&self, change: impl Fn(&mut Head)) -> Result<Given, Error> {
         self.replace(|head| {
             head.holder = None;
@@ -190,8 +192,8 @@ impl<H: Host> Hold<H> {
         .await
     }
 
-    /// Gives the session back in the state before, as soon as the store takes it, and notes what was
-    /// lost if that is more than before.
+    /// Releases the session in its previous state as soon as the store accepts the write. Records
+    /// the losses if their list has grown.
     pub(super) async fn withdraw(self: Arc<Self>, lost: Option<Vec<String>>) {
         let mut tries = 0;
         let note = |head: &mut Head| {
@@ -210,8 +212,8 @@ impl<H: Host> Hold<H> {
         }
     }
 
-    /// Shows the others that this node is alive, for as long as it holds the session. A run in one that
-    /// it has lost is of no more use.
+    /// Renews the lease while this node holds the session. If the session is lost, its run is
+    /// interrupted.
     pub(super) async fn keep(self: Arc<Self>, place: Arc<Place<H::Session>>) {
         loop {
             self.node.host.sleep(self.node.options.lease / 3).await;
@@ -234,11 +236,11 @@ impl<H: Host> Hold<H> {
         }
     }
 
-    /// Interrupts what runs, if somebody asked another node for it.
+    /// Interrupts the run if another node was asked to.
     async fn obey(&self, place: &Place<H::Session>) {
         let epoch = self.now.lock().await.head.epoch;
         let key = head::stop_key(&self.id, epoch);
-        // Whoever asked may ask again, should this fail.
+        // If this fails, the requester may try again.
         if let (Ok(Some(_)), Some(session)) = (self.node.store.get(&key, 0).await, place.session())
         {
             session.interrupt();
@@ -253,15 +255,15 @@ impl<H: Host> Drop for Hold<H> {
     }
 }
 
-/// What became of a session that was given back.
+/// Result of releasing a session.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, on its way to the caller"
 )]
 pub(super) enum Given {
-    /// It rests, with this record.
+    /// The session is released, with this record.
     Rest(Head, Version),
-    /// An earlier attempt gave it back, and another node has taken it since.
+    /// An earlier attempt released the session, and another node has taken it since.
     Retaken,
 }
 
@@ -271,8 +273,8 @@ impl Given {
     }
 }
 
-/// Undoes the taking of a session that the store has neither confirmed nor refused: what it may have
-/// applied, and what it may apply yet.
+/// Undoes the take of a session that the store has neither confirmed nor rejected, including a
+/// write that may still be applied.
 async fn untake<H: Host>(
     node: Arc<Node<H>>,
     id: String,
@@ -289,7 +291,7 @@ async fn untake<H: Host>(
     node.holding.send_modify(|count| *count -= 1);
 }
 
-/// Whether nothing is left to be undone.
+/// Whether there is nothing left to undo.
 async fn untaken<H: Host>(
     node: &Node<H>,
     id: &str,
@@ -305,7 +307,7 @@ async fn untaken<H: Host>(
             ..there
         }
     } else if found == *version && before.holder.is_none() {
-        // Replaced by its like, the record is not that which a late write would replace.
+        // An equal record has a new version, so that a late write is rejected.
         before.clone()
     } else {
         return Ok(true);
@@ -314,8 +316,7 @@ async fn untaken<H: Host>(
     Ok(matches!(written, Written::Done(_)))
 }
 
-/// Removes states that a node has left which is gone: those from before `epoch`, but for the one that
-/// counts.
+/// Removes states left by dead nodes: states from before `epoch`, except the current state.
 fn remove_old<H: Host>(node: Arc<Node<H>>, id: String, epoch: u64, current: String) {
     tokio::spawn(async move {
         let Ok(all) = node.store.list(&head::folder(&id)).await else {
@@ -324,14 +325,14 @@ fn remove_old<H: Host>(node: Arc<Node<H>>, id: String, epoch: u64, current: Stri
         for entry in all {
             let written = head::epoch_of(&entry.key);
             if written.is_some_and(|written| written < epoch) && entry.key != current {
-                // What stays goes with the session.
+                // Remaining states are removed with the session.
                 let _ = node.store.delete(&entry.key).await;
             }
         }
     });
 }
 
-/// Waiting for a session that another node has.
+/// Waits for a session that another node holds.
 pub(super) struct Wait<'a, H: Host> {
     node: &'a Node<H>,
     id: &'a str,
@@ -349,7 +350,7 @@ impl<'a, H: Host> Wait<'a, H> {
         }
     }
 
-    /// The record, once nobody has it, or whoever has it is gone.
+    /// Returns the record once no node holds the session or its holder is dead.
     pub(super) async fn for_free(&mut self) -> Result<(Head, Version), Error> {
         loop {
             let Some((head, version)) = head::read(&*self.node.store, self.id).await? else {
@@ -373,7 +374,7 @@ impl<'a, H: Host> Wait<'a, H> {
         }
     }
 
-    /// Waits a little, unless this has gone on for too long.
+    /// Waits briefly. Returns false if the total wait is too long.
     pub(super) async fn again(&mut self) -> bool {
         let passed = self.node.host.now().saturating_duration_since(self.begun);
         if passed >= self.node.options.patience {

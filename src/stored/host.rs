@@ -1,7 +1,7 @@
-//! What the lease protocol asks of the engine: to wake a session, save it, interrupt it.
+//! The engine as the lease protocol sees it: wake, save and interrupt a session.
 //!
-//! The protocol knows sessions and clocks by these traits alone. Its tests run it with sessions that are
-//! lists of numbers, on a clock that they set.
+//! The protocol accesses sessions and clocks only through these traits. Its tests use sessions that
+//! are lists of numbers, and a clock under their control.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::runtime::Runtime;
 use crate::session::{FileAction, Recalled, RestoreOptions, Session, SessionError, Times};
 use crate::store::Store;
 
-/// What runs the sessions of a node.
+/// Runs the sessions of a node.
 pub(super) trait Host: Send + Sync + 'static {
     type Session: Live;
 
-    /// Restores the session `id` from what `store` has under `state`, which has these times by its record.
+    /// Restores the session `id` from `state` in `store`, with the times of its record.
     fn wake(
         &self,
         store: &Arc<dyn Store>,
@@ -25,53 +25,55 @@ pub(super) trait Host: Send + Sync + 'static {
         told: Times,
     ) -> impl Future<Output = Result<Self::Session, Error>> + Send;
 
-    /// The time by the node's own clock, which may stop and be wrong.
+    /// Returns the time of the node's own clock, which may stop or be wrong.
     fn now(&self) -> Instant;
 
-    /// The date by the node's own clock, in milliseconds since 1970. It may be wrong by any amount.
+    /// Returns the date of the node's own clock, in milliseconds since 1970. It may be wrong by any
+    /// amount.
     fn date(&self) -> u64;
 
-    /// Waits for so long by the node's own clock.
+    /// Waits for `time` by the node's own clock.
     fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send;
 }
 
-/// A session on a node. Cheap to clone; clones are the same session.
+/// A session on a node. Clones are cheap and are the same session.
 pub(super) trait Live: Clone + Send + Sync + 'static {
-    /// Writes it to `store` under `state`, and returns how many runs it is made of.
+    /// Writes the session to `store` under `state`. Returns the number of completed runs.
     fn save(
         &self,
         store: &Arc<dyn Store>,
         state: &str,
     ) -> impl Future<Output = Result<u64, Error>> + Send;
 
-    /// Interrupts what runs in it, whether something did.
+    /// Interrupts the current run. Returns whether there was one.
     fn interrupt(&self) -> bool;
 
-    /// Ends it on this node.
+    /// Ends the session on this node.
     fn close(&self);
 
-    /// Whether it was not closed meanwhile.
+    /// Whether the session is still open.
     fn is_open(&self) -> bool;
 
-    /// For how long nobody has used it on this node.
+    /// Returns how long the session has been unused on this node.
     fn unused(&self) -> Duration;
 
-    /// Its age and its idle time, wherever it was.
+    /// Returns the age and idle time of the session across all nodes.
     fn times(&self) -> Times;
 
-    /// The name of its image.
+    /// Returns the name of the session's image.
     fn image(&self) -> String;
 
-    /// A handle that stays valid when others are recalled; recalls all others.
+    /// Returns a handle that stays valid when others are recalled, and recalls all others.
     fn keeper(&self) -> Self;
 
-    /// A handle that may change it until it is recalled, and whose next outcome tells what was lost.
+    /// Returns a handle that can change the session until it is recalled. Its next outcome reports
+    /// `lost`.
     fn lend(&self, lost: Vec<String>) -> Self;
 
-    /// A handle that may only read it.
+    /// Returns a read-only handle.
     fn show(&self) -> Self;
 
-    /// Has no handle but the keeper's change it any more.
+    /// Recalls all handles except the keeper's.
     fn recall(&self) -> Recalled;
 }
 

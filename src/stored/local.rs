@@ -1,4 +1,4 @@
-//! What a node keeps of a session that it has had.
+//! Sessions that a node keeps in memory after it has held them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use super::head::Head;
 use super::host::Live;
 use crate::store::Version;
 
-/// Where a node keeps one session. Those who want it wait for one another here.
+/// The place of one session on a node. Its lock orders those who want the session.
 pub(super) struct Place<S> {
     pub local: Arc<AsyncMutex<Option<Local<S>>>>,
-    /// The same session, for those who do not wait.
+    /// The same session, for access without waiting.
     session: Mutex<Option<S>>,
 }
 
@@ -24,14 +24,14 @@ impl<S> Default for Place<S> {
     }
 }
 
-/// A session as this node left it.
+/// A session that this node has kept in memory.
 pub(super) struct Local<S> {
-    /// The handle of the node, which no claim recalls.
+    /// The node's own handle, which no claim recalls.
     pub session: S,
-    /// The state of the store that it is in; `None` while it is claimed, and after a claim that ended
-    /// without saying so.
+    /// Key of the stored state that the session is in; `None` while it is claimed, and after a
+    /// claim that ended without a confirmed state.
     pub state: Option<String>,
-    /// The record as this node left it, if it did.
+    /// The record as this node left it, if it released the session.
     pub rest: Option<(Head, Version)>,
 }
 
@@ -53,7 +53,7 @@ impl<S: Live> Place<S> {
         *self.lock().await = Some(local);
     }
 
-    /// Closes what is kept, by whoever has locked it.
+    /// Closes the session in memory. The caller holds the lock.
     pub(super) fn clear(&self, local: &mut Option<Local<S>>) {
         self.set_session(None);
         if let Some(local) = local.take() {

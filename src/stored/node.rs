@@ -1,4 +1,4 @@
-//! A node: what one process knows of the sessions in a store.
+//! A node: one process's view of the sessions in a store.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::session::{SessionError, new_id};
 use crate::store::{Condition, Store, Version};
 
-/// The shortest lease. A node renews three times within one.
+/// Minimum lease. A node renews three times per lease.
 const MIN_LEASE: Duration = Duration::from_millis(30);
-/// The most sessions that a node keeps as it left them.
+/// Maximum number of sessions that a node keeps in memory.
 const MAX_KEPT: usize = 1_000;
 
 pub(super) struct Node<H: Host> {
@@ -28,9 +28,9 @@ pub(super) struct Node<H: Host> {
     pub store: Arc<dyn Store>,
     pub options: NodeOptions,
     places: Mutex<HashMap<String, Arc<Place<H::Session>>>>,
-    /// Records that another node holds, and when they were first seen as they are.
+    /// Records that another node holds, with the time when this version was first seen.
     pub held: Mutex<HashMap<String, (Version, Instant)>>,
-    /// How many sessions this node holds.
+    /// Number of sessions that this node holds.
     pub holding: watch::Sender<usize>,
     pub counts: Counts,
 }
@@ -44,7 +44,7 @@ pub(super) struct Counts {
     pub lost: AtomicU64,
 }
 
-/// Awaits work that must not end half way when nobody waits for it any more.
+/// Awaits `work` on its own task, so that it completes even if the caller stops waiting.
 pub(super) async fn alone<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
@@ -64,7 +64,8 @@ impl<H: Host> Node<H> {
         if options.name.is_none() {
             options.name = Some(new_id()?);
         }
-        // Others wait for no longer than the longest lease, so a node with a longer one would be robbed.
+        // Other nodes wait no longer than the maximum lease, so a node with a longer lease would
+        // lose its sessions.
         options.lease = options.lease.clamp(MIN_LEASE, head::MAX_LEASE);
         options.patience = options.patience.max(options.lease);
         Ok(Self {
@@ -86,13 +87,13 @@ impl<H: Host> Node<H> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where this node keeps a session.
+    /// Returns the place of a session on this node.
     pub(super) fn place(&self, id: &str) -> Arc<Place<H::Session>> {
         Arc::clone(self.places().entry(id.to_owned()).or_default())
     }
 
-    /// Puts a session into the store, on a task of its own: nobody but this could close a session that is
-    /// left half way, or wake another with its id. It is closed where that fails.
+    /// Adds a session to the store on its own task, because no other code could close a half-added
+    /// session. The session is closed if adding it fails.
     pub(super) async fn add(
         self: &Arc<Self>,
         id: &str,
@@ -100,7 +101,7 @@ impl<H: Host> Node<H> {
         about: Map<String, Value>,
     ) -> Result<(), Error> {
         let (node, id) = (Arc::clone(self), id.to_owned());
-        // From here on nobody else's handle changes it.
+        // From here on, no other handle can change the session.
         let session = session.keeper();
         alone(async move { node.add_here(&id, session, about).await }).await
     }
@@ -128,7 +129,7 @@ impl<H: Host> Node<H> {
         }
     }
 
-    /// Writes the first state and the first record, and returns the key of the state.
+    /// Writes the first state and the first record. Returns the key of the state.
     async fn write_first(
         &self,
         id: &str,
@@ -145,7 +146,7 @@ impl<H: Host> Node<H> {
         }
     }
 
-    /// Writes the state that a session is in, and returns its key and how many runs it is made of.
+    /// Writes the current state of a session. Returns its key and the number of completed runs.
     pub(super) async fn write_state(
         &self,
         id: &str,
@@ -158,7 +159,8 @@ impl<H: Host> Node<H> {
         Ok((key, execution))
     }
 
-    /// Interrupts what runs in a session, here or, by a note in the store, on another node.
+    /// Interrupts the current run of a session: on this node directly, on another node by a note in
+    /// the store.
     pub(super) async fn interrupt(&self, id: &str) -> Result<bool, Error> {
         let place = self.places().get(id).cloned();
         if place.and_then(|place| place.session()).is_some_and(|session| session.interrupt()) {
@@ -185,14 +187,14 @@ impl<H: Host> Node<H> {
         Ok(())
     }
 
-    /// Waits until this node holds nothing.
+    /// Waits until this node holds no session.
     pub(super) async fn settled(&self) {
         let mut holding = self.holding.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as the node.
         let _ = holding.wait_for(|count| *count == 0).await;
     }
 
-    /// Whether a record has been the same for as long as its holder's lease.
+    /// Whether a record has been unchanged for its holder's whole lease.
     pub(super) fn is_over(&self, id: &str, version: &Version, lease: Duration) -> bool {
         let now = self.host.now();
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +213,7 @@ impl<H: Host> Node<H> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
-    /// Drops a session that the store has no more, and interrupts what it runs.
+    /// Drops a session that was removed from the store, and interrupts its run.
     pub(super) fn forget(&self, id: &str) {
         self.note_free(id);
         let place = self.places().remove(id);
@@ -222,7 +224,7 @@ impl<H: Host> Node<H> {
 }
 
 impl<H: Host> Node<H> {
-    /// The session in the state of its record: as it was left here, or read from the store.
+    /// Returns the session in the state of its record, from memory or from the store.
     pub(super) async fn wake(
         &self,
         id: &str,
@@ -252,7 +254,7 @@ impl<H: Host> Node<H> {
         Ok(session)
     }
 
-    /// Gives up what is kept of sessions that nobody has used for so long.
+    /// Drops sessions that have not been used for the duration `idle`.
     pub(super) fn sweep(&self, idle: Duration) {
         let all: Vec<(String, Arc<Place<H::Session>>)> =
             self.places().iter().map(|(id, place)| (id.clone(), Arc::clone(place))).collect();
@@ -263,13 +265,13 @@ impl<H: Host> Node<H> {
             }
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits for one looks at it many times in between.
+        // A waiting node reads the record many times within this duration.
         let long = self.options.patience.max(idle).saturating_mul(100);
         let now = self.host.now();
         held.retain(|_, (_, since)| now.saturating_duration_since(*since) < long);
     }
 
-    /// Makes room for another session, for `id`, by giving up that used longest ago.
+    /// Makes room for the session `id` by dropping the least recently used session.
     fn make_room(&self, id: &str) {
         let all: Vec<(String, Arc<Place<H::Session>>)> = {
             let places = self.places();
@@ -287,14 +289,15 @@ impl<H: Host> Node<H> {
         }
     }
 
-    /// Gives a session up, unless somebody uses it.
+    /// Drops a session from memory, unless it is in use.
     fn give_up(&self, id: &str, place: &Arc<Place<H::Session>>) {
         let Ok(mut local) = Arc::clone(&place.local).try_lock_owned() else {
             return;
         };
         place.clear(&mut local);
         let mut places = self.places();
-        // Two have it: the list, and this. Whoever else does is about to use it.
+        // Two references exist: the list and this function. A third would belong to a caller that
+        // is about to use the session.
         if places.get(id).is_some_and(|found| Arc::ptr_eq(found, place))
             && Arc::strong_count(place) == 2
         {

@@ -1,4 +1,4 @@
-//! What is left in a store by nodes that died at the wrong moment.
+//! Garbage collection of states that dead nodes left in a store.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::store::Entry;
 
 impl StoredSessions {
-    /// Removes states that no record names and that are older than `age`: those of sessions that were
-    /// never finished, and those that a node wrote too late. Returns how many there were. To be called now
-    /// and then by one node or several; it lists all that the store has of sessions.
+    /// Removes states that no record names and that are older than `age`: states of sessions that
+    /// were never added completely, and states written too late. Returns their number. One or
+    /// several nodes should call this from time to time. It lists all session keys of the store.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// If the store fails.
     pub async fn remove_strays(&self, age: Duration) -> Result<usize, Error> {
         self.node.remove_strays(age).await
     }
@@ -33,7 +33,7 @@ impl<H: Host> Node<H> {
         }
         let mut removed = 0;
         for (id, entries) in sessions {
-            // A record and its state are what belongs there.
+            // A complete session consists of its record and its state.
             let is_whole =
                 entries.len() == 2 && entries.iter().any(|e| head::id_of(&e.key).is_some());
             if !is_whole {

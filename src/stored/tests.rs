@@ -1,5 +1,5 @@
-//! The lease protocol under faults, on a clock that the tests set: sessions are lists of numbers, and
-//! everything else is what nodes run.
+//! Tests of the lease protocol under faults, on a controlled clock. Sessions are lists of numbers;
+//! everything else is the production code.
 
 mod clock;
 mod dates;

@@ -1,43 +1,43 @@
-//! numpy's arrays: bytes with a type and a shape.
+//! Numpy arrays: bytes with a type and a shape.
 
 use super::{Value, ValueError};
 
-/// The most dimensions of an array.
+/// Maximum number of dimensions of an array.
 const MAX_DIMENSIONS: usize = 64;
-/// The most fields of a structured type.
+/// Maximum number of fields of a structured type.
 const MAX_FIELDS: usize = 1_000;
 
 /// A numpy array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// The type of its elements.
+    /// Type of the elements.
     pub dtype: Dtype,
-    /// Its size in each dimension; none for an array of no dimensions.
+    /// Size of each dimension; empty for a zero-dimensional array.
     pub shape: Vec<u64>,
-    /// How its elements lie.
+    /// Memory order of the elements.
     pub order: Order,
-    /// Its elements.
+    /// The elements.
     pub data: Data,
 }
 
-/// The type of an array's elements.
+/// Type of an array's elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dtype {
-    /// As numpy writes it, `<` or `|` first: `<f8`, `<i4`, `|b1`, `<M8[ns]`, `<U5`, `|S3`; `|O`
-    /// for objects.
+    /// Type in numpy's notation, starting with `<` or `|`: `<f8`, `<i4`, `|b1`, `<M8[ns]`, `<U5`,
+    /// `|S3`; `|O` for objects.
     Plain(String),
-    /// Names and types of a structured type's fields, which follow each other without gaps.
+    /// Names and types of a structured type's fields, without gaps.
     Record(Vec<(String, String)>),
 }
 
-/// How an array's elements lie.
+/// Memory order of an array's elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// The last index moves fastest.
+    /// Row-major: the last index varies fastest.
     #[default]
     C,
-    /// The first index moves fastest.
+    /// Column-major: the first index varies fastest.
     F,
 }
 
@@ -47,16 +47,16 @@ pub enum Order {
 pub enum Data {
     /// Their bytes, little-endian.
     Bytes(Vec<u8>),
-    /// Objects, one by one.
+    /// Objects.
     Items(Vec<Value>),
 }
 
 impl Dtype {
-    /// Bytes of one element; `None` for objects.
+    /// Returns the size of one element in bytes; `None` for objects.
     ///
     /// # Errors
     ///
-    /// When it is none of the types that are known.
+    /// If the type is unknown.
     pub fn item_size(&self) -> Result<Option<u64>, ValueError> {
         let unknown = || ValueError(format!("a type of elements that is not known: {self:?}"));
         match self {
@@ -102,7 +102,7 @@ impl From<&str> for Dtype {
     }
 }
 
-/// Bytes of an element of a type that is not structured.
+/// Returns the size of an element of an unstructured type, in bytes.
 fn plain_size(text: &str) -> Option<u64> {
     let (order, rest) = text.split_at_checked(1)?;
     let (kind, rest) = rest.split_at_checked(1)?;
@@ -128,7 +128,7 @@ fn plain_size(text: &str) -> Option<u64> {
     (fits && unit.is_empty()).then_some(size)
 }
 
-/// Whether it is the unit of a time: none, `[ns]`, `[25us]`.
+/// Whether `text` is the unit of a time: empty, `[ns]`, `[25us]`.
 fn is_unit(text: &str) -> bool {
     if text.is_empty() {
         return true;
@@ -142,7 +142,7 @@ fn is_unit(text: &str) -> bool {
 }
 
 impl Array {
-    /// An array of one dimension. `bytes` are the elements, little-endian.
+    /// Creates a row-major array. `bytes` are the elements, little-endian.
     pub fn of_bytes(dtype: impl Into<Dtype>, shape: &[u64], bytes: Vec<u8>) -> Self {
         Self {
             dtype: dtype.into(),
@@ -152,24 +152,24 @@ impl Array {
         }
     }
 
-    /// An array of floating point numbers, of one dimension.
+    /// Creates a one-dimensional array of floating point numbers.
     pub fn of_floats(numbers: &[f64]) -> Self {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         Self::of_bytes("<f8", &[numbers.len() as u64], bytes)
     }
 
-    /// An array of integers, of one dimension.
+    /// Creates a one-dimensional array of integers.
     pub fn of_ints(numbers: &[i64]) -> Self {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         Self::of_bytes("<i8", &[numbers.len() as u64], bytes)
     }
 
-    /// How many elements it has; `None` when its shape is none that can be.
+    /// Returns the number of elements; `None` if the shape is impossible.
     pub fn count(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |product, size| product.checked_mul(*size))
     }
 
-    /// The bytes of its elements, in its order; `None` for objects.
+    /// Returns the bytes of the elements, in the array's order; `None` for objects.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Bytes(bytes) => Some(bytes),
@@ -177,12 +177,12 @@ impl Array {
         }
     }
 
-    /// Its elements in its order, when they are of type `<f8`.
+    /// Returns the elements in the array's order, if their type is `<f8`.
     pub fn floats(&self) -> Option<Vec<f64>> {
         self.words("<f8", f64::from_le_bytes)
     }
 
-    /// Its elements in its order, when they are of type `<i8`.
+    /// Returns the elements in the array's order, if their type is `<i8`.
     pub fn ints(&self) -> Option<Vec<i64>> {
         self.words("<i8", i64::from_le_bytes)
     }
@@ -193,7 +193,7 @@ impl Array {
         words.collect::<Result<_, _>>().ok()
     }
 
-    /// Checks that its data is what type and shape say; `item` checks an object.
+    /// Checks that the data matches type and shape; `item` checks an object.
     pub(super) fn check(
         &self,
         item: &mut dyn FnMut(&Value) -> Result<(), ValueError>,
@@ -221,7 +221,7 @@ impl Array {
         }
     }
 
-    /// Its length, when it has one dimension.
+    /// Returns the length of a one-dimensional array.
     pub(super) fn length(&self) -> Result<u64, ValueError> {
         match self.shape[..] {
             [length] => Ok(length),

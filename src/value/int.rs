@@ -1,17 +1,17 @@
-//! Integers of any size.
+//! Integers of arbitrary size.
 
 use std::fmt;
 
-/// An integer of any size.
+/// An integer of arbitrary size.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BigInt {
     negative: bool,
-    /// Most significant first, without zeros before it.
+    /// Most significant byte first, without leading zeros.
     magnitude: Vec<u8>,
 }
 
 impl BigInt {
-    /// The integer with this sign and this magnitude, most significant byte first.
+    /// Creates an integer from its sign and magnitude, most significant byte first.
     pub fn new(negative: bool, magnitude: &[u8]) -> Self {
         let zeros = magnitude.iter().take_while(|byte| **byte == 0).count();
         Self {
@@ -20,17 +20,17 @@ impl BigInt {
         }
     }
 
-    /// Whether it is below zero.
+    /// Whether the integer is negative.
     pub fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// Its magnitude, most significant byte first, without zeros before it.
+    /// Returns the magnitude, most significant byte first, without leading zeros.
     pub fn magnitude(&self) -> &[u8] {
         &self.magnitude
     }
 
-    /// Reads what [`Display`](fmt::Display) writes: `0xff`, `-0x1`.
+    /// Parses the output of [`Display`](fmt::Display): `0xff`, `-0x1`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(rest) => (true, rest.strip_prefix("0x")?),
@@ -51,7 +51,7 @@ impl BigInt {
         Some(Self::new(negative, &magnitude))
     }
 
-    /// The same as a machine's integer, where it fits.
+    /// Converts to a machine integer, if the value fits.
     pub fn to_i128(&self) -> Option<i128> {
         if self.magnitude.len() > 16 {
             return None;
@@ -78,7 +78,7 @@ impl From<i128> for BigInt {
 }
 
 impl fmt::Display for BigInt {
-    /// In hexadecimal: `0xff`, `-0x1`.
+    /// Formats in hexadecimal: `0xff`, `-0x1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.negative { "-0x" } else { "0x" })?;
         let Some((first, rest)) = self.magnitude.split_first() else {

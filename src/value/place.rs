@@ -1,12 +1,12 @@
-//! Where the bytes of a buffer are, and copying them.
+//! Locates the bytes of a buffer and copies them.
 
-/// A buffer as a head names it: its kind, where it begins, the size of its pieces, how many of them,
-/// and how far apart they begin.
+/// A buffer in a head: kind, start, size of a piece, number of pieces, and distance between their
+/// starts.
 pub(super) type Numbers = (u8, usize, usize, usize, usize);
 
-/// A buffer, by where its bytes are.
+/// The location of a buffer's bytes.
 pub(super) struct Place<'b> {
-    /// All of its pieces and what is between them.
+    /// All pieces and the gaps between them.
     bytes: &'b [u8],
     size: usize,
     count: usize,
@@ -42,7 +42,7 @@ impl<'b> Place<'b> {
         self.size.checked_mul(self.count).map(|length| length as u64)
     }
 
-    /// Its bytes, without what is between them.
+    /// Returns the bytes without the gaps.
     pub(super) fn copy(&self) -> Vec<u8> {
         if self.count <= 1 || self.distance == self.size {
             return self.bytes.to_vec();
@@ -61,7 +61,7 @@ impl<'b> Place<'b> {
         }
     }
 
-    /// The same for pieces of a size that the compiler knows.
+    /// Gathers pieces of a size known at compile time.
     fn gather<const N: usize>(&self) -> Vec<u8> {
         let mut found = vec![0; N * self.count];
         for (piece, into) in found.as_chunks_mut::<N>().0.iter_mut().enumerate() {

@@ -1,6 +1,5 @@
-//! Reads values from the tagged form of `docs/reference/values.md`, which may come from a hostile
-//! guest: how deep it goes, how many values it makes and how many bytes it takes is bounded while
-//! it is read.
+//! Reads values in the tagged form of `docs/reference/values.md`. The input may come from a hostile
+//! guest: depth, number of values and bytes are limited while reading.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -19,18 +18,18 @@ use super::{
 };
 use crate::limits::{MAX_TYPED_LEVELS, MAX_TYPED_NODES};
 
-/// Where the bytes are that are not in the text.
+/// Source of the bytes that are outside the text.
 pub(super) enum Source<'b> {
-    /// There are none.
+    /// All bytes are inside the text.
     Inside,
-    /// Beside it; each is copied when it is asked for, once.
+    /// Bytes are in buffers next to the text. Each is copied on its first and only use.
     Beside(RefCell<Vec<Option<Place<'b>>>>),
 }
 
-/// One reading.
+/// State of one read.
 pub(super) struct Reader<'b> {
     source: Source<'b>,
-    /// How many more values there may be.
+    /// Number of values that may still be read.
     left: Cell<usize>,
 }
 
@@ -65,7 +64,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// What reads one value.
+    /// Returns the deserializer of one value.
     pub(super) fn seed(&self) -> Seed<'_, 'b> {
         Seed {
             reader: self,
@@ -92,7 +91,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Reads one value at most so many levels of JSON deep.
+/// Deserializes one value with limited JSON depth.
 #[derive(Clone, Copy)]
 pub(super) struct Seed<'r, 'b> {
     reader: &'r Reader<'b>,
@@ -184,7 +183,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 }
 
-/// The keys of an object with a tag, taken one by one.
+/// The keys of a tagged object, taken one by one.
 struct Fields<'r, 'b> {
     pairs: Vec<(Value, Value)>,
     reader: &'r Reader<'b>,
@@ -266,7 +265,7 @@ impl<'r, 'b> Fields<'r, 'b> {
         self.reader.bytes(place)
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Rejects unknown keys.
     fn end(self) -> Read<()> {
         match self.pairs.first() {
             None => Ok(()),

@@ -1,29 +1,29 @@
-//! pandas' objects: columns, each with its type and one buffer, and their indexes.
+//! Pandas objects: columns, each with its type and one buffer, and their indexes.
 
 use super::{Array, Dtype, Value, ValueError};
 
-/// The most columns of a table, and levels of an index.
+/// Maximum number of columns of a table, and of levels of an index.
 const MAX_COLUMNS: usize = 100_000;
 
 /// A `pandas.DataFrame`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataFrame {
-    /// The labels of its columns.
+    /// Labels of the columns.
     pub columns: Index,
-    /// The labels of its rows.
+    /// Labels of the rows.
     pub index: Index,
-    /// Its columns, all as long as the index.
+    /// The columns, all of the index's length.
     pub data: Vec<Column>,
 }
 
 /// A `pandas.Series`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name, or `None`.
+    /// Name of the series, or `None`.
     pub name: Value,
-    /// The labels of its values.
+    /// Labels of the values.
     pub index: Index,
-    /// Its values.
+    /// The values.
     pub values: Column,
 }
 
@@ -33,29 +33,29 @@ pub struct Series {
 pub enum Index {
     /// A `RangeIndex`.
     Range {
-        /// Its first label.
+        /// The first label.
         start: i64,
-        /// Its end, which is no label of it.
+        /// The end, exclusive.
         stop: i64,
-        /// The distance of two labels, not 0.
+        /// The step between labels, not 0.
         step: i64,
-        /// Its name, or `None`.
+        /// Name of the index, or `None`.
         name: Value,
     },
     /// Labels of any type.
     Labels {
         /// The labels.
         labels: Column,
-        /// Its name, or `None`.
+        /// Name of the index, or `None`.
         name: Value,
     },
     /// A `MultiIndex`.
     Multi {
-        /// The labels that each level has.
+        /// The labels of each level.
         levels: Vec<Index>,
-        /// For each level which of its labels each row has; -1 for none.
+        /// For each level, the label number of each row; -1 for a missing label.
         codes: Vec<Array>,
-        /// The levels' names, each or `None`.
+        /// Name of each level, or `None`.
         names: Vec<Value>,
     },
 }
@@ -63,60 +63,60 @@ pub enum Index {
 /// Values of one type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The type, as pandas names it: `int64`, `Int64`, `str`, `category`,
-    /// `datetime64[ns, Europe/Berlin]`.
+    /// The type in pandas' notation: `int64`, `Int64`, `str`, `category`, `datetime64[ns,
+    /// Europe/Berlin]`.
     pub dtype: String,
     /// The values.
     pub storage: Storage,
 }
 
-/// How a column's values are kept.
+/// Storage of a column's values.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Storage {
-    /// As numpy does: numbers, times in UTC, ordinals of periods, objects.
+    /// A numpy array: numbers, times in UTC, ordinals of periods, or objects.
     Array(Array),
-    /// The same beside an array of `|b1` that is true where a value is missing.
+    /// An array, with a second array of type `|b1` that is true where a value is missing.
     Masked(Array, Array),
     /// Strings, some of which may be missing.
     Text(Text),
-    /// Numbers of categories, -1 for a missing value; the categories; whether these are ordered.
+    /// Category numbers, -1 for a missing value; the categories; whether they are ordered.
     Categories(Array, Box<Index>, bool),
 }
 
 /// Strings in one buffer, some of which may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// Where each one ends.
+    /// End offset of each string.
     ends: Vec<u32>,
     missing: Vec<bool>,
     text: String,
 }
 
 impl Text {
-    /// How many there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The one at `index`; `None` when it is missing, or there is none.
+    /// Returns the string at `index`; `None` if it is missing or out of range.
     pub fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)? as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         self.text.get(start..end).filter(|_| !self.missing[index])
     }
 
-    /// All of them, in order.
+    /// Iterates over all strings in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Adds one; false when there would be 4 GiB of text.
+    /// Appends a string. Returns false if the text would reach 4 GiB.
     pub(super) fn push(&mut self, text: Option<&str>) -> bool {
         let added = text.unwrap_or_default();
         let Ok(end) = u32::try_from(self.text.len() + added.len()) else {
@@ -128,7 +128,8 @@ impl Text {
         true
     }
 
-    /// Reads three buffers: ends as `<u4`, a byte for each that says whether it is missing, UTF-8.
+    /// Reads three buffers: end offsets as `<u4`, one byte per string that is nonzero if it is
+    /// missing, and UTF-8 text.
     pub(super) fn read(ends: &[u8], missing: &[u8], text: Vec<u8>) -> Option<Self> {
         let words = ends.as_chunks::<4>();
         let text = String::from_utf8(text).ok()?;
@@ -149,7 +150,7 @@ impl Text {
         })
     }
 
-    /// What [`read`](Self::read) reads.
+    /// Returns the buffers that [`read`](Self::read) reads.
     pub(super) fn buffers(&self) -> (Vec<u8>, Vec<u8>, &[u8]) {
         let ends = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
         (ends, self.missing.iter().map(|is| u8::from(*is)).collect(), self.text.as_bytes())
@@ -159,7 +160,7 @@ impl Text {
 impl<T: AsRef<str>> FromIterator<Option<T>> for Text {
     /// # Panics
     ///
-    /// When there are 4 GiB of text.
+    /// If the text reaches 4 GiB.
     fn from_iter<I: IntoIterator<Item = Option<T>>>(strings: I) -> Self {
         let mut text = Self::default();
         for string in strings {
@@ -176,7 +177,7 @@ fn disagree() -> ValueError {
 }
 
 impl Column {
-    /// A column of numpy's values; `dtype` is what pandas calls them.
+    /// Creates a column of a numpy array; `dtype` is the pandas type.
     pub fn new(dtype: impl Into<String>, values: Array) -> Self {
         Self {
             dtype: dtype.into(),
@@ -184,7 +185,7 @@ impl Column {
         }
     }
 
-    /// A column of strings, of pandas' type `str`.
+    /// Creates a column of strings, of pandas type `str`.
     pub fn of_text<T: AsRef<str>>(strings: impl IntoIterator<Item = Option<T>>) -> Self {
         Self {
             dtype: "str".into(),
@@ -192,7 +193,7 @@ impl Column {
         }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     fn length(&self) -> Result<u64, ValueError> {
         match &self.storage {
             Storage::Array(values)
@@ -224,7 +225,7 @@ impl Column {
 }
 
 impl Array {
-    /// Checks that these are numbers below `count`, or -1.
+    /// Checks that all codes are below `count` or -1.
     fn check_codes(&self, count: u64) -> Result<(), ValueError> {
         let wrong = || ValueError::new("codes that name none of their labels");
         let size = match &self.dtype {
@@ -246,7 +247,7 @@ impl Array {
 }
 
 impl Index {
-    /// The labels 0, 1 and so on.
+    /// Creates an index of the labels 0 to `count` - 1.
     pub fn numbers(count: i64) -> Self {
         Self::Range {
             start: 0,
@@ -256,7 +257,7 @@ impl Index {
         }
     }
 
-    /// These labels, without a name.
+    /// Creates an index of these labels, without a name.
     pub fn labels(labels: Column) -> Self {
         Self::Labels {
             labels,
@@ -264,11 +265,11 @@ impl Index {
         }
     }
 
-    /// How many labels there are.
+    /// Returns the number of labels.
     ///
     /// # Errors
     ///
-    /// When its parts do not agree.
+    /// If the parts are inconsistent.
     pub fn length(&self) -> Result<u64, ValueError> {
         match self {
             Self::Range {
@@ -323,7 +324,7 @@ impl Index {
 }
 
 impl Series {
-    /// Values under an index, without a name.
+    /// Creates a series of values under an index, without a name.
     pub fn new(index: Index, values: Column) -> Self {
         Self {
             name: Value::None,
@@ -344,11 +345,11 @@ impl Series {
 }
 
 impl DataFrame {
-    /// Columns with their names, and rows that are numbered from 0.
+    /// Creates a table of named columns, with rows numbered from 0.
     ///
     /// # Errors
     ///
-    /// When the columns are not of one length.
+    /// If the columns differ in length.
     pub fn new<N: AsRef<str>>(
         columns: impl IntoIterator<Item = (N, Column)>,
     ) -> Result<Self, ValueError> {
@@ -363,7 +364,7 @@ impl DataFrame {
         Ok(frame)
     }
 
-    /// The column of that name.
+    /// Returns the column with this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         let Index::Labels { labels, .. } = &self.columns else {
             return None;

@@ -1,4 +1,4 @@
-//! Round trips through both encodings, and what is refused.
+//! Round trips through both encodings, and rejected inputs.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn through_wire(value: &Value) -> Value {
     wire::read(&wire, &[], MAX_BYTES).unwrap_or_else(|error| panic!("{error}: {value:?}"))
 }
 
-/// A frame with this head.
+/// Returns a frame with this head.
 fn framed(head: &str, rest: &[u8]) -> Vec<u8> {
     let length = u32::try_from(head.len()).unwrap().to_le_bytes();
     [&length, head.as_bytes(), rest].concat()
@@ -240,7 +240,7 @@ fn buffers_are_where_they_are_said_to_be() {
     for head in refused {
         assert!(read(head).is_err(), "{head}");
     }
-    // Nothing at all, however often.
+    // Empty pieces take no bytes, however many there are.
     let none = r#"[[[1,0,0,18446744073709551615,1]],{"$":"bytes","data":0}]"#;
     assert_eq!(read(none), Ok(Value::Bytes(Vec::new())));
     assert!(wire::read(&[255, 255, 255, 255, b'1'], &memory, 40).is_err());

@@ -5,37 +5,37 @@ use std::fmt;
 /// A `datetime.date`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date {
-    /// From 1 to 9999.
+    /// Year, from 1 to 9999.
     pub year: u16,
-    /// From 1.
+    /// Month, from 1.
     pub month: u8,
-    /// From 1.
+    /// Day, from 1.
     pub day: u8,
 }
 
 /// A `datetime.time`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// From 0 to 23.
+    /// Hour, from 0 to 23.
     pub hour: u8,
-    /// From 0 to 59.
+    /// Minute, from 0 to 59.
     pub minute: u8,
-    /// From 0 to 59.
+    /// Second, from 0 to 59.
     pub second: u8,
-    /// From 0 to 999,999.
+    /// Microsecond, from 0 to 999,999.
     pub microsecond: u32,
-    /// Of two moments with this name, when clocks are put back, the later one.
+    /// Whether this is the second of two equal local times, when clocks are set back.
     pub fold: bool,
-    /// The time zone; `None` when it has none.
+    /// The time zone; `None` for a naive time.
     pub zone: Option<Zone>,
 }
 
 /// The time zone of a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Zone {
-    /// Seconds east of UTC, under a day; `None` where only the name is known.
+    /// Seconds east of UTC, less than a day; `None` if only the name is known.
     pub offset: Option<i32>,
-    /// Its name, such as `Europe/Berlin`.
+    /// Name of the time zone, such as `Europe/Berlin`.
     pub name: Option<String>,
 }
 
@@ -51,11 +51,11 @@ pub struct DateTime {
 /// A `datetime.timedelta`, normalised as Python does it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timedelta {
-    /// From -999,999,999 to 999,999,999.
+    /// Days, from -999,999,999 to 999,999,999.
     pub days: i32,
-    /// From 0 to 86,399.
+    /// Seconds, from 0 to 86,399.
     pub seconds: u32,
-    /// From 0 to 999,999.
+    /// Microseconds, from 0 to 999,999.
     pub microseconds: u32,
 }
 
@@ -143,7 +143,7 @@ impl Timedelta {
     }
 }
 
-/// What `take` finds, where that is all of the text.
+/// Returns the result of `take` if it consumes the whole text.
 fn whole<T>(text: &str, take: impl FnOnce(&mut &[u8]) -> Option<T>) -> Option<T> {
     let mut rest = text.as_bytes();
     let found = take(&mut rest)?;

@@ -1,4 +1,4 @@
-//! Values between a guest and its host: JSON in the tagged form, with bytes beside it.
+//! The encoding of values between guest and host: JSON in the tagged form, followed by bytes.
 //!
 //! ```text
 //! 4 bytes   length of the head, little-endian
@@ -6,11 +6,11 @@
 //! bytes     the rest
 //! ```
 //!
-//! Each list of five numbers is a buffer, `count` pieces of `size` bytes, which begin `distance`
-//! bytes apart. For kind 0 `at` counts in the rest. Kind 1 is what a guest may write: `at` is an
-//! address in its own memory, and the host copies what is there while the guest waits, so that a
-//! column of a table is neither gathered nor copied before. In the value a buffer is named by its
-//! number, and once.
+//! Each list of five numbers is a buffer: `count` pieces of `size` bytes, whose starts are
+//! `distance` bytes apart. For kind 0, `at` is an offset into the following bytes. Only guests use
+//! kind 1: `at` is an address in the guest's memory, and the host copies the bytes while the guest
+//! waits, so that the guest neither gathers nor copies a table's columns. The value refers to each
+//! buffer by number, exactly once.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,21 +23,21 @@ use super::write::{Bytes, Node};
 use super::{Value, ValueError};
 use crate::limits::MAX_TYPED_BUFFERS;
 
-/// Writes a value for a guest.
+/// Encodes a value for a guest.
 ///
 /// # Errors
 ///
-/// When it is none that a guest can take.
+/// If a guest cannot accept the value.
 pub(crate) fn write(value: &Value) -> Result<Vec<u8>, ValueError> {
     value.check()?;
     write_checked(value)
 }
 
-/// The same for a dictionary of values that are checked.
+/// Encodes a dictionary of checked values.
 ///
 /// # Errors
 ///
-/// When it takes 4 GiB.
+/// If the encoding reaches 4 GiB.
 pub(crate) fn write_dict(pairs: Vec<(Value, Value)>) -> Result<Vec<u8>, ValueError> {
     write_checked(&Value::Dict(pairs))
 }
@@ -73,11 +73,12 @@ fn write_checked(value: &Value) -> Result<Vec<u8>, ValueError> {
     Ok(wire)
 }
 
-/// Reads what a guest wrote, whose memory is `memory`; its buffers may have `max_bytes` together.
+/// Decodes a value from a guest with the memory `memory`. All buffers together may have `max_bytes`
+/// bytes.
 ///
 /// # Errors
 ///
-/// When it is no value, or one that is over a bound.
+/// If the encoding is invalid or exceeds a limit.
 pub(crate) fn read(wire: &[u8], memory: &[u8], max_bytes: u64) -> Result<Value, ValueError> {
     let short = || ValueError::new("a frame that is shorter than it says");
     let (length, rest) = wire.split_first_chunk().ok_or_else(short)?;
@@ -95,7 +96,7 @@ pub(crate) fn read(wire: &[u8], memory: &[u8], max_bytes: u64) -> Result<Value, 
     Ok(value)
 }
 
-/// What stands before the bytes.
+/// The part before the bytes.
 struct Head<'b> {
     beside: &'b [u8],
     memory: &'b [u8],

@@ -1,4 +1,4 @@
-//! Writes values as JSON, in the tagged form of `docs/reference/values.md`.
+//! Writes values as JSON in the tagged form of `docs/reference/values.md`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,11 +11,11 @@ use crate::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// Where bytes go.
+/// Destination of bytes.
 pub(super) enum Bytes<'v> {
-    /// Into the text, as base64.
+    /// Base64 in the text.
     Inside,
-    /// Beside it; what stands in the text is their number.
+    /// Buffers next to the text, which contains their numbers.
     Beside(RefCell<Vec<Cow<'v, [u8]>>>),
 }
 
@@ -25,11 +25,11 @@ impl Serialize for Value {
     }
 }
 
-/// Something that is written, and where its bytes go.
+/// A part of a value to write, and the destination of its bytes.
 pub(super) struct Node<'n, 'v, T>(pub &'v T, pub &'n Bytes<'v>);
 
 impl<'v> Bytes<'v> {
-    /// Puts bytes away: what stands for them.
+    /// Stores bytes and returns what represents them in the text.
     fn put(&self, bytes: impl Into<Cow<'v, [u8]>>) -> Put {
         match self {
             Self::Inside => Put::Text(BASE64.encode(bytes.into())),
@@ -49,7 +49,7 @@ enum Put {
     Number(usize),
 }
 
-/// Writes an object with a tag.
+/// Writes a tagged object.
 macro_rules! object {
     ($serializer:expr, $tag:expr $(, $key:literal: $value:expr)* $(,)?) => {{
         let mut map = $serializer.serialize_map(None)?;
@@ -162,7 +162,7 @@ fn moment<S: Serializer>(
     map.end()
 }
 
-/// A dictionary is an object where every key is a string and none would be taken for a tag.
+/// Writes a dictionary as an object if all keys are strings and no key looks like a tag.
 fn dict<'v, S: Serializer>(
     serializer: S,
     pairs: &'v [(Value, Value)],

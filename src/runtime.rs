@@ -410,7 +410,7 @@ impl RuntimeBuilder {
 
 /// Maximum number of idle memories kept for reuse, 1 to 16 MiB each.
 const MAX_IDLE: usize = 16;
-/// Minimum number of idle memories: one per image, and one that is being cleaned.
+/// Minimum number of idle memories: one per image, plus a memory being cleaned.
 const MIN_IDLE: usize = 4;
 
 impl Runtime {

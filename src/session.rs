@@ -1,8 +1,8 @@
 //! Sessions: an interpreter and its workspace, kept across runs.
 //!
-//! Between two runs a session is a state that never changes: pages that differ from the image,
-//! open files, directories. Recovering, rewinding, forking, waking up and restoring from a file
-//! are the same operation: bringing a state to life.
+//! Between two runs, a session is an immutable state: pages that differ from the image, open files,
+//! and directories. Recovering, rewinding, forking, waking and restoring from a file are the same
+//! operation: they start an interpreter from a state.
 
 mod afterwards;
 mod asked;
@@ -65,8 +65,8 @@ pub(crate) use registry::{check_name, new_id};
 pub use restore::RestoreOptions;
 pub(crate) use times::Times;
 
-/// An interpreter with its workspace, kept across runs. Cheap to clone; clones are the same
-/// session, which lives until it is [closed](Self::close), or the runtime is gone.
+/// An interpreter with its workspace, kept across runs. Clones are cheap and are the same session.
+/// It lives until it is [closed](Self::close) or the runtime is dropped.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), belljar::Error> {
@@ -85,7 +85,7 @@ pub(crate) use times::Times;
 pub struct Session {
     inner: Arc<Inner>,
     sessions: Sessions,
-    /// What may be done with this handle.
+    /// What this handle permits.
     pass: Pass,
 }
 
@@ -95,32 +95,33 @@ struct Inner {
 }
 
 impl Session {
-    /// The session's id.
+    /// Returns the session's id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.inner.context.id
     }
 
-    /// What the session is, and is doing.
+    /// Returns the session's properties and status.
     #[must_use]
     pub fn info(&self) -> SessionInfo {
         self.inner.context.info()
     }
 
-    /// Runs a request after those that were asked for before it.
+    /// Runs a request after all earlier requests.
     ///
-    /// What the code does wrong is in the outcome, and so is a loss of the interpreter, after which
-    /// the session is in the state before this run. Dropping the future cancels the run, with the
-    /// same effect.
+    /// Failures of the code are in the outcome. So is a loss of the interpreter, after which the
+    /// session is in its state before this run. Dropping the future cancels the run, with the same
+    /// effect.
     ///
-    /// The state after the run is kept while the outcome is on its way; what is asked of the session
-    /// next waits for that. Should it fail, the session is in the state before this run: the next
-    /// outcome says so, and until then methods that need the state are [`SessionError::NotKept`].
+    /// The state after the run is saved in the background while the outcome is delivered; the next
+    /// operation on the session waits for it. If saving fails, the session is in its state before
+    /// the run, and the next outcome says so. Until then, methods that need the state fail with
+    /// [`SessionError::NotKept`].
     ///
     /// # Errors
     ///
-    /// When the request is refused, the session was closed, too many runs are waiting, or the
-    /// engine fails; the session is then as it was before.
+    /// If the request is invalid, the session was closed, the queue is full, or the engine fails.
+    /// The session is then unchanged.
     pub async fn run(&self, request: Request) -> Result<Outcome, Error> {
         let context = &self.inner.context;
         let image = context.image.manifest.name.as_str();
@@ -128,16 +129,16 @@ impl Session {
         self.run_alone(request).instrument(span).await
     }
 
-    /// Answers calls of deferred tools for which a run of this session waits, and goes on with it: the
-    /// outcome is that of the whole run. Where calls are left that nobody has answered it waits again.
+    /// Answers deferred tool calls and continues the run that waits for them. The outcome covers
+    /// the whole run. If calls remain unanswered, the run waits again.
     ///
-    /// The run is begun again from the state before it, with the same clock and random numbers, and its
-    /// calls that were answered before get the same answers.
+    /// The run is replayed from the state before it, with the same clock and random numbers, and
+    /// its earlier calls get the same answers.
     ///
     /// # Errors
     ///
-    /// When no run waits, or not for one of these; otherwise as for [`run`](Self::run), and the run
-    /// waits as before.
+    /// If no run waits, or the run does not wait for one of these calls. Otherwise as for
+    /// [`run`](Self::run); the run then still waits.
     pub async fn answer(&self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
         let context = &self.inner.context;
         let image = context.image.manifest.name.as_str();
@@ -154,52 +155,53 @@ impl Session {
         answering.instrument(span).await
     }
 
-    /// The calls of deferred tools for which a run of this session waits, each with its number, name
-    /// and arguments.
+    /// Returns the deferred tool calls that a run of this session waits for, with number, name and
+    /// arguments.
     ///
     /// # Errors
     ///
-    /// When the session was closed.
+    /// If the session was closed.
     pub async fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
         Ok(self.lock().await?.waiting())
     }
 
-    /// Interrupts the run that is going on, as Ctrl-C would: its code gets a `KeyboardInterrupt`
-    /// and the session's state stays. Code that does not end then is stopped, and the session is
-    /// in the state before. Returns whether there was a run.
+    /// Interrupts the current run, as Ctrl-C would. The code gets a `KeyboardInterrupt`, and the
+    /// session keeps its state. Code that continues is stopped, and the session returns to its
+    /// state before the run. Returns whether there was a run.
     pub fn interrupt(&self) -> bool {
         self.inner.context.check_pass(self.pass).is_ok() && self.inner.context.interrupt()
     }
 
-    /// What the session did, the latest last, as far back as its history goes.
+    /// Returns the runs of the session, oldest first, as far back as its history goes.
     ///
     /// # Errors
     ///
-    /// When the session is suspended and cannot be read.
+    /// If the session is suspended and cannot be read.
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
         self.check_process()?;
         let mut core = self.inner.lock().await?;
         Ok(core.past(&self.inner.context).await?.history.records())
     }
 
-    /// How many runs the session is made of.
+    /// Returns the number of completed runs.
     pub async fn execution(&self) -> u64 {
         self.inner.core.lock().await.execution
     }
 
-    /// Goes back to the state after run `execution`, or with 0 to the session's beginning. The runs
-    /// after it are forgotten, files included.
+    /// Returns to the state after run `execution`, or with 0 to the beginning of the session. Later
+    /// runs are forgotten, including their files.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoState`] when the history does not hold that state.
+    /// [`SessionError::NoState`] if the history does not contain that state.
     pub async fn rewind(&self, execution: u64) -> Result<(), Error> {
         let mut core = self.lock_to_change_any_state().await?;
         let _use = self.inner.context.begin_use();
         core.go_back(&self.inner.context, execution).await
     }
 
-    /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
+    /// Like [`rewind`](Self::rewind), but keeps the current state as a new session, which it
+    /// returns.
     ///
     /// # Errors
     ///
@@ -210,40 +212,41 @@ impl Session {
         let _use = context.begin_use();
         let later = self.sessions.prepare_fork(context, &mut core).await?;
         let state = core.find(context, execution).await?;
-        // From here on nothing is waited for: a caller that is gone leaves all of it done, or nothing.
+        // Nothing awaits from here on: if the caller is gone, either all of this is done or
+        // nothing.
         let later = later.register(&self.sessions)?;
         let left = core.return_to(state, execution);
         self.sessions.shared.afterwards.drop_aside(left);
         Ok(later)
     }
 
-    /// Goes back to the session's beginning: nothing is left but what its initial code made.
+    /// Returns to the beginning of the session, after its initial code.
     ///
     /// # Errors
     ///
-    /// When the session is suspended and cannot be read.
+    /// If the session is suspended and cannot be read.
     pub async fn reset(&self) -> Result<(), Error> {
         self.rewind(0).await
     }
 
-    /// Starts another session from this one's state and history. Neither sees what the other does
-    /// from then on, workspaces included; what neither changes they share.
+    /// Creates another session from this session's state and history. The two are independent,
+    /// including their workspaces; unchanged data is shared.
     ///
     /// # Errors
     ///
-    /// When there are too many sessions, or this one was closed.
+    /// If there are too many sessions, or this session was closed.
     pub async fn fork(&self) -> Result<Session, Error> {
         let mut core = self.lock().await?;
         self.sessions.fork(&self.inner.context, &mut core).await
     }
 
-    /// Writes the session to a file, from which it can be restored in another process, or on
-    /// another machine with the same image. A file that was there is replaced at once, or, when
-    /// something fails, not at all.
+    /// Writes the session to a file. It can be restored in another process, or on another machine
+    /// with the same image. An existing file is replaced atomically, and is unchanged if an error
+    /// occurs.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub async fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
         let mut core = self.lock().await?;
         let frozen = core.freeze(&self.inner.context).await?;
@@ -256,7 +259,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the writer fails.
+    /// If the writer fails.
     pub async fn checkpoint_to(
         &self,
         writer: impl std::io::Write + Send + 'static,
@@ -266,17 +269,16 @@ impl Session {
         checkpoint::stream(frozen, writer).await
     }
 
-    /// Writes the session into `store`: under `key` what it consists of, and beside it, under their
-    /// names, the parts that are not there yet. What it shares with others in the store is there once: its
-    /// forks, and the session as it was when it was last written or read there. What is written is
-    /// therefore what has changed. [`RestoreOptions::stored`] reads it, and
-    /// [`collect_chunks`](crate::collect_chunks) removes parts that nothing needs any more.
+    /// Writes the session to `store`: a manifest under `key`, and the missing chunks under their
+    /// own names. Chunks are deduplicated with forks and with earlier versions of the session in
+    /// the store, so only changes are written. [`RestoreOptions::stored`] reads the session, and
+    /// [`collect_chunks`](crate::collect_chunks) removes unused chunks.
     ///
-    /// Returns `None` where `condition` does not hold for what is under `key`.
+    /// Returns `None` if `condition` does not hold for `key`.
     ///
     /// # Errors
     ///
-    /// When the store fails, or the session cannot be read.
+    /// If the store fails, or the session cannot be read.
     pub async fn save(
         &self,
         store: &Arc<dyn Store>,
@@ -287,8 +289,8 @@ impl Session {
         checkpoint::save_apart(frozen, &written, store, key, condition).await
     }
 
-    /// Writes the session as [`save`](Self::save) does, for a record that tells when it was made and last
-    /// used: the times in what is written are those that were counted.
+    /// Writes the session like [`save`](Self::save), for a record that stores creation time and
+    /// last use. The manifest contains only times measured by a monotonic clock.
     pub(crate) async fn save_beside_record(
         &self,
         store: &Arc<dyn Store>,
@@ -296,7 +298,8 @@ impl Session {
     ) -> Result<(), Error> {
         let (mut frozen, written) = self.freeze().await?;
         frozen.set_times(self.inner.context.clock.counted());
-        // The key is drawn by lot. What is under it was written by this, which a store asked twice.
+        // The key is random. Bytes under it were written by this call, if the store was asked
+        // twice.
         checkpoint::save_apart(frozen, &written, store, key, Condition::Always).await.map(drop)
     }
 
@@ -310,13 +313,13 @@ impl Session {
         self.inner.context.clock.times()
     }
 
-    /// For how long nobody has used it on this runtime.
+    /// Returns how long the session has been unused on this runtime.
     pub(crate) fn unused(&self) -> Duration {
         self.inner.context.used().elapsed()
     }
 
-    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs, and
-    /// in a forked child.
+    /// Suspends the session to disk now; its next run wakes it. Returns false during a run and in a
+    /// forked child.
     pub async fn suspend(&self) -> bool {
         if self.check_process().is_err() {
             return false;
@@ -328,60 +331,61 @@ impl Session {
         tokio::task::spawn_blocking(move || inner.suspend()).await.unwrap_or(false)
     }
 
-    /// The bytes of a file in the workspace, by its path in an outcome. Files of a run in which the
-    /// interpreter was lost can be read until the next run.
+    /// Reads a file in the workspace, by its path in an outcome. Files of a run in which the
+    /// interpreter was lost are available until the next run.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchFile`] when there is no regular file of that name.
+    /// [`Error::NoSuchFile`] if no regular file has this path.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.lock().await?.read(&self.inner.context, path).await
     }
 
-    /// Copies the regular files among `files`, which an outcome lists, to `dir`, which is made if
-    /// missing, as [`Run::copy_to`](crate::Run::copy_to) does. Returns the paths of the copies.
+    /// Copies the regular files among `files`, from an outcome, to `dir`, like
+    /// [`Run::copy_to`](crate::Run::copy_to). The directory is created if missing. Returns the
+    /// paths of the copies.
     ///
     /// # Errors
     ///
-    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) when some cannot be copied; the
-    /// others are.
+    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) if some files cannot be copied;
+    /// all other files are copied.
     pub async fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let regular = files.iter().filter(|file| file.symlink.is_none());
         let names = regular.map(|file| file.path.clone()).collect();
         self.lock().await?.copy(&self.inner.context, names, dir.to_owned()).await
     }
 
-    /// The files and links in the workspace as the last completed run left them, sorted by path;
+    /// Lists the files and links in the workspace after the last completed run, sorted by path,
     /// without hashes and media types.
     ///
     /// # Errors
     ///
-    /// When the session is suspended and cannot be read.
+    /// If the session is suspended and cannot be read.
     pub async fn files(&self) -> Result<Vec<FileEntry>, Error> {
         self.check_process()?;
         let mut core = self.lock().await?;
         Ok(list(&core.past(&self.inner.context).await?.state.files))
     }
 
-    /// What a run of this session gets that asks for nothing else; memory, workspace and files for
-    /// all of them.
+    /// Returns the default limits of a run in this session. Those on memory, workspace and files
+    /// apply to the whole session.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.inner.context.fixed.bounds
     }
 
-    /// Checks a request as [`run`](Self::run) does, without running it.
+    /// Checks a request like [`run`](Self::run), without running it.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when it is not one that this session can run.
+    /// [`Error::Refused`] if this session cannot run the request.
     pub fn validate(&self, request: &Request) -> Result<(), Error> {
         self.inner.context.plan(request.clone())?;
         Ok(())
     }
 
-    /// Ends the session: what it runs is stopped, and what it holds is freed. In a forked child it
-    /// does nothing, nor does a handle whose claim was released.
+    /// Ends the session: stops its run and frees its resources. It has no effect in a forked child
+    /// or on a handle whose claim was released.
     pub fn close(&self) {
         if self.check_process().is_err() || self.inner.context.check_pass(self.pass).is_err() {
             return;
@@ -389,7 +393,7 @@ impl Session {
         self.inner.context.close();
         self.sessions.remove(&self.inner);
         self.interrupt();
-        // A run that is going on frees everything at its end.
+        // A current run frees everything at its end.
         if let Ok(core) = Arc::clone(&self.inner.core).try_lock_owned() {
             self.free(core);
         }
@@ -398,7 +402,7 @@ impl Session {
     async fn run_alone(&self, request: Request) -> Result<Outcome, Error> {
         let context = &self.inner.context;
         let mut core = self.lock_in_any_state().await?;
-        // A run that is cancelled has begun, too.
+        // A cancelled run may have changed the session, too.
         let was_changed = context.begin_change(self.pass)?;
         let mut outcome = core.run(context, request).await;
         if matches!(outcome, Err(Error::Refused(_))) && !was_changed {
@@ -415,29 +419,31 @@ impl Session {
         self.inner.context.engine.check_process()
     }
 
-    /// The changing parts, with the state after the last run.
+    /// Locks the core, with the state after the last run.
     async fn lock(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         let core = self.lock_in_any_state().await?;
         core.check_kept(&self.inner.context)?;
         Ok(core)
     }
 
-    /// The changing parts with the state after the last run, for a handle that may change the session.
+    /// Locks the core, with the state after the last run, for a handle that may change the session.
     async fn lock_to_change(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         let core = self.lock_to_change_any_state().await?;
         core.check_kept(&self.inner.context)?;
         Ok(core)
     }
 
-    /// The same, also where the state after the last run was lost.
+    /// Locks the core for a handle that may change the session, even if the state after the last
+    /// run was lost.
     async fn lock_to_change_any_state(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         let core = self.lock_in_any_state().await?;
-        // Under the lock: a handle that is recalled meanwhile changes nothing afterwards.
+        // Checked under the lock, so that a handle that is recalled meanwhile changes nothing
+        // afterwards.
         self.inner.context.begin_change(self.pass)?;
         Ok(core)
     }
 
-    /// The changing parts, also where the state after the last run was lost.
+    /// Locks the core, even if the state after the last run was lost.
     async fn lock_in_any_state(&self) -> Result<OwnedMutexGuard<Core>, Error> {
         self.check_process()?;
         let core = self.inner.lock().await?;
@@ -450,7 +456,7 @@ impl Session {
         Err(SessionError::NotFound { id }.into())
     }
 
-    /// Ends the session, by whoever has its changing parts.
+    /// Ends the session. The caller has locked the core.
     fn close_held(&self, core: OwnedMutexGuard<Core>) {
         self.inner.context.close();
         self.sessions.remove(&self.inner);
@@ -459,7 +465,7 @@ impl Session {
 }
 
 impl Inner {
-    /// The changing parts, once all that is left of the last run is done.
+    /// Locks the core once all background work of the last run is done.
     async fn lock(self: &Arc<Self>) -> Result<OwnedMutexGuard<Core>, Error> {
         let mut core = Arc::clone(&self.core).lock_owned().await;
         if !core.is_unkept() {
@@ -477,7 +483,7 @@ impl Inner {
         .await
     }
 
-    /// Puts the session on the disk, unless it is busy. It blocks.
+    /// Suspends the session to disk, unless it is busy. Blocks.
     fn suspend(&self) -> bool {
         let Ok(mut core) = self.core.try_lock() else {
             return false;
@@ -496,7 +502,7 @@ impl Inner {
                 true
             }
             Err(error) => {
-                // It stays in memory, and nothing is lost.
+                // The session stays in memory, so nothing is lost.
                 tracing::warn!(session = self.context.id, %error, "a session cannot be suspended");
                 false
             }

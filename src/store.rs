@@ -29,8 +29,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// A key consists of parts separated by `/`, such as `sessions/4f1c/head`; see [`check_key`]. A key
 /// cannot also be a folder. [`check_contract`] tests all guarantees of this trait.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Reads the bytes under `key`; `None` if there are none. Fails if there are more than `max`
-    /// bytes.
+    /// Reads the bytes under `key`; `None` if the key does not exist. Fails if there are more than
+    /// `max` bytes.
     fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>>;
 
     /// Writes `bytes` under `key`, atomically and durably. Nothing changes if the condition does
@@ -53,7 +53,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 /// A store whose bytes are on this machine.
 pub trait AtHand: Sync {
     /// Replaces the contents of `buffer` by the bytes under `key`, as [`Store::get`] reads them.
-    /// Returns false if there are none. Blocks.
+    /// Returns false if the key does not exist. Blocks.
     ///
     /// # Errors
     ///

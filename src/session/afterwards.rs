@@ -1,4 +1,4 @@
-//! What a session does when its caller has the answer.
+//! Work on a session after its caller has the outcome.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,49 +11,49 @@ use tracing::Span;
 use super::core::Core;
 use super::{Inner, Session};
 
-/// What is done of a runtime's sessions behind their callers' backs.
+/// Background work on a runtime's sessions.
 #[derive(Default)]
 pub(super) struct Afterwards {
     state: Mutex<Doing>,
-    /// None is under way.
+    /// Signals that no work is under way.
     none: Condvar,
-    /// There is a state to be kept, or there will be none any more.
+    /// Signals a new state to save, or the end of the runtime.
     more: Condvar,
 }
 
 #[derive(Default)]
 struct Doing {
-    /// How many sessions keep their states just now, or free what they held.
+    /// Number of sessions whose state is being saved or whose resources are being freed.
     under_way: usize,
-    /// Sessions whose states are to be kept, and from when on.
+    /// Sessions whose states must be saved, with the earliest time for it.
     due: VecDeque<Due>,
     has_thread: bool,
-    /// The thread waits for a session, and not for a time.
+    /// Whether the thread waits for a session, and not for a time.
     is_idle: bool,
     has_ended: bool,
 }
 
-/// A session whose state is to be kept.
+/// A session whose state must be saved.
 struct Due {
     from: Instant,
     inner: Weak<Inner>,
     span: Span,
-    /// Where it is kept if that takes a while.
+    /// Runtime on which the state is saved if that takes long.
     tokio: Handle,
 }
 
-/// One of them.
+/// Counts one piece of background work until dropped.
 struct OneMore(Arc<Afterwards>);
 
-/// How long the end of a runtime waits for them.
+/// How long dropping a runtime waits for background work.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// How long a state that is kept soon waits for the session's next run. It has the memory in the
-/// caches of its processor, and nobody has to be woken for it.
+/// How long a quick save waits for the session's next run. The next run has the memory in its
+/// processor's caches, and saves without waking another thread.
 const FOR_NEXT_RUN: Duration = Duration::from_millis(1);
 
 impl Session {
-    /// Frees what a closed session holds: memory and files, of which there may be many. Where the caller
-    /// is part of an asynchronous runtime, a thread does it that may block.
+    /// Frees the resources of a closed session: memory and possibly many files. In an asynchronous
+    /// runtime, this runs on a blocking thread.
     pub(super) fn free(&self, core: OwnedMutexGuard<Core>) {
         let inner = Arc::clone(&self.inner);
         let Ok(tokio) = Handle::try_current() else {
@@ -68,15 +68,15 @@ impl Session {
         });
     }
 
-    /// Gives the changing parts back, and frees what a session holds that was closed meanwhile.
+    /// Unlocks the core, and frees the resources of a session that was closed meanwhile.
     pub(super) fn finish(&self, core: OwnedMutexGuard<Core>) {
         if self.inner.context.is_closed() {
             self.free(core);
         }
     }
 
-    /// Gives the changing parts back after a run. The state after it is kept meanwhile: whoever takes
-    /// the parts next waits for that, or does it.
+    /// Unlocks the core after a run. The state is saved in the background: the next caller waits
+    /// for it or saves it itself.
     pub(super) fn give_back(&self, mut core: OwnedMutexGuard<Core>) {
         let inner = Arc::clone(&self.inner);
         if !core.is_unkept() || inner.context.is_closed() {
@@ -95,8 +95,8 @@ impl Session {
 }
 
 impl OneMore {
-    /// Keeps the state of a session on a thread that may block. One that is not begun, because the
-    /// asynchronous runtime ends, is left to whoever comes next.
+    /// Saves the state of a session on a blocking thread. If the asynchronous runtime ends before
+    /// the save starts, the next caller saves the state.
     fn keep(self, mut core: OwnedMutexGuard<Core>, inner: Arc<Inner>, span: Span, tokio: &Handle) {
         tokio.spawn_blocking(move || {
             span.in_scope(|| {
@@ -114,13 +114,14 @@ impl OneMore {
 }
 
 impl Inner {
-    /// Gives the changing parts back, and frees what a session holds that was closed meanwhile.
+    /// Unlocks the core, and frees the resources of a session that was closed meanwhile.
     pub(super) fn release(&self, mut core: OwnedMutexGuard<Core>) {
         if self.context.is_closed() {
             core.close();
         }
         drop(core);
-        // Whoever closed it just before that has left it to this.
+        // A caller that closed the session just before the unlock has left the cleanup to this
+        // function.
         if self.context.is_closed()
             && let Ok(mut core) = self.core.try_lock()
         {
@@ -130,15 +131,16 @@ impl Inner {
 }
 
 impl Due {
-    /// Keeps the state after the last run, unless somebody has done so; what is returned is to be tried
-    /// again.
+    /// Saves the state after the last run if that was not done yet. Returns the entry if it must be
+    /// retried.
     fn keep(self, one_more: OneMore) -> Option<Self> {
         let inner = self.inner.upgrade()?;
         if !inner.context.is_keeping() || inner.context.is_closed() {
             return None;
         }
         let Ok(mut core) = Arc::clone(&inner.core).try_lock_owned() else {
-            // Whoever is about to run it keeps its state first; a mere look at it is over at once.
+            // If the lock holder is about to run the session, it saves the state first; any other
+            // holder is done soon.
             return Some(Self {
                 from: Instant::now() + FOR_NEXT_RUN,
                 ..self
@@ -160,7 +162,7 @@ impl Afterwards {
         OneMore(Arc::clone(self))
     }
 
-    /// Drops what takes a while to be dropped, on a thread that may block.
+    /// Drops a value that takes long to drop, on a blocking thread.
     pub(super) fn drop_aside(self: &Arc<Self>, left: impl Send + 'static) {
         let one_more = self.begin();
         tokio::task::spawn_blocking(move || {
@@ -169,7 +171,7 @@ impl Afterwards {
         });
     }
 
-    /// Has the state of a session kept in a moment; false where there is no thread for it.
+    /// Schedules a session's state to be saved soon. Returns false if no thread is available.
     fn keep_soon(self: &Arc<Self>, inner: &Arc<Inner>, span: &Span, tokio: &Handle) -> bool {
         let mut doing = self.lock();
         if !doing.has_thread {
@@ -193,9 +195,9 @@ impl Afterwards {
         true
     }
 
-    /// What the thread does until the runtime ends.
+    /// Main loop of the thread, until the runtime ends.
     fn keep_all(self: &Arc<Self>) {
-        // Should keeping a state panic, the next one has a new thread.
+        // If saving a state panics, the next state gets a new thread.
         let _thread = Thread(self);
         let mut doing = self.lock();
         while !doing.has_ended {
@@ -221,12 +223,12 @@ impl Afterwards {
         }
     }
 
-    /// Waits until none does any more: its files would be left behind.
+    /// Waits until no work is under way: files would be left behind otherwise.
     pub(super) fn wait(&self) {
         let mut doing = self.lock();
         doing.has_ended = true;
         self.more.notify_one();
-        // Not for ever, in case that this thread is the one on which it would be done.
+        // With a time limit, because the work may be waiting for this very thread.
         let waited = self.none.wait_timeout_while(doing, MAX_WAIT, |doing| doing.under_way > 0);
         drop(waited);
     }
@@ -236,7 +238,7 @@ impl Afterwards {
     }
 }
 
-/// The thread that keeps states.
+/// The thread that saves states.
 struct Thread<'a>(&'a Afterwards);
 
 impl Drop for Thread<'_> {

@@ -1,4 +1,4 @@
-//! What a session that is restored gets, as JSON.
+//! Settings of a restored session, as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use super::options::SessionLimits;
 use super::restore::RestoreOptions;
 use crate::api::request::Policy;
 
-/// What a session gets that is not in its checkpoint, or instead of what is, asked for in JSON by somebody
-/// who may name directories of the host. Nothing of it must be there.
+/// Settings that are not in the checkpoint, or replace those in it. The sender may name host
+/// directories. All keys are optional.
 ///
 /// ```
 /// use belljar::{RestoreOptions, RestoreRequest};
@@ -28,27 +28,27 @@ use crate::api::request::Policy;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RestoreRequest {
-    /// Its id.
+    /// Id of the session.
     pub id: Option<String>,
-    /// Whose default session it is.
+    /// Client whose default session this is.
     pub client: Option<String>,
-    /// Directories of the host, by where the session sees them.
+    /// Host directories, by their path in the session.
     pub mounts: BTreeMap<String, PathBuf>,
-    /// Seconds since it was made.
+    /// Limit on the time since the session's creation, in seconds.
     #[serde(deserialize_with = "limit")]
     pub lifetime: Option<Duration>,
-    /// Seconds since it was last used.
+    /// Limit on the time since the session's last use, in seconds.
     #[serde(deserialize_with = "limit")]
     pub idle: Option<Duration>,
-    /// Fuel of all its runs together.
+    /// Limit on the fuel of all runs together.
     pub fuel: Option<u64>,
-    /// What its code may contain.
+    /// Restrictions on the code.
     pub policy: Option<Policy>,
-    /// When it ends unless somebody says otherwise.
+    /// When the session ends, unless the lease is extended.
     pub lease: Option<LeaseRequest>,
 }
 
-/// How long somebody answers for a session, and what becomes of it then.
+/// Duration of a session's lease, and what happens at its end.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -56,13 +56,13 @@ pub struct LeaseRequest {
     /// Seconds from now.
     #[serde(deserialize_with = "seconds")]
     pub seconds: Duration,
-    /// `close`, which is the default, or `suspend`.
+    /// `close` (default) or `suspend`.
     #[serde(default)]
     pub then: LeaseEnd,
 }
 
 impl RestoreRequest {
-    /// What it asks for of a session that comes from where `options` says.
+    /// Adds these settings to `options`, which names the checkpoint.
     #[must_use]
     pub fn into_options(self, mut options: RestoreOptions) -> RestoreOptions {
         for (guest, host) in self.mounts {

@@ -64,19 +64,19 @@ use crate::image::Image;
 use crate::shared::on_blocking_thread;
 use crate::store::{Store, Version};
 
-/// A session that was put away.
+/// A suspended session.
 pub(super) struct Suspended {
     content: Content,
-    /// What is not in it.
+    /// States that are not in the file.
     elsewhere: Elsewhere,
 }
 
-/// The name of one in errors.
+/// Name of a suspended session in errors.
 const SUSPENDED: &str = "(a suspended session)";
 
 impl Suspended {
-    /// Reads it back: the latest state, and the others when somebody asks for them. What it takes is kept until
-    /// then.
+    /// Reads the session. The latest state is read now and the others on demand; their data is kept
+    /// until then.
     pub(super) async fn read(&self, context: &Context) -> Result<(Past, Arc<Named>), Error> {
         let reader = Box::new(self.content.reader());
         let opened = blocking(move || Checkpoint::read_manifest(reader, SUSPENDED.into())).await?;
@@ -88,14 +88,14 @@ impl Suspended {
                 ..Given::default()
             },
         );
-        // What this process wrote may be as large as it is.
+        // This process wrote the data, so its size is not limited.
         let bounds = (context.engine.ceilings, u64::MAX);
         let read = opened.read(image, given, storage, bounds).await?;
         Ok((read.past.with(&self.elsewhere), read.known))
     }
 }
 
-/// Puts a session away: what is there already is copied. It blocks.
+/// Suspends a session. Existing chunks are copied. Blocks.
 pub(super) fn suspend(
     context: &Context,
     (frozen, reused): (&Frozen, Option<&Reused>),
@@ -111,7 +111,8 @@ pub(super) fn suspend(
     })
 }
 
-/// Writes a session to `path`, all at once. What is in a file already, if that is as it was `filed`, is copied.
+/// Writes a session to `path`, atomically. Chunks in the file `filed`, if it is unchanged, are
+/// copied.
 pub(super) async fn save(
     frozen: Frozen,
     path: PathBuf,
@@ -153,11 +154,12 @@ pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     .await
 }
 
-/// Bytes that a checkpoint may have besides memory and files: its manifest, and what compression
-/// adds to what cannot be compressed.
+/// Maximum size of a checkpoint beyond its memory and files: its manifest, and the overhead of
+/// compressing incompressible data.
 const OVERHEAD: u64 = 128 << 20;
 
-/// Takes a checkpoint of at most `max` bytes of memory and files from a reader, and reads its manifest.
+/// Receives a checkpoint of at most `max` bytes of memory and files from a reader, and reads its
+/// manifest.
 pub(super) async fn receive(
     reader: Box<dyn std::io::Read + Send>,
     storage: Arc<Storage>,
@@ -179,14 +181,14 @@ pub(super) async fn receive(
     .await
 }
 
-/// A checkpoint whose manifest was read.
+/// A checkpoint whose manifest is read.
 pub(super) struct Checkpoint {
     opened: Opened,
     path: PathBuf,
-    /// That of the file, if it is one that stays and has all chunks.
+    /// Identity of the file, if it is permanent and contains all chunks.
     identity: Option<Identity>,
-    /// The store that has its chunks, the key of its manifest, and when that was surely there. `None`
-    /// for a checkpoint that carries its chunks, wherever it came from.
+    /// The store that contains the chunks, the key of the manifest, and a version under which the
+    /// manifest existed. `None` for a checkpoint that contains its chunks.
     stored: Option<(Arc<dyn Store>, String, Version)>,
 }
 
@@ -194,11 +196,11 @@ pub(super) struct Checkpoint {
 pub(super) struct Read {
     pub fixed: FixedSettings,
     pub past: Past,
-    /// What of it is in chunks of the checkpoint.
+    /// The parts of the session that are chunks of the checkpoint.
     pub known: Arc<Named>,
-    /// The file that they are in.
+    /// The file that contains the chunks.
     pub filed: Option<Filed>,
-    /// The store that they are in.
+    /// The store that contains the chunks.
     pub written: Option<Written>,
     pub execution: u64,
     pub fuel: u64,
@@ -207,7 +209,7 @@ pub(super) struct Read {
 }
 
 impl Checkpoint {
-    /// Reads the manifest of a file; `path` is its name in errors. It blocks.
+    /// Reads the manifest of a file; `path` is its name in errors. Blocks.
     fn read_manifest(file: Box<dyn Input>, path: PathBuf) -> Result<Self, Error> {
         let opened = Opened::open(file, &path)?;
         Ok(Self {
@@ -218,13 +220,13 @@ impl Checkpoint {
         })
     }
 
-    /// The image that it is made from.
+    /// Returns the image that the checkpoint is based on.
     pub(super) fn image(&self) -> &ImageChoice {
         &self.opened.image
     }
 
-    /// Reads everything, for a runtime that allows at most `ceilings`, and `max` bytes of memory
-    /// and files.
+    /// Reads everything, for a runtime with the given `ceilings`, up to `max` bytes of memory and
+    /// files.
     pub(super) async fn read(
         self,
         image: Arc<Image>,
@@ -252,7 +254,7 @@ impl Checkpoint {
     }
 }
 
-/// Runs `work` on a thread that may block.
+/// Runs `work` on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -267,8 +269,8 @@ fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> Session
     }
 }
 
-/// Reads a checkpoint as if its image had no memory, into a store of its own: the entry for
-/// fuzzing. Returns whether it is whole.
+/// Reads a checkpoint as if its image had no memory, into its own store. Entry point for fuzzing.
+/// Returns whether the checkpoint is complete.
 pub(crate) fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     read::parse(bytes, check_sum).is_some()
 }

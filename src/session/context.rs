@@ -1,4 +1,4 @@
-//! Surroundings of a session, and its status, which others see without waiting for it.
+//! The environment of a session, and its status, which others can read without waiting.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +23,22 @@ use crate::run::verdict::{self, Failure};
 use crate::shared::{Engine, on_blocking_thread};
 use crate::value::Value;
 
-/// Bounds how many sessions are in memory.
+/// Limits the number of sessions in memory.
 pub(super) trait Room: Send + Sync {
-    /// Whether another session in memory would be too many.
+    /// Whether memory is full for another session.
     fn is_full(&self) -> bool;
 
-    /// Suspends the sessions used longest ago until there is room for another in memory. It blocks.
+    /// Suspends the least recently used sessions until another session fits into memory. Blocks.
     fn make_room(&self);
 
-    /// A session was read into memory, or put on the disk.
+    /// Records that a session was loaded into memory or suspended.
     fn memory_changed(&self, context: &Context);
 
-    /// A session's lease ends at another time.
+    /// Records that a session's lease end has changed.
     fn lease_changed(&self, context: &Context);
 }
 
-/// A session's surroundings.
+/// The environment of a session.
 pub(super) struct Context {
     pub id: String,
     pub client: Option<String>,
@@ -47,21 +47,21 @@ pub(super) struct Context {
     pub engine: Arc<Engine>,
     pub storage: Arc<Storage>,
     pub room: Weak<dyn Room>,
-    /// How far it may go: as far as its own limits and the runtime's allow.
+    /// Effective limits: the stricter of the session's own and the runtime's.
     pub limits: SessionLimits,
     pub clock: Clock,
     pub status: SharedStatus,
 }
 
-/// Status of a session, as others see it.
+/// Status of a session, readable by others.
 pub(super) struct SharedStatus {
     in_memory: AtomicBool,
-    /// The interpreter was lost and could not be brought back.
+    /// The interpreter was lost and could not be restarted.
     failed: AtomicBool,
     closed: AtomicBool,
-    /// The last run has ended, and the state after it is being kept.
+    /// The last run has ended, and its state is being saved.
     keeping: AtomicBool,
-    /// Stop switch of the run that is going on.
+    /// Stop switch of the current run.
     running: Mutex<Option<Arc<Control>>>,
     pub labels: Mutex<BTreeMap<String, String>>,
     pub lease: Mutex<Option<Lease>>,
@@ -101,7 +101,7 @@ impl Context {
         Ok(plan)
     }
 
-    /// What a question is asked with: it calls no tools of the caller's.
+    /// Checks a query, which cannot call the caller's tools.
     pub(super) fn plan_question(
         &self,
         variables: BTreeMap<String, Value>,
@@ -117,7 +117,7 @@ impl Context {
         Ok(plan)
     }
 
-    /// Why the session may not run any more, if it may not.
+    /// Returns why the session may not run again, if a limit is reached.
     pub(super) fn over(&self) -> Option<Failure> {
         let times = self.clock.times();
         let too_old = self.limits.lifetime.filter(|limit| times.age >= *limit);
@@ -125,7 +125,7 @@ impl Context {
         too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
     }
 
-    /// Sort key: by when they came to this runtime.
+    /// Sort key: the time of arrival at this runtime.
     pub(super) fn order(&self) -> (Instant, &str) {
         (self.clock.born(), &self.id)
     }
@@ -158,18 +158,18 @@ impl Context {
         }
     }
 
-    /// Marks the session as running, until what is returned is dropped.
+    /// Marks the session as running until the returned guard is dropped.
     pub(super) fn run(&self, control: Arc<Control>) -> Running<'_> {
         *self.running() = Some(control);
         Running(self)
     }
 
-    /// Interrupts the run that is going on, if there is one.
+    /// Interrupts the current run, if there is one.
     pub(super) fn interrupt(&self) -> bool {
         self.running().as_ref().inspect(|control| control.ask(StopReason::Interrupted)).is_some()
     }
 
-    /// Notes whether the interpreter could be brought back when it was last tried.
+    /// Records whether the last attempt to restart the interpreter failed.
     pub(super) fn note_failed(&self, failed: bool) {
         self.status.failed.store(failed, Ordering::Release);
     }
@@ -178,7 +178,7 @@ impl Context {
         self.status.keeping.store(keeping, Ordering::Release);
     }
 
-    /// Notes that the state is kept when what is returned is dropped, which a panic does too.
+    /// Marks the state as being saved until the returned guard is dropped, also by a panic.
     pub(super) fn keeping(&self) -> Keeping<'_> {
         Keeping(&self.status)
     }
@@ -210,8 +210,8 @@ impl Context {
         self.clock.used()
     }
 
-    /// The session is used until what is returned is dropped, and idle from then on. Every way to run or
-    /// change it begins with this.
+    /// Marks the session as used until the returned guard is dropped, and as idle from then on.
+    /// Every run or change starts with this.
     pub(super) fn begin_use(&self) -> Use<'_> {
         Use {
             context: self,
@@ -219,12 +219,12 @@ impl Context {
         }
     }
 
-    /// Sees to it that this session's memory is not one too many.
+    /// Makes room in memory for this session.
     pub(super) async fn make_room(&self) {
         let Some(room) = self.room.upgrade().filter(|room| room.is_full()) else {
             return;
         };
-        // Whether it could be done or not, this session goes on.
+        // The session continues whether or not this succeeds.
         let _ = on_blocking_thread(move || room.make_room()).await;
     }
 
@@ -252,7 +252,7 @@ impl Context {
 
     pub(super) fn extend_lease(&self, duration: Duration) -> bool {
         let mut lease = self.status.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has ended is not begun anew: the session may be closed already.
+        // An expired lease cannot be extended: the session may be closed already.
         let running =
             lease.as_mut().filter(|l| l.then == LeaseEnd::Suspend || l.end > Instant::now());
         let extended = running.map(|lease| *lease = Lease::from_now(duration, lease.then));
@@ -263,13 +263,13 @@ impl Context {
         extended.is_some()
     }
 
-    /// What is to become of the session, if its lease is over.
+    /// Returns what must happen to the session if its lease has expired.
     pub(super) fn lease_over(&self) -> Option<LeaseEnd> {
         self.lease().filter(|lease| lease.end <= Instant::now()).map(|lease| lease.then)
     }
 }
 
-/// Keeps the state of a session.
+/// Marks the state as being saved.
 pub(super) struct Keeping<'a>(&'a SharedStatus);
 
 impl Drop for Keeping<'_> {
@@ -279,7 +279,7 @@ impl Drop for Keeping<'_> {
 }
 
 impl Context {
-    /// Refuses to change the session with a pass that is not valid for that.
+    /// Fails if the pass does not permit changes.
     pub(super) fn check_pass(&self, pass: Pass) -> Result<(), Error> {
         if self.fence().is_open_to(pass) {
             return Ok(());
@@ -287,8 +287,8 @@ impl Context {
         Err(self.not_held())
     }
 
-    /// Begins to change the session with a pass, or refuses to. Returns whether it may have been changed
-    /// before.
+    /// Starts a change of the session, or fails if the pass does not permit it. Returns whether the
+    /// session may have been changed before.
     pub(super) fn begin_change(&self, pass: Pass) -> Result<bool, Error> {
         self.fence().begin_change(pass).ok_or_else(|| self.not_held())
     }
@@ -298,7 +298,7 @@ impl Context {
         SessionError::NotHeld { id }.into()
     }
 
-    /// Has an outcome tell what was lost before.
+    /// Adds earlier losses to an outcome.
     pub(super) fn tell_losses(&self, outcome: &mut Outcome) {
         let Some(report) = &mut outcome.session else {
             return;
@@ -313,10 +313,10 @@ impl Context {
     }
 }
 
-/// A session is used.
+/// Guard: the session is in use.
 pub(super) struct Use<'a> {
     context: &'a Context,
-    /// Whether it was past a limit when the use began.
+    /// Whether a limit was already exceeded when the use began.
     was_over: bool,
 }
 
@@ -326,7 +326,7 @@ impl Drop for Use<'_> {
     }
 }
 
-/// Marks a session as running.
+/// Guard: the session is running.
 pub(super) struct Running<'a>(&'a Context);
 
 impl Drop for Running<'_> {
@@ -341,7 +341,7 @@ mod tests {
 
     use super::*;
 
-    /// Else whatever asks about the session afterwards would believe that its state is still being kept.
+    /// Otherwise later queries would assume that the state is still being saved.
     #[test]
     fn a_panic_ends_keeping() {
         let status = SharedStatus::new(BTreeMap::new(), None);

@@ -1,4 +1,4 @@
-//! Changing parts of a session, and one run of it.
+//! The mutable core of a session, and a single run.
 
 mod asking;
 mod keeping;
@@ -33,36 +33,36 @@ use crate::shared::on_blocking_thread;
 use crate::tools::Logged;
 use crate::workspace::{self, Copies, Workspace, place};
 
-/// A session's changing parts; one run at a time has them.
+/// The mutable part of a session. One run at a time holds it.
 pub(super) struct Core {
-    /// The interpreter, while it is in memory and between runs.
+    /// The interpreter, while it is in memory between runs.
     awake: Option<Awake>,
-    /// The interpreter after a run whose state is yet to be kept.
+    /// The interpreter after a run whose state is not saved yet.
     unkept: Option<Unkept>,
-    /// The last run, if its state could not be kept and no outcome has said so.
+    /// The last run, if its state could not be saved and no outcome has reported it.
     not_kept: Option<Failed>,
     residence: Residence,
-    /// How many runs there were.
+    /// Number of completed runs.
     pub execution: u64,
-    /// Seeds for the guest's generators, the same for all of the session's runs.
+    /// Seed of the guest's generators, the same for all runs of the session.
     pub entropy: [u8; 32],
     /// Fuel of all runs.
     pub fuel: u64,
-    /// Why the interpreter was lost outside a run that could say so.
+    /// Why the interpreter was lost, if no outcome could report it.
     lost: Option<&'static str>,
-    /// The files of a run whose interpreter was lost, until the next run.
+    /// Files of a run whose interpreter was lost, until the next run.
     lost_files: Option<Files>,
-    /// The run that waits for answers; the state is the one before it.
+    /// The run that waits for answers. The state is the state before that run.
     pub pending: Option<Pending>,
-    /// What of it is in a store.
+    /// Chunks already present in a store.
     pub written: Arc<Written>,
-    /// What of it is in a file.
+    /// Chunks already present in a checkpoint file.
     pub filed: Option<Arc<Filed>>,
-    /// What of it is in the file that it was woken from.
+    /// Chunks already present in the suspend file this session was resumed from.
     pub woken: Option<Arc<Named>>,
 }
 
-/// Where the states are.
+/// Location of the states.
 enum Residence {
     Memory(Past),
     Disk(Suspended),
@@ -73,16 +73,15 @@ struct Awake {
     interpreter: Interpreter,
 }
 
-/// Bytes of memory that are put back without that being long enough to be in the way of others on the
-/// same thread.
+/// Restores up to this size run inline; larger ones move to a blocking thread.
 const LONG_RESTORE: usize = 4 << 20;
-/// Why an interpreter was lost in a run whose outcome nobody got.
+/// Reason reported when an interpreter was lost in a run whose outcome was not delivered.
 const UNTOLD: &str = "the interpreter was lost in an earlier run, which was cancelled";
-/// Why an interpreter is lost whose run could not be ended.
+/// Reason reported when the engine failed to end a run.
 const ENGINE_FAILED: &str = "the engine failed in an earlier run";
 
 impl Core {
-    /// A session that has yet to run its initial code.
+    /// Creates a session that has not run its initial code.
     pub(super) fn new(context: &Context, entropy: [u8; 32]) -> Result<Self, Error> {
         let packages = context.image.packages.as_ref();
         let files = context.storage.roots.files(&context.fixed.mounts, packages);
@@ -100,7 +99,7 @@ impl Core {
         Ok(Self::of(past, 0, entropy, 0))
     }
 
-    /// A session at rest.
+    /// Creates a session at rest.
     pub(super) fn of(past: Past, execution: u64, entropy: [u8; 32], fuel: u64) -> Self {
         Self {
             awake: None,
@@ -119,7 +118,7 @@ impl Core {
         }
     }
 
-    /// Runs what comes before the first run.
+    /// Runs the initial code, before the first run.
     pub(super) async fn begin(
         &mut self,
         context: &Context,
@@ -141,7 +140,7 @@ impl Core {
             ..request
         })?;
         if may_wait(&plan) {
-            // Nobody could answer before there is a session.
+            // No caller could answer a deferred tool before the session exists.
             plan.request.tools.retain(|tool| !tool.is_deferred());
         }
         let (execution, _) = self.attempt(context, &plan, None).await?;
@@ -155,7 +154,7 @@ impl Core {
         Ok(())
     }
 
-    /// One run of the session.
+    /// Runs a request in the session.
     pub(super) async fn run(
         &mut self,
         context: &Context,
@@ -171,7 +170,7 @@ impl Core {
             .await??;
             let lived = self.past(context).await?.state.kept.lived;
             let own = context.fixed.deterministic.as_ref();
-            // With the session's own, of which a checkpoint then has those that are deferred.
+            // Includes the session's own tools, so that a checkpoint contains the deferred ones.
             context.fixed.tools.complete(&mut request);
             let pending = Pending {
                 request: request.clone(),
@@ -186,7 +185,7 @@ impl Core {
         Box::pin(self.go_on(context, request, pending)).await
     }
 
-    /// Refuses what would change the state from which a run that waits is begun again.
+    /// Fails if a run waits, since a change would alter the state from which it is replayed.
     pub(super) fn check_not_waiting(&self, context: &Context) -> Result<(), Error> {
         if self.pending.is_some() {
             let id = context.id.clone();
@@ -195,7 +194,7 @@ impl Core {
         Ok(())
     }
 
-    /// Goes on with the run that waits.
+    /// Continues the run that waits.
     pub(super) async fn answer(
         &mut self,
         context: &Context,
@@ -210,12 +209,12 @@ impl Core {
         Box::pin(self.go_on(context, pending.request.clone(), Some(pending))).await
     }
 
-    /// The calls that are to be answered.
+    /// Returns the unanswered calls.
     pub(super) fn waiting(&self) -> Vec<WaitingCall> {
         self.pending.as_ref().map(|pending| pending.awaited.clone()).unwrap_or_default()
     }
 
-    /// Runs a request; one that may wait, as far as its answers go.
+    /// Runs a request. A run with deferred tools runs as far as its answers allow.
     async fn go_on(
         &mut self,
         context: &Context,
@@ -258,7 +257,7 @@ impl Core {
         }
         if repeats {
             self.keep_now(context).await?;
-            // One whose clock was the run's own is no good for the next.
+            // An interpreter whose clock belonged to this run cannot serve the next run.
             self.awake = None;
         }
         self.pending = None;
@@ -272,9 +271,10 @@ impl Core {
         self.record(HistoryEntry::of(&outcome, self.execution));
         let mut crashed = false;
         if is_lost {
-            // Should nobody wait for this outcome any more, the next one says what this one would have.
+            // If this outcome is not delivered, the next outcome reports the restart.
             self.lost = restarted.then_some(UNTOLD);
-            // The next run finds the interpreter ready, or this one says that it is not.
+            // Either the interpreter is ready for the next run, or this outcome reports that it is
+            // not.
             match self.wake(context, None).await {
                 Ok(awake) => self.awake = Some(awake),
                 Err(error) => {
@@ -284,7 +284,7 @@ impl Core {
             }
             self.lost = None;
         }
-        // This outcome says that an earlier run's state was lost, if it was.
+        // This outcome reports an earlier state that was lost, if there is one.
         self.not_kept = None;
         context.note_failed(crashed);
         if let Some(report) = &mut outcome.session {
@@ -301,7 +301,7 @@ impl Core {
         }
     }
 
-    /// Runs a plan. Returns also why the interpreter was lost, in this run or before it.
+    /// Runs a plan. Also returns why the interpreter was lost, in this run or before it.
     async fn attempt(
         &mut self,
         context: &Context,
@@ -310,8 +310,8 @@ impl Core {
     ) -> Result<(Execution, Option<String>), Error> {
         context.engine.foresee(&plan.request.code).await?;
         let _turn = context.engine.turns.take().await?;
-        // A run that may be run again begins the same way every time: with an interpreter that is
-        // woken for it.
+        // A run that may be replayed always starts in the same way: with a freshly woken
+        // interpreter.
         let unfit = self.awake.take_if(|_| pending.is_some());
         self.discard(unfit).await?;
         let lost = self.lost;
@@ -321,21 +321,22 @@ impl Core {
                 Some(awake) => awake,
                 None => self.wake(context, pending.map(|pending| &pending.pins)).await?,
             };
-            // From here on the interpreter is this future's: dropped with it, it is lost.
+            // From here on, this future owns the interpreter: if it is dropped, the interpreter is
+            // lost.
             self.lost = Some("an earlier run was cancelled before it ended");
             let ran = self.run_in(awake, context, plan, pending, begun).await;
             self.lost = ran.is_err().then_some(ENGINE_FAILED);
             if let Some((execution, reason)) = ran? {
                 return Ok((execution, reason.or_else(|| lost.map(str::to_owned))));
             }
-            // There is more code now; the state is the one before.
+            // More code is available now. The state is the state before the run.
             begun = true;
         }
     }
 
-    /// Runs a plan; the state after it is yet to be kept. Where the interpreter is lost, that before it
-    /// stays, and the reason is returned. `None` where it can be begun again, since there is the code now
-    /// for lack of which it ended.
+    /// Runs a plan; the state after it is not saved yet. If the interpreter is lost, the previous
+    /// state remains, and the reason is returned. Returns `None` if the run stopped because code
+    /// was missing that has since been compiled; the caller should retry.
     async fn run_in(
         &mut self,
         awake: Awake,
@@ -364,7 +365,7 @@ impl Core {
         Ok(Some((execution, None)))
     }
 
-    /// Brings the last state to life.
+    /// Starts an interpreter from the latest state.
     async fn wake(&mut self, context: &Context, pins: Option<&Pins>) -> Result<Awake, Error> {
         let state = Arc::clone(&self.past(context).await?.state);
         tracing::debug!(session = context.id, "a session's interpreter is made");
@@ -397,7 +398,7 @@ impl Core {
         Ok(Awake { interpreter })
     }
 
-    /// The states, read from the disk if they are there.
+    /// Returns the states, and reads them from disk if necessary.
     pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
         if let Residence::Disk(suspended) = &self.residence {
             context.make_room().await;
@@ -409,7 +410,7 @@ impl Core {
         Ok(self.past_in_memory())
     }
 
-    /// The states of a session that was read, or has run.
+    /// Returns the states of a session that is in memory.
     fn past_in_memory(&mut self) -> &mut Past {
         match &mut self.residence {
             Residence::Memory(past) => past,
@@ -417,7 +418,7 @@ impl Core {
         }
     }
 
-    /// A frozen copy for a checkpoint; read from the disk if it is there.
+    /// Returns a frozen copy for a checkpoint. Reads it from disk if necessary.
     pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
         let mut past = self.past(context).await?.clone();
         if !past.is_settled() {
@@ -427,14 +428,15 @@ impl Core {
         self.freeze_as_it_is(context).await
     }
 
-    /// A frozen copy for a store, whose earlier states may yet have to be read.
+    /// Returns a frozen copy for a store. Its earlier states may still be unread.
     pub(super) async fn freeze_as_it_is(&mut self, context: &Context) -> Result<Frozen, Error> {
         let past = self.past(context).await?.clone();
         Ok(Frozen::of(context, past, self.execution, self.fuel).waiting(self.pending.clone()))
     }
 
-    /// A frozen copy for the disk, with what of it is there from the last time, and the states of which it has none
-    /// since they cannot be read; `None` when it is there already. It blocks.
+    /// Returns a frozen copy for the suspend file, its chunks that are already present from the
+    /// last suspension, and the states that cannot be included because they cannot be read. Returns
+    /// `None` if the session is already on disk. Blocks.
     pub(super) fn freeze_in_memory(
         &mut self,
         context: &Context,
@@ -448,13 +450,12 @@ impl Core {
         Some((Frozen::of(context, here, self.execution, self.fuel), reused, elsewhere))
     }
 
-    /// Puts the states on the disk, and everything else away.
+    /// Moves the states to disk, and drops everything else.
     pub(super) fn suspend(&mut self, suspended: Suspended) {
         self.put_away(Residence::Disk(suspended));
     }
 
-    /// Frees everything while others still have a handle: whoever lets go of the last one does not wait
-    /// for it.
+    /// Frees everything while other handles exist, so that dropping the last handle takes no time.
     pub(super) fn close(&mut self) {
         self.put_away(Residence::Memory(Past::nothing()));
     }
@@ -470,14 +471,14 @@ impl Core {
         }
     }
 
-    /// Goes back to a state; the runs after `execution` did not happen.
+    /// Returns to a state. Runs after `execution` are forgotten.
     pub(super) async fn go_back(&mut self, context: &Context, execution: u64) -> Result<(), Error> {
         let state = self.find(context, execution).await?;
         let left = self.return_to(state, execution);
         aside(left.is_some(), move || drop(left)).await
     }
 
-    /// The state after run `execution`, read if it has to be.
+    /// Returns the state after run `execution`, and reads it if necessary.
     pub(super) async fn find(
         &mut self,
         context: &Context,
@@ -504,7 +505,7 @@ impl Core {
         }
     }
 
-    /// Makes the state after run `execution` the latest. What is returned takes a while to be dropped.
+    /// Makes the state after run `execution` the latest. The returned value takes a while to drop.
     pub(super) fn return_to(&mut self, state: Arc<State>, execution: u64) -> Option<Left> {
         let past = self.past_in_memory();
         past.state = state;
@@ -521,14 +522,14 @@ impl Core {
         self.leave(awake)
     }
 
-    /// Makes `state` the latest, outside a run; the interpreter is made from it when it is needed.
+    /// Makes `state` the latest, outside a run. An interpreter is started from it when needed.
     pub(super) async fn replace(&mut self, context: &Context, state: State) -> Result<(), Error> {
         self.past(context).await?.state = Arc::new(state);
         let awake = self.awake.take();
         self.discard(awake).await
     }
 
-    /// Removes the files of a lost interpreter, and an interpreter with its files, which may be many.
+    /// Drops the files of a lost interpreter, and an interpreter with its files, which may be many.
     async fn discard(&mut self, awake: Option<Awake>) -> Result<(), Error> {
         let left = self.leave(awake);
         aside(left.is_some(), move || drop(left)).await
@@ -539,14 +540,14 @@ impl Core {
         (files.is_some() || awake.is_some()).then(|| Left(files, awake))
     }
 
-    /// The bytes of a file that the last run left.
+    /// Reads a file that the last run left.
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
         let files = self.files(context).await?;
         let wanted = path.to_owned();
         found(aside(true, move || workspace::read(&files, &wanted, u64::MAX)).await?, path)
     }
 
-    /// Copies files that the last run left, and returns the paths of the copies.
+    /// Copies files that the last run left. Returns the paths of the copies.
     pub(super) async fn copy(
         &mut self,
         context: &Context,
@@ -557,7 +558,7 @@ impl Core {
         Ok(aside(true, move || Copies::make(to, &files, &names)).await??)
     }
 
-    /// The files that the last run left.
+    /// Returns the files that the last run left.
     async fn files(&mut self, context: &Context) -> Result<Files, Error> {
         match &self.lost_files {
             Some(files) => Ok(files.clone()),
@@ -567,8 +568,8 @@ impl Core {
 }
 
 impl Awake {
-    /// Places the files of a run, where the session may have so many bytes and files. Returns also their
-    /// bytes and number, by which that is raised.
+    /// Places the files of a run, within the session's limits on bytes and files. Also returns
+    /// their bytes and number, by which the limits are raised.
     async fn put(
         mut self,
         files: &[InputFile],
@@ -627,7 +628,7 @@ fn is_waiting(execution: &Execution) -> bool {
     observed.driven.stopped == Some(StopReason::Waiting) && observed.tools.difference.is_none()
 }
 
-/// Why the interpreter cannot go on after a run; `None` when it can.
+/// Returns why the interpreter cannot continue after a run; `None` if it can.
 fn restart_reason(execution: &Execution) -> Option<String> {
     let detail = execution.failure.as_ref().map(|failure| &failure.detail);
     match &execution.observed.driven.ended {
@@ -636,7 +637,7 @@ fn restart_reason(execution: &Execution) -> Option<String> {
         }
         Ended::Stopped => Some("the code did not stop when it was interrupted".into()),
         Ended::Returned(_) => {
-            // It came back, but not by way of the runner.
+            // The code returned, but not through the runner.
             let crash = detail.filter(|detail| detail.kind == ErrorKind::Crash)?;
             Some(format!("{}: {}", crash.type_, crash.message))
         }
@@ -651,11 +652,11 @@ fn restart_reason(execution: &Execution) -> Option<String> {
     }
 }
 
-/// Interpreter and files of a session that it does not need any more.
+/// Interpreter and files that a session no longer needs.
 #[expect(dead_code, reason = "held until it is dropped")]
 pub(super) struct Left(Option<Files>, Option<Awake>);
 
-/// For what is wrong with a state that a session was to go back to.
+/// Wraps the error of a state that a session was to return to.
 fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {
     move |error| match error {
         Error::Session(source) => SessionError::Unread {
@@ -668,7 +669,7 @@ fn unread(id: String, execution: u64) -> impl FnOnce(Error) -> Error {
     }
 }
 
-/// Runs `work`, on a thread that may block if it may take a while.
+/// Runs `work` inline, or on a blocking thread if it may take long.
 async fn aside<T: Send + 'static>(
     is_long: bool,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,35 +1,35 @@
-//! States that a session can go back to, which may yet have to be read.
+//! Lazy states: earlier states of a session, which are read on demand.
 
 use std::sync::{Arc, OnceLock};
 
 use super::state::State;
 use crate::error::Error;
 
-/// A state that is no session's latest.
+/// A state that is not the session's latest.
 #[derive(Clone, Debug)]
 pub(super) enum Earlier {
     Here(Arc<State>),
-    /// Where the session was restored from; all that have it share what is read.
+    /// In the source that the session was restored from. All sessions with this state share the
+    /// result of reading it.
     There(Arc<Unread>),
 }
 
-/// What a session was restored from.
+/// The source that a session was restored from.
 pub(super) trait Source: Send + Sync {
-    /// Reads states into their places: with all others that somebody has yet to read, or where these
-    /// cannot be read by themselves. It blocks.
+    /// Reads states into their places, together with other requested states, or alone if that is
+    /// impossible. Blocks.
     fn read(&self, places: &[Arc<Unread>]) -> Result<(), Error>;
 
-    /// Reads of all states that somebody has yet to read what they consist of, but not their pages. It
-    /// blocks.
+    /// Reads the metadata of all requested states, but not their pages. Blocks.
     fn outline(&self) -> Result<(), Error>;
 }
 
-/// A place for a state that is read when somebody asks for it.
+/// The place of a state that is read on demand.
 pub(super) struct Unread {
     source: Arc<dyn Source>,
     number: usize,
     state: OnceLock<Arc<State>>,
-    /// The state as it may be written to where it came from: its pages cannot be read.
+    /// Metadata of the state, sufficient to write it back to its source. Its pages cannot be read.
     outline: OnceLock<Arc<State>>,
 }
 
@@ -61,9 +61,9 @@ impl Unread {
         self.state.get().is_some()
     }
 
-    /// Puts the state there, once it is read.
+    /// Stores the state after it was read.
     pub(super) fn fill(&self, state: Arc<State>) {
-        // Whoever was faster has put the same there.
+        // A faster reader has stored the same state.
         let _ = self.state.set(state);
     }
 
@@ -71,7 +71,7 @@ impl Unread {
         let _ = self.outline.set(outline);
     }
 
-    /// Puts the state there whose pages have come in.
+    /// Completes the state when its pages have been read.
     pub(super) fn fill_outline(&self) {
         if let Some(outline) = self.outline.get() {
             self.fill(Arc::clone(outline));
@@ -86,12 +86,12 @@ impl From<Arc<State>> for Earlier {
 }
 
 impl Earlier {
-    /// Whether it is where `source` is, or was read from there.
+    /// Whether the state is in `source`, or was read from it.
     pub(super) fn is_of(&self, source: &Arc<dyn Source>) -> bool {
         matches!(self, Self::There(unread) if Arc::ptr_eq(&unread.source, source))
     }
 
-    /// The state, if it was read.
+    /// Returns the state, if it was read.
     pub(super) fn here(&self) -> Option<&Arc<State>> {
         match self {
             Self::Here(state) => Some(state),
@@ -99,7 +99,8 @@ impl Earlier {
         }
     }
 
-    /// What the state consists of, read if it has to be: its pages may not be. It blocks.
+    /// Returns the metadata of the state, and reads it if necessary. Its pages may be missing.
+    /// Blocks.
     pub(super) fn outline(&self) -> Result<Arc<State>, Error> {
         if let Self::There(unread) = self {
             if unread.outline.get().is_none() && !unread.is_read() {
@@ -112,7 +113,7 @@ impl Earlier {
         self.read()
     }
 
-    /// The state, read if it has to be. It blocks.
+    /// Returns the state, and reads it if necessary. Blocks.
     pub(super) fn read(&self) -> Result<Arc<State>, Error> {
         read_all([self])?;
         let lost = || std::io::Error::other("a state of a checkpoint was not read");
@@ -120,7 +121,7 @@ impl Earlier {
     }
 }
 
-/// Reads all that were not read yet. It blocks.
+/// Reads all states that are not read yet. Blocks.
 pub(super) fn read_all<'a>(states: impl IntoIterator<Item = &'a Earlier>) -> Result<(), Error> {
     let unread = states.into_iter().filter_map(|state| match state {
         Earlier::There(unread) if !unread.is_read() => Some(Arc::clone(unread)),

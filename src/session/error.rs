@@ -8,80 +8,80 @@ use crate::blame::{Code, Coded};
 use crate::hint::Hint;
 use crate::workspace::PathProblem;
 
-/// A session or a checkpoint cannot be used.
+/// A session or a checkpoint is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no such session.
+    /// The session does not exist.
     #[error("Interpreter {id} not found")]
     NotFound {
-        /// The id asked for.
+        /// The requested id.
         id: String,
     },
-    /// The id that was chosen is none that a session can have.
+    /// The chosen id is invalid.
     #[error("{id:?} is not an id: it has to be 1 to 64 letters, digits, - and _")]
     Id {
-        /// The id.
+        /// The invalid id.
         id: String,
     },
-    /// The id that was chosen is another session's.
+    /// Another session has the chosen id.
     #[error("there is a session {id} already")]
     IdTaken {
-        /// The id.
+        /// The chosen id.
         id: String,
     },
-    /// There is no snapshot of that name.
+    /// No snapshot has this name.
     #[error("there is no snapshot {name:?}")]
     NoSnapshot {
-        /// The name.
+        /// The requested name.
         name: String,
     },
-    /// There are more labels than a session can have, or longer ones.
+    /// The labels exceed the limits of a session.
     #[error("{labels} labels of {bytes} bytes together are more than a session can have")]
     Labels {
-        /// How many there are.
+        /// Number of labels.
         labels: usize,
-        /// Bytes of all names and values.
+        /// Size of all names and values, in bytes.
         bytes: usize,
     },
-    /// There are as many sessions as there may be.
+    /// The runtime has reached its limit on sessions.
     #[error("there are {max} sessions already, the most that this runtime holds")]
     TooMany {
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
-    /// The code that runs first failed; the session was not made.
+    /// The initial code failed, and the session was not created.
     #[error("the session's initial code failed: {error}")]
     InitCode {
-        /// How it failed, on one line.
+        /// The error, on one line.
         error: String,
-        /// What it wrote to standard error.
+        /// Standard error of the code.
         stderr: String,
     },
-    /// The history does not hold the state that was asked for.
+    /// The history does not contain the requested state.
     #[error("session {id} cannot go back to the state after run {execution}; {known}")]
     NoState {
         /// The session.
         id: String,
-        /// The run asked for.
+        /// The requested run.
         execution: u64,
-        /// What there is instead.
+        /// The available states, in words.
         known: String,
     },
-    /// A state of its past cannot be read from what the session was restored from: that is damaged, or
-    /// not what it was.
+    /// A past state cannot be read from the source that the session was restored from: the source
+    /// is damaged or has changed.
     #[error(
         "session {id} cannot go back to the state after run {execution}: that state cannot be read"
     )]
     Unread {
         /// The session.
         id: String,
-        /// The run; 0 is the session's beginning.
+        /// The run; 0 is the beginning of the session.
         execution: u64,
-        /// Why.
+        /// Cause of the failure.
         source: Box<SessionError>,
     },
-    /// The file is something else.
+    /// The file is not a checkpoint.
     #[error(
         "{path} is not a usable checkpoint: it does not begin like a checkpoint",
         path = path.display()
@@ -90,7 +90,7 @@ pub enum SessionError {
         /// The file.
         path: PathBuf,
     },
-    /// The file has a format that this version does not read.
+    /// The file has a format that this version cannot read.
     #[error(
         "{path} is not a usable checkpoint: it was written by another version of belljar",
         path = path.display()
@@ -99,25 +99,25 @@ pub enum SessionError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is a damaged checkpoint, or one that this runtime does not allow.
+    /// The checkpoint is damaged or exceeds the limits of this runtime.
     #[error("{path} is not a usable checkpoint: {reason}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: &'static str,
     },
-    /// A chunk of the checkpoint is not there, or is another one.
+    /// A chunk of the checkpoint is missing or altered.
     #[error("{path} is not a usable checkpoint: its chunk {chunk} {problem}", path = path.display())]
     Chunk {
         /// The file.
         path: PathBuf,
-        /// The chunk's name: BLAKE3 of what is in it.
+        /// The chunk's name: BLAKE3 of its contents.
         chunk: String,
-        /// What is wrong with it.
+        /// What is wrong with the chunk.
         problem: ChunkProblem,
     },
-    /// The checkpoint is one of an image that is not here.
+    /// The checkpoint is based on an image that does not exist here.
     #[error(
         "{path} was made from another {image} image than the one that is here",
         path = path.display()
@@ -125,10 +125,10 @@ pub enum SessionError {
     Image {
         /// The file.
         path: PathBuf,
-        /// The image's name.
+        /// Name of the image.
         image: String,
     },
-    /// The session sees directories of the host, and other ones were given for it or none.
+    /// The mounts given for the session differ from those in the checkpoint.
     #[error(
         "{path} is a session with {expected} mounted, which is not what is mounted for it now",
         path = path.display(),
@@ -137,21 +137,21 @@ pub enum SessionError {
     Mounts {
         /// The file.
         path: PathBuf,
-        /// Where the session sees directories of the host.
+        /// Paths at which the session mounts host directories.
         expected: Vec<String>,
     },
-    /// The state after its last run could not be kept, for want of memory or of room on the disk: the
-    /// session is in the state before it.
+    /// The state after the last run could not be saved because memory or disk space was exhausted.
+    /// The session is in its state before that run.
     #[error("the state after run {execution} of session {id} could not be kept: {why}")]
     NotKept {
         /// The session.
         id: String,
         /// The run.
         execution: u64,
-        /// Why.
+        /// Cause of the failure.
         why: String,
     },
-    /// A run of the session waits for answers, so no other can begin.
+    /// A run of the session waits for answers, so no other run can start.
     #[error("a run of session {id} waits for the answers of tools")]
     Waiting {
         /// The session.
@@ -163,96 +163,95 @@ pub enum SessionError {
         /// The session.
         id: String,
     },
-    /// The run that waits has not made that call, or it was answered.
+    /// The waiting run has not made this call, or the call was answered.
     #[error("the run of session {id} does not wait for an answer to call {call}")]
     NoCall {
         /// The session.
         id: String,
-        /// The call.
+        /// Number of the call.
         call: u64,
     },
-    /// An answer is too large, or that to a tool with typed values is no value in the tagged form. The
-    /// run waits as before.
+    /// An answer is too large, or is not a valid typed value for a tool with typed values. The run
+    /// still waits.
     #[error("the answer to call {call} of session {id} is not taken: {why}")]
     BadAnswer {
         /// The session.
         id: String,
-        /// The call.
+        /// Number of the call.
         call: u64,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         why: String,
     },
-    /// Another node has the session, and keeps it for longer than this one waits.
+    /// Another node has held the session for longer than this node waits.
     #[error("session {id} is in use on node {node}")]
     Elsewhere {
         /// The session.
         id: String,
-        /// The node.
+        /// The lease holder.
         node: String,
     },
-    /// Another node has taken the session, or it was removed, while this node had it.
+    /// Another node took the session, or it was removed, while this node held it.
     #[error("node {node} has lost session {id}, and with it what was done there last")]
     Taken {
         /// The session.
         id: String,
-        /// The node that had it.
+        /// The node that held the session.
         node: String,
     },
-    /// A session of a store was to be changed with a handle that was given to read it, or whose claim
-    /// was released.
+    /// A handle cannot change a stored session: it is read-only, or its claim was released.
     #[error("session {id} cannot be changed with this handle: no claim stands behind it")]
     NotHeld {
         /// The session.
         id: String,
     },
-    /// What the store has of the session cannot be read.
+    /// The session's record in the store cannot be read.
     #[error("the record of session {id} in the store cannot be used: {why}")]
     Record {
         /// The session.
         id: String,
-        /// Why.
+        /// Cause of the failure.
         why: String,
     },
-    /// The store has the session, but not the state that it is in.
+    /// The store has the record of the session, but not its state.
     #[error("the store has no state of session {id} any more")]
     StateGone {
         /// The session.
         id: String,
     },
-    /// Something cannot be done with a path of its workspace.
+    /// An operation on a path of the workspace is impossible.
     #[error("cannot {action} {path:?} in session {id}: {problem}")]
     Path {
         /// The session.
         id: String,
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On which path.
+        /// The path concerned.
         path: String,
-        /// Why it cannot be done.
+        /// Why the operation is impossible.
         problem: PathProblem,
     },
-    /// What was to be written to a file of the session cannot be read.
+    /// The content to write to a file of the session cannot be read.
     #[error("cannot read what is to be written to {path:?}")]
     Source {
-        /// The path of the file.
+        /// Path of the file.
         path: String,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// A question could not be answered, or a variable not be set. The session is as it was.
+    /// A query failed, or a variable could not be set. The session is unchanged.
     #[error("{reason}")]
     Question {
-        /// Why, in the words of the guest where it could still say so.
+        /// The reason, in the words of the guest if available.
         reason: String,
     },
-    /// The operating system refused something.
+    /// The operating system refused access to the file.
     #[error("cannot {action} the checkpoint {path}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: FileAction,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
 }
@@ -261,9 +260,9 @@ pub enum SessionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChunkProblem {
-    /// It is not where it is looked for.
+    /// The chunk is missing.
     Missing,
-    /// What is there does not have this name.
+    /// The contents do not match the chunk's name.
     Altered,
 }
 
@@ -276,15 +275,15 @@ impl fmt::Display for ChunkProblem {
     }
 }
 
-/// What is done with a checkpoint's file.
+/// An action on a checkpoint file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileAction {
-    /// Opening it.
+    /// Opening the file.
     Open,
-    /// Reading it.
+    /// Reading the file.
     Read,
-    /// Writing it.
+    /// Writing the file.
     Write,
 }
 

@@ -1,38 +1,38 @@
-//! Which handles of a session may change it.
+//! Decides which handles may change a session.
 //!
-//! A session of a store is changed by whoever has claimed it, until the claim is released. Handles are
-//! cheap to clone and outlive a claim, so each carries a pass, and the session counts how often its
-//! handles were recalled. A pass of an earlier count changes nothing any more.
+//! A stored session can be changed under a claim, until the claim is released. Handles are cheap to
+//! clone and can outlive a claim. So each handle carries a pass, and the session counts how often
+//! its handles were recalled. A pass from before the last recall permits no changes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Session;
 
-/// What the holder of a handle may do.
+/// What a handle permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Change the session, until its handles are recalled for the next time after so many.
+    /// Changes, as long as the recall count equals this number.
     Change(u64),
-    /// Read it.
+    /// Reading.
     Look,
-    /// Everything, always: the pass of a node that keeps the session for its store.
+    /// Everything, always: the pass of the node that keeps the session for its store.
     Keeper,
 }
 
-/// Which passes are valid.
+/// Tracks which passes are valid.
 #[derive(Debug, Default)]
 pub(super) struct Fence {
     passes: Mutex<Passes>,
-    /// What was lost before, until an outcome has told it.
+    /// Earlier losses that no outcome has reported yet.
     lost: Mutex<Vec<String>>,
 }
 
-/// Both under one lock: a change is either refused, or the recall that follows reports it.
+/// Under one lock: a change either fails, or the next recall reports it.
 #[derive(Debug, Default)]
 struct Passes {
-    /// How often all handles were recalled.
+    /// Number of recalls.
     recalled: u64,
-    /// Whether the session may differ from what it was at the last recall.
+    /// Whether the session may have changed since the last recall.
     is_changed: bool,
 }
 
@@ -46,29 +46,29 @@ impl Passes {
     }
 }
 
-/// What became of a session while its handles were valid.
+/// What happened to a session while its handles were valid.
 #[derive(Debug, Default)]
 pub(crate) struct Recalled {
-    /// Whether it may have been changed.
+    /// Whether the session may have changed.
     pub is_changed: bool,
-    /// What was lost before, if no outcome has told it.
+    /// Earlier losses that no outcome has reported.
     pub lost: Vec<String>,
 }
 
 impl Fence {
-    /// Whether a pass allows the session to be changed.
+    /// Whether a pass permits changes.
     pub(super) fn is_open_to(&self, pass: Pass) -> bool {
         self.passes().are_open_to(pass)
     }
 
-    /// Notes that the session may be changed from now on, where the pass allows it. Returns whether
-    /// that was noted before, or `None` where the pass does not allow it.
+    /// Records that the session may change from now on, if the pass permits it. Returns whether it
+    /// may have changed before, or `None` if the pass does not permit changes.
     pub(super) fn begin_change(&self, pass: Pass) -> Option<bool> {
         let mut passes = self.passes();
         passes.are_open_to(pass).then(|| std::mem::replace(&mut passes.is_changed, true))
     }
 
-    /// Takes back that the session may have been changed, as nothing was.
+    /// Records that the session was not changed after all.
     pub(super) fn note_unchanged(&self) {
         self.passes().is_changed = false;
     }
@@ -99,36 +99,37 @@ impl Fence {
 }
 
 impl Pass {
-    /// The pass of handles that nobody has ever recalled.
+    /// The pass of handles before the first recall.
     pub(super) const FIRST: Self = Self::Change(0);
 }
 
 impl Session {
-    /// A handle that stays valid when others are recalled, as all others are now: for a node that keeps
-    /// the session for a store.
+    /// Returns a handle that stays valid when others are recalled, and recalls all others. For a
+    /// node that keeps the session for a store.
     pub(crate) fn keeper(&self) -> Self {
         let keeper = self.with(Pass::Keeper);
         keeper.recall();
         keeper
     }
 
-    /// A handle that may change the session until it is recalled. The next outcome tells what was lost.
+    /// Returns a handle that can change the session until it is recalled. The next outcome reports
+    /// `lost`.
     pub(crate) fn lend(&self, lost: Vec<String>) -> Self {
         self.with(self.inner.context.fence().lend(lost))
     }
 
-    /// A handle that may only read the session.
+    /// Returns a read-only handle.
     pub(crate) fn show(&self) -> Self {
         self.with(Pass::Look)
     }
 
-    /// Whether it was not closed.
+    /// Whether the session is still open.
     pub(crate) fn is_open(&self) -> bool {
         !self.inner.context.is_closed()
     }
 
-    /// Ends the validity of all handles that may change the session, but for the keeper's. Whatever one
-    /// of them has begun is done once the session's changing parts can be locked.
+    /// Recalls all handles that may change the session, except the keeper's. Changes that have
+    /// started are complete once the session's core can be locked.
     pub(crate) fn recall(&self) -> Recalled {
         self.inner.context.fence().recall()
     }
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!((fence.begin_change(pass), fence.begin_change(pass)), (Some(false), Some(true)));
         let recalled = fence.recall();
         assert!(recalled.is_changed && recalled.lost == ["a run"]);
-        // Refused, it is not reported by the next recall either, which is another claim's.
+        // A rejected change is not reported by the next recall, which belongs to another claim.
         assert_eq!(fence.begin_change(pass), None);
         assert!(!fence.is_open_to(pass) && !fence.recall().is_changed);
         let next = fence.lend(Vec::new());

@@ -1,8 +1,8 @@
-//! Files of a session, looked at and changed without a run.
+//! Reading and changing a session's files without a run.
 //!
-//! A session at rest is a state that never changes, its files included. They are looked at there, and a
-//! change makes a new state, as a run does: the guest's directories are not touched, and whatever links
-//! it made lead nowhere.
+//! A session at rest is an immutable state, including its files. Reads use that state, and a change
+//! creates a new state, as a run does. Host directories are never involved, and links made by the
+//! guest are not followed.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,12 +22,14 @@ use crate::instance::{TEMPORARY_PATH, WORKSPACE_PATH, limits};
 use crate::shared::on_blocking_thread;
 use crate::workspace::{Editor, Look, PathProblem, RunFile, below_top, merge, now, time};
 
-/// The files of a session, without a run. Every method waits for those that run before it, as a run does.
+/// The files of a session, accessible without a run. Every method waits for earlier runs, as a run
+/// does.
 ///
-/// Paths are separated by `/`. Those of [`workspace`](Session::workspace) are relative to the workspace, whose
-/// own is empty; those of [`all_files`](Session::all_files) are absolute. No link is followed. What a method changes belongs to the session's latest state: it is there in the next
-/// run, in forks and in checkpoints, and gone after a [`rewind`](Session::rewind). The interpreter is put
-/// away by a change, as it is when a session is suspended, and comes back with the next run.
+/// Paths are separated by `/`. With [`workspace`](Session::workspace) they are relative to the
+/// workspace, whose own path is empty; with [`all_files`](Session::all_files) they are absolute.
+/// Links are not followed. Changes belong to the session's latest state: the next run, forks and
+/// checkpoints contain them, and a [`rewind`](Session::rewind) undoes them. A change suspends the
+/// interpreter, and the next run wakes it.
 ///
 /// ```no_run
 /// # async fn example(session: belljar::Session) -> Result<(), belljar::Error> {
@@ -44,32 +46,32 @@ pub struct SessionFiles {
     paths: Paths,
 }
 
-/// How paths are written.
+/// Form of paths.
 #[derive(Clone, Copy)]
 enum Paths {
     /// Relative to the workspace.
     Relative,
-    /// From the guest's root.
+    /// Relative to the guest's root.
     Absolute,
 }
 
-/// Something in a session's workspace.
+/// A file, directory or link in a session's workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathEntry {
-    /// Its path, relative to the workspace or absolute, as the paths of its [`SessionFiles`] are.
+    /// The path, relative to the workspace or absolute, like the paths of its [`SessionFiles`].
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: PathKind,
-    /// Bytes of a file, or of where a link points to; 0 for a directory.
+    /// Size of a file, or of a link's target path, in bytes; 0 for a directory.
     pub size: u64,
-    /// When a file was last written.
+    /// Time of the last write to a file.
     pub modified: Option<SystemTime>,
-    /// Where a symbolic link points to.
+    /// Target of a symbolic link.
     pub target: Option<String>,
 }
 
-/// What is in a workspace.
+/// Kind of an entry in a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathKind {
@@ -82,7 +84,7 @@ pub enum PathKind {
 }
 
 impl Session {
-    /// The files of the session, to look at and to change without a run.
+    /// Returns access to the files in the workspace, without a run.
     #[must_use]
     pub fn workspace(&self) -> SessionFiles {
         SessionFiles {
@@ -91,8 +93,8 @@ impl Session {
         }
     }
 
-    /// The files of the session in its workspace and in `/tmp`. Paths are absolute: `/workspace`, `/tmp` or
-    /// below one of these.
+    /// Returns access to the files in the workspace and in `/tmp`. Paths are absolute:
+    /// `/workspace`, `/tmp`, or below one of them.
     #[must_use]
     pub fn all_files(&self) -> SessionFiles {
         SessionFiles {
@@ -103,34 +105,34 @@ impl Session {
 }
 
 impl SessionFiles {
-    /// What lies in a directory, sorted by path: with `depth` 1 what is in it itself, with 2 also what
-    /// is in the directories there, and so on.
+    /// Lists the entries of a directory, sorted by path. `depth` 1 lists the directory itself, 2
+    /// includes its subdirectories, and so on.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when it is no directory.
+    /// [`SessionError::Path`] if the path is not a directory.
     pub async fn list(&self, dir: &str, depth: usize) -> Result<Vec<PathEntry>, Error> {
         let files = self.files("list", dir).await?;
         let inside = files.below(dir, depth).map_err(|why| self.failed("list", dir, why))?;
         Ok(inside.into_iter().map(|(path, look)| entry(path, &look)).collect())
     }
 
-    /// What has that path.
+    /// Returns the entry at a path.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when nothing has.
+    /// [`SessionError::Path`] if the path does not exist.
     pub async fn stat(&self, path: &str) -> Result<PathEntry, Error> {
         let files = self.files("look at", path).await?;
         let look = files.look(path).map_err(|why| self.failed("look at", path, why))?;
         Ok(entry(path.to_owned(), &look))
     }
 
-    /// Bytes of a regular file, as far as it has those of the range.
+    /// Reads a range of a regular file, up to the end of the file.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when it is no regular file.
+    /// [`SessionError::Path`] if the path is not a regular file.
     pub async fn read(&self, path: &str, range: impl RangeBounds<u64>) -> Result<Vec<u8>, Error> {
         let start = match range.start_bound() {
             Bound::Included(start) => *start,
@@ -159,15 +161,15 @@ impl SessionFiles {
         on_blocking_thread(read).await?.map_err(Error::system("read a file that a session keeps"))
     }
 
-    /// Writes a file with all that `from` gives, in the place of one that has the path; the
-    /// directories that it lies in are made if missing. The reader is read before the session's turn
-    /// comes, on a thread that may block, and no further than the session has room.
+    /// Writes a file with all bytes of `from`, replacing an existing file. Missing parent
+    /// directories are created. The reader is read on a blocking thread before the session is
+    /// locked, up to the session's limit on bytes.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when the path cannot be one of a file or the session has no room for it,
-    /// [`SessionError::Source`] when the reader fails; [`SessionError::Waiting`], as for all changes, while
-    /// a run waits for answers.
+    /// [`SessionError::Path`] if the path cannot be a file or the session has no room for it;
+    /// [`SessionError::Source`] if the reader fails; [`SessionError::Waiting`], as for all changes,
+    /// while a run waits for answers.
     pub async fn write(
         &self,
         path: &str,
@@ -184,9 +186,8 @@ impl SessionFiles {
         written.ok_or_else(|| self.failed("write", path, PathProblem::NotFound))
     }
 
-    /// Writes a file as [`write`](Self::write) does, unless `refuse` has an objection to what has the path
-    /// at that moment: then nothing changes, and the objection is returned. Nothing changes the files
-    /// between the two.
+    /// Writes a file like [`write`](Self::write), unless `refuse` objects to the existing entry.
+    /// The objection is then returned and nothing changes. Check and write are atomic.
     ///
     /// # Errors
     ///
@@ -219,11 +220,12 @@ impl SessionFiles {
         }
     }
 
-    /// The most bytes that the files of the session may have together.
+    /// Returns the maximum size of the session's files together, in bytes.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Waiting`] while a run waits for answers: no file can be written then.
+    /// [`SessionError::Waiting`] while a run waits for answers, because no file can be written
+    /// then.
     pub async fn max_bytes(&self) -> Result<u64, Error> {
         let mut core = self.session.lock().await?;
         core.check_not_waiting(self.context())?;
@@ -231,17 +233,17 @@ impl SessionFiles {
         Ok(state.room(&self.context().fixed.bounds).0)
     }
 
-    /// Bytes that the files of the session have together, in its workspace and in `/tmp`.
+    /// Returns the size of the session's files together, in the workspace and in `/tmp`, in bytes.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when the session was closed.
+    /// [`SessionError::NotFound`] if the session was closed.
     pub async fn bytes(&self) -> Result<u64, Error> {
         let mut core = self.session.lock().await?;
         Ok(core.past(self.context()).await?.state.files.usage().bytes)
     }
 
-    /// Reads all that `from` gives into a file that no session has yet.
+    /// Reads all bytes of `from` into a file that belongs to no session yet.
     async fn receive(
         &self,
         path: &str,
@@ -260,45 +262,44 @@ impl SessionFiles {
         content.ok_or_else(|| self.failed("write", path, PathProblem::TooManyBytes))
     }
 
-    /// Makes a directory, and those that it lies in, if they are not there.
+    /// Creates a directory and its missing parents.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when something else is in the way, or the session has no room for it.
+    /// [`SessionError::Path`] if another entry is in the way, or the session has no room for it.
     pub async fn make_dir(&self, path: &str) -> Result<(), Error> {
         self.change("make the directory", path, |files, now| files.make_directory(path, now)).await
     }
 
-    /// Gives a file, a directory or a link another path, in a directory that is there. A file or link
-    /// that has it is replaced, a directory is not.
+    /// Moves a file, directory or link to another path, in an existing directory. An existing file
+    /// or link is replaced; an existing directory is not.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when it is not there or cannot be there.
+    /// [`SessionError::Path`] if `from` does not exist or `to` is not possible.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         self.check("rename to", to)?;
         self.change("rename", from, |files, now| files.move_to(from, to, now)).await
     }
 
-    /// Removes a file, a link, or a directory with all that is in it.
+    /// Removes a file, a link, or a directory with its contents.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when there is nothing of that path.
+    /// [`SessionError::Path`] if the path does not exist.
     pub async fn remove(&self, path: &str) -> Result<(), Error> {
         self.change("remove", path, |files, now| files.take_away(path, now)).await
     }
 
-    /// Has the files of another session of this runtime, and nothing else: all that is in its
-    /// workspace and in `/tmp`. Returns whether anything changed; where nothing did, the interpreter
-    /// stays as it is. Sessions that take turns, each having the other's files before its next run,
-    /// so share a workspace. No bytes are copied.
+    /// Replaces the session's files by those of another session of this runtime, in the workspace
+    /// and in `/tmp`. Returns whether anything changed; if not, the interpreter stays in memory.
+    /// Sessions that run in turn can share a workspace in this way. No bytes are copied.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Path`] when the session has no room for them, [`SessionError::Waiting`] while a run
-    /// of it waits for answers, [`SessionError::NotFound`] when the other session is one of another runtime,
-    /// with which its files would go.
+    /// [`SessionError::Path`] if the session has no room for the files; [`SessionError::Waiting`]
+    /// while a run of this session waits for answers; [`SessionError::NotFound`] if the other
+    /// session belongs to another runtime, whose files end with it.
     pub async fn replace_with(&self, other: &SessionFiles) -> Result<bool, Error> {
         if !Arc::ptr_eq(&self.context().storage, &other.context().storage) {
             let id = other.session.id().to_owned();
@@ -312,7 +313,7 @@ impl SessionFiles {
         if Arc::ptr_eq(ours, &theirs) || is_same(ours, &theirs) {
             return Ok(false);
         }
-        // The claim may have been released while the files were compared.
+        // The claim may have been released during the comparison.
         context.begin_change(self.session.pass)?;
         let changed = core.exchange(context, &theirs).await?;
         self.session.finish(core);
@@ -320,15 +321,15 @@ impl SessionFiles {
         Ok(true)
     }
 
-    /// Has what is other in the files of a second session of this runtime than in those of a third, which
-    /// has them as they were before: `theirs` may so be given to a session that has changed
-    /// meanwhile. What both changed is as in `theirs`, and what only this session changed stays. All of it
-    /// is done, or nothing. No bytes are copied.
+    /// Merges another session's changes into this session: applies the differences between `before`
+    /// and `theirs`, so that files can be returned to a session that has changed meanwhile. If both
+    /// sessions changed a file, `theirs` wins; other changes of this session remain. The merge is
+    /// atomic, and no bytes are copied. All sessions must belong to this runtime.
     ///
     /// # Errors
     ///
-    /// As for [`replace_with`](Self::replace_with); [`SessionError::Path`] also where this session has a file
-    /// or a link instead of a directory of theirs.
+    /// As for [`replace_with`](Self::replace_with), and [`SessionError::Path`] if this session has
+    /// a file or link where `theirs` has a directory.
     pub async fn merge(&self, before: &SessionFiles, theirs: &SessionFiles) -> Result<(), Error> {
         let context = self.context();
         for other in [before, theirs] {
@@ -354,14 +355,14 @@ impl SessionFiles {
     }
 
     async fn files(&self, action: &'static str, path: &str) -> Result<Arc<Files>, Error> {
-        // A directory that every session has is looked at, too.
+        // The root directory, which always exists, may also be listed.
         if !path.is_empty() || matches!(self.paths, Paths::Absolute) {
             self.check(action, path)?;
         }
         self.latest().await
     }
 
-    /// The files of the latest state.
+    /// Returns the files of the latest state.
     async fn latest(&self) -> Result<Arc<Files>, Error> {
         let mut core = self.session.lock().await?;
         Ok(Arc::clone(&core.past(self.context()).await?.state.files))
@@ -406,7 +407,7 @@ impl SessionFiles {
 }
 
 impl Core {
-    /// Makes a state with other files.
+    /// Creates a state with changed files.
     async fn change(
         &mut self,
         context: &Context,
@@ -415,7 +416,7 @@ impl Core {
         self.check_not_waiting(context)?;
         let before = Arc::clone(&self.past(context).await?.state);
         let mut files = Files::clone(&before.files);
-        // What the host places is counted afterwards.
+        // Files placed by the host are counted afterwards.
         files.set_limits(limits(u64::MAX, u64::MAX));
         let now = now(context.fixed.deterministic.as_ref(), before.kept.lived);
         if let Err(problem) = change(&mut files, now) {
@@ -439,7 +440,7 @@ impl Core {
         Ok(Ok(()))
     }
 
-    /// Makes a state with the files of another session.
+    /// Creates a state with the files of another session.
     async fn exchange(
         &mut self,
         context: &Context,
@@ -450,8 +451,8 @@ impl Core {
     }
 }
 
-/// Has `files` be what another session has, but for what is open: that is ours. A file that has the same
-/// path there is theirs from now on, any other has no name any more.
+/// Replaces the contents of `files` by `theirs`, but keeps the open files of `ours`. An open file with
+/// the same path in `theirs` takes their content; any other open file becomes nameless.
 fn exchange(files: &mut Files, ours: &Files, theirs: &Files) -> Result<(), PathProblem> {
     *files = theirs.clone();
     files.set_limits(limits(u64::MAX, u64::MAX));
@@ -487,7 +488,7 @@ fn exchange(files: &mut Files, ours: &Files, theirs: &Files) -> Result<(), PathP
     Ok(())
 }
 
-/// What `files` has in the place of a node of `ours`, which has that path there.
+/// Returns the node in `files` that replaces a node of `ours` with this path.
 fn counterpart(
     files: &mut Files,
     ours: &Files,
@@ -508,7 +509,8 @@ fn counterpart(
     }
 }
 
-/// Whether two sessions have the same files, without a look at the bytes of those that are kept twice.
+/// Whether two sessions have the same files, without comparing the bytes of files that are stored
+/// twice.
 fn is_same(ours: &Files, theirs: &Files) -> bool {
     [WORKSPACE_PATH, TEMPORARY_PATH].iter().all(|top| {
         let (Ok(top), Ok(their_top)) = (ours.find(top), theirs.find(top)) else {

@@ -1,4 +1,4 @@
-//! History of a session: its runs, and the states that it can go back to.
+//! A session's history: its runs, and the states that it can return to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,47 +13,48 @@ use crate::error::Error;
 use crate::limits::MAX_HISTORY_RECORDS;
 use crate::workspace::json_bytes;
 
-/// One run of a session.
+/// A run in the history of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// Its number, counting from 1.
+    /// Number of the run, counted from 1.
     pub execution: u64,
-    /// The code that ran; of long code the first 64 KiB.
+    /// The code that ran, up to its first 64 KiB.
     pub code: String,
-    /// Whether it succeeded.
+    /// Whether the run succeeded.
     pub success: bool,
-    /// Its error on one line.
+    /// The error, on one line.
     pub error: Option<String>,
-    /// Milliseconds that it took.
+    /// Wall clock time, in milliseconds.
     pub wall_ms: f64,
-    /// Fuel that it used.
+    /// Fuel used.
     pub fuel: u64,
 }
 
-/// The most bytes of a run's code that are kept.
+/// Maximum size of a run's code in the history, in bytes.
 const MAX_CODE: usize = 64 << 10;
 
-/// The runs that a session remembers, the latest last.
+/// The runs in a session's history, oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     entries: VecDeque<Entry>,
     bounds: HistoryBounds,
-    /// Bytes that only its states hold, and of its records.
+    /// Size of the records, and of data that only earlier states hold, in bytes.
     bytes: u64,
-    /// Bytes of its records.
+    /// Size of the records, in bytes.
     records: u64,
 }
 
-/// One run, and the state after it.
+/// A run and the state after it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub record: HistoryEntry,
     pub state: Earlier,
-    /// Bytes that this state holds and the one after it does not: none as long as it is not read.
+    /// Size of data in this state that the next state does not share, in bytes; zero until the
+    /// state is read.
     alone: u64,
-    /// Bytes of the record.
+    /// Size of the record, in bytes.
     own: u64,
 }
 
@@ -67,7 +68,7 @@ impl History {
         }
     }
 
-    /// Adds the latest run, and drops the oldest that there is no room for.
+    /// Adds the latest run, and drops the oldest runs that exceed the limits.
     pub(super) fn push(&mut self, record: HistoryEntry, state: impl Into<Earlier>) {
         let state = state.into();
         if let Some(before) = self.entries.back_mut() {
@@ -97,7 +98,7 @@ impl History {
         self.bytes > self.bounds.bytes || self.records > MAX_HISTORY_RECORDS
     }
 
-    /// Forgets what came after a run; false when that run is not here.
+    /// Forgets the runs after `execution`. Returns false if that run is not in the history.
     pub(super) fn cut_after(&mut self, execution: u64) -> bool {
         let Some(index) = self.entries.iter().position(|e| e.record.execution == execution) else {
             return false;
@@ -115,12 +116,12 @@ impl History {
         *self = Self::new(self.bounds);
     }
 
-    /// Has all states here, which were read. There may be no room for some then.
+    /// Replaces all lazy states by the states read. This may drop the oldest runs.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         self.replace(Earlier::read)
     }
 
-    /// Has all states here, as `read` finds them. There may be no room for some then.
+    /// Replaces all states by the results of `read`. This may drop the oldest runs.
     pub(super) fn replace(
         &mut self,
         read: impl Fn(&Earlier) -> Result<Arc<State>, Error>,
@@ -133,7 +134,7 @@ impl History {
         Ok(())
     }
 
-    /// Leaves out the runs whose states cannot be `had`, and returns them.
+    /// Removes and returns the runs whose states are not available.
     pub(super) fn part(
         &mut self,
         had: impl Fn(&Earlier) -> Option<Arc<State>>,
@@ -149,7 +150,7 @@ impl History {
         elsewhere
     }
 
-    /// Adds runs that were left out.
+    /// Adds runs that were removed.
     pub(super) fn join(&mut self, elsewhere: &[(HistoryEntry, Earlier)]) {
         if elsewhere.is_empty() {
             return;
@@ -163,7 +164,7 @@ impl History {
         }
     }
 
-    /// The state after a run.
+    /// Returns the state after a run.
     pub(super) fn state(&self, execution: u64) -> Option<&Earlier> {
         self.entries.iter().find(|e| e.record.execution == execution).map(|entry| &entry.state)
     }
@@ -176,7 +177,7 @@ impl History {
         self.entries.iter().map(|entry| entry.record.clone()).collect()
     }
 
-    /// Says in words which runs are here.
+    /// Describes in words which runs are available.
     pub(super) fn describe(&self) -> String {
         match (self.entries.front(), self.entries.back()) {
             (Some(first), Some(last)) => format!(
@@ -200,9 +201,9 @@ impl HistoryEntry {
         }
     }
 
-    /// Bytes that it takes in a manifest, at most.
+    /// Returns the maximum size of the record in a manifest, in bytes.
     pub(super) fn json_bytes(&self) -> u64 {
-        /// The other fields, their names, and the number of the state.
+        /// Size of the other fields, their names, and the number of the state.
         const REST: u64 = 256;
         json_bytes(&self.code) + self.error.as_deref().map_or(0, json_bytes) + REST
     }

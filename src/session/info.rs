@@ -1,40 +1,40 @@
-//! A session as others see it.
+//! Public properties of a session.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Activity of a session.
+/// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SessionStatus {
-    /// It waits for its next run, in memory.
+    /// In memory, waiting for the next run.
     Idle,
-    /// It is running.
+    /// Running.
     Running,
-    /// It waits for its next run, on the disk.
+    /// On disk, waiting for the next run.
     Suspended,
-    /// Its interpreter was lost and could not be brought back; the next run tries again.
+    /// The interpreter was lost and could not be restarted. The next run tries again.
     Failed,
 }
 
-/// A session, as it is listed.
+/// A session in a list.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
-    /// What it is doing.
+    /// Status of the session.
     pub status: SessionStatus,
-    /// Whose default session it is.
+    /// Client whose default session this is.
     pub client: Option<String>,
-    /// Its image.
+    /// Name of the image.
     pub image: String,
-    /// Its labels.
+    /// Labels of the session.
     pub labels: BTreeMap<String, String>,
-    /// Seconds until its lease ends, if it has one.
+    /// Seconds until the lease ends, if there is a lease.
     pub lease_seconds: Option<f64>,
-    /// Seconds since its last run ended.
+    /// Seconds since the end of the last run.
     pub idle_seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! What the caller of a session knows it by, and answers for it until when.
+//! Labels and leases of a session.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use super::{Session, SessionError};
 use crate::error::Error;
 
 impl Session {
-    /// The labels that the session was given.
+    /// Returns the session's labels.
     #[must_use]
     pub fn labels(&self) -> BTreeMap<String, String> {
         self.inner.context.labels()
     }
 
-    /// Gives the session these labels, and takes away those that it had. They are the caller's: the
-    /// code does not see them, and no checkpoint holds them.
+    /// Replaces the session's labels. They belong to the caller: the code cannot see them, and
+    /// checkpoints do not contain them.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Labels`] when there are more than 64, or they have more than 16 KiB together.
+    /// [`SessionError::Labels`] if there are more than 64 labels, or they exceed 16 KiB together.
     pub fn set_labels(&self, labels: BTreeMap<String, String>) -> Result<(), Error> {
         check_labels(&labels)?;
         self.inner.context.set_labels(labels);
         Ok(())
     }
 
-    /// Has the session's lease end when `duration` has passed from now, and returns whether it has one:
-    /// one that has none lives until it is closed.
+    /// Sets the session's lease to end after `duration` from now. Returns false if the session has
+    /// no lease; it then lives until it is closed.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when it was closed, such as by the end of its lease.
+    /// [`SessionError::NotFound`] if the session was closed, for example at the end of its lease.
     pub fn extend_lease(&self, duration: Duration) -> Result<bool, Error> {
         let context = &self.inner.context;
         context.engine.check_process()?;

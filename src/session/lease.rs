@@ -1,4 +1,4 @@
-//! Labels of a session, and the time until which somebody answers for it.
+//! Leases of sessions, which end unless they are extended.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -8,19 +8,20 @@ use serde::Deserialize;
 use super::SessionError;
 use crate::limits::{MAX_LABEL_BYTES, MAX_LABELS, after};
 
-/// What becomes of a session when its lease is over.
+/// What happens to a session when its lease ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LeaseEnd {
-    /// It is closed, and what it runs is interrupted.
+    /// The session is closed, and its run is interrupted.
     #[default]
     Close,
-    /// It is put on the disk as soon as it runs nothing. A run wakes it, and it is put away again.
+    /// The session is suspended once it is idle. A run wakes it, and it is suspended again
+    /// afterwards.
     Suspend,
 }
 
-/// How long somebody answers for a session, and what becomes of it then.
+/// End of a session's lease, and what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     pub end: Instant,
@@ -34,7 +35,7 @@ impl Lease {
     }
 }
 
-/// When sessions are to be closed, by their ids.
+/// Sessions to close, ordered by time.
 #[derive(Debug, Default)]
 pub(super) struct Closings {
     by_time: BTreeSet<(Instant, String)>,
@@ -42,7 +43,7 @@ pub(super) struct Closings {
 }
 
 impl Closings {
-    /// Sets when a session is to be closed, if it is.
+    /// Sets when a session will be closed; `None` removes it.
     pub(super) fn set(&mut self, id: &str, end: Option<Instant>) {
         if let Some(before) = self.times.remove(id) {
             self.by_time.remove(&(before, id.to_owned()));
@@ -53,7 +54,7 @@ impl Closings {
         }
     }
 
-    /// Those whose time has come by `now`, the earliest first.
+    /// Returns the sessions that are due at `now`, earliest first.
     pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = &str> {
         self.by_time.iter().take_while(move |(end, _)| *end <= now).map(|(_, id)| id.as_str())
     }
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(closings.due(start).count(), 0);
         assert_eq!(closings.due(at(8)).collect::<Vec<_>>(), ["b"]);
         assert_eq!(closings.due(at(9)).collect::<Vec<_>>(), ["b", "a"]);
-        // Shortened.
+        // A shortened lease.
         closings.set("a", Some(at(0)));
         assert_eq!(closings.due(at(9)).collect::<Vec<_>>(), ["a", "b"]);
     }

@@ -1,4 +1,4 @@
-//! Options of a session: its beginning, and how far it may go.
+//! Options of a session: its start and its limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::api::tool::{Answerer, Tool, ToolLimits};
 use crate::limits::{MAX_HISTORY, MAX_SESSION_SETTINGS};
 use crate::workspace::json_bytes;
 
-/// How a session starts, and what holds for all of its life.
+/// How a session starts, and the settings of its whole life.
 ///
 /// ```
 /// use belljar::SessionOptions;
@@ -30,19 +30,19 @@ use crate::workspace::json_bytes;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Image, files, mounts, environment, limits and policy: those of memory, workspace and files,
-    /// the mounts, the image and deterministic mode hold for the session's whole life, the others
-    /// are what its runs get unless they ask for something else. Its code runs first.
+    /// Image, files, mounts, environment, limits and policy. The image, the mounts, the limits on
+    /// memory, workspace and files, and deterministic mode apply to the session's whole life. The
+    /// other settings are defaults of its runs. The code of this request is the initial code.
     pub start: Request,
-    /// How far the session may go.
+    /// Limits of the session.
     pub limits: SessionLimits,
-    /// What of the past is kept.
+    /// Limits of the history.
     pub history: HistoryBounds,
-    /// Whose default session it is, if it is one.
+    /// Client whose default session this is, if any.
     pub client: Option<String>,
-    /// Whatever the caller wants to know it by.
+    /// Labels chosen by the caller.
     pub labels: BTreeMap<String, String>,
-    /// How long somebody answers for it, unless that is extended, and what becomes of it then.
+    /// Duration of the lease, unless extended, and what happens at its end.
     pub lease: Option<(Duration, LeaseEnd)>,
 }
 
@@ -59,30 +59,31 @@ impl Default for SessionOptions {
     }
 }
 
-/// How far a session may go; `None` sets no limit. Past one of them every run fails, and says why.
+/// Limits of a session; `None` means no limit. When a limit is exceeded, every run fails with an
+/// error that names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// Time since the session was made. Forks and restored sessions are as old as what they were made from.
+    /// Time since the session's creation. Forks and restored sessions inherit their age.
     pub lifetime: Option<Duration>,
-    /// Time since it was last used: run, rewound, or changed in its variables or files.
+    /// Time since the session's last use: a run, a rewind, or a change of variables or files.
     pub idle: Option<Duration>,
-    /// Fuel of all its runs together.
+    /// Fuel of all runs together.
     pub fuel: Option<u64>,
 }
 
 setters!(SessionLimits {
-    /// Limits the time since the session was made.
+    /// Limits the time since the session's creation.
     lifetime: Duration => Some;
-    /// Limits the time since it was last used.
+    /// Limits the time since the session's last use.
     idle: Duration => Some;
-    /// Limits the fuel of all its runs together.
+    /// Limits the fuel of all runs together.
     fuel: u64 => Some;
 });
 
 impl SessionLimits {
-    /// The smaller of both for each limit.
+    /// Returns the smaller value of each limit.
     pub(super) fn within(self, bounds: &Self) -> Self {
         fn least<T: Ord>(own: Option<T>, bound: Option<T>) -> Option<T> {
             own.into_iter().chain(bound).min()
@@ -95,21 +96,21 @@ impl SessionLimits {
     }
 }
 
-/// How much of its past a session can go back to; the oldest is dropped first.
+/// Limits of a session's history. The oldest runs are dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HistoryBounds {
-    /// Runs. Default 100, at most 10,000.
+    /// Number of runs. Default 100, at most 10,000.
     pub runs: usize,
-    /// Bytes of memory and files that only earlier states hold, and of the lists and records that a
-    /// checkpoint has of them. Default 64 MiB, at most as much as the runtime allows a run to have in
-    /// memory. The code and errors of all runs take at most 24 MiB of it.
+    /// Size of memory and files that only earlier states hold, and of their records in a
+    /// checkpoint, in bytes. Default 64 MiB, at most the runtime's ceiling on a run's memory. Code
+    /// and errors of all runs take at most 24 MiB of it.
     pub bytes: u64,
 }
 
 impl HistoryBounds {
-    /// These, as far as a runtime with such ceilings allows them.
+    /// Returns these limits, reduced to the runtime's ceilings.
     pub(super) fn within(self, ceilings: &Bounds) -> Self {
         Self {
             runs: self.runs.min(MAX_HISTORY),
@@ -119,9 +120,9 @@ impl HistoryBounds {
 }
 
 setters!(HistoryBounds {
-    /// Bounds the runs.
+    /// Limits the number of runs.
     runs: usize;
-    /// Bounds the bytes.
+    /// Limits the size, in bytes.
     bytes: u64;
 });
 
@@ -134,44 +135,45 @@ impl Default for HistoryBounds {
     }
 }
 
-/// How many sessions a runtime holds.
+/// Limits of a runtime's sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionBounds {
-    /// Sessions altogether. Default 10,000.
+    /// Number of sessions. Default 10,000.
     pub max: usize,
-    /// Sessions in memory; the one used longest ago is suspended to disk for another. Sessions that
-    /// are running do not count as ones that could be suspended. Default 100.
+    /// Number of sessions in memory. To make room, the least recently used session is suspended to
+    /// disk; running sessions cannot be suspended. Default 100.
     pub max_awake: usize,
-    /// A session idle for so long is suspended to disk. Default 5 minutes.
+    /// Idle time after which a session is suspended to disk. Default 5 minutes.
     pub suspend_after: Duration,
-    /// Bytes of memory and files, the history's included, of a session that is restored from a
-    /// checkpoint; a larger one is refused. Default 4 GiB.
+    /// Size of a restored session's memory and files, including its history, in bytes. Larger
+    /// checkpoints are rejected. Default 4 GiB.
     pub restored: u64,
-    /// How far every session may go, however it was made: of each limit the smaller of this and the
-    /// session's own counts. A checkpoint has the session's own. Default: no limits.
+    /// Limits of each session, regardless of its origin. For each limit, the smaller of this value
+    /// and the session's own applies. A checkpoint contains only the session's own. Default: no
+    /// limits.
     pub limits: SessionLimits,
-    /// Where suspended sessions and larger files are kept: a directory in here, removed with the
-    /// runtime. Default: the runtime's directory for temporary files.
+    /// Directory for suspended sessions and larger files. They are in a directory inside it, which
+    /// is removed with the runtime. Default: the runtime's directory for temporary files.
     pub dir: Option<PathBuf>,
 }
 
 setters!(SessionBounds {
-    /// Bounds how many sessions there are.
+    /// Limits the number of sessions.
     max: usize;
-    /// Bounds how many of them are in memory.
+    /// Limits the number of sessions in memory.
     max_awake: usize;
-    /// Sets after how long a session that is idle is suspended.
+    /// Sets the idle time after which a session is suspended.
     suspend_after: Duration;
-    /// Bounds the memory and files of a session that is restored, in bytes.
+    /// Limits the memory and files of a restored session, in bytes.
     restored: u64;
-    /// Bounds how far every session may go.
+    /// Limits each session.
     limits: SessionLimits;
 });
 
 impl SessionBounds {
-    /// Sets the directory of the nameless file in which suspended sessions are kept. Where no file can be made
-    /// there, they are where the files of sandboxes are.
+    /// Sets the directory of the nameless file that contains suspended sessions. If no file can be
+    /// created there, suspended sessions are stored with the files of sandboxes.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
@@ -193,13 +195,13 @@ impl Default for SessionBounds {
 }
 
 impl SessionOptions {
-    /// A session on the image `data` with every default.
+    /// Creates options for a session on the image `data`, with all defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A session for which `start` sets the image, the files, the environment and the limits. With
-    /// the image `auto` it is chosen by the imports of `start`'s code.
+    /// Creates options for a session with the image, files, environment and limits of `start`. With
+    /// the image `auto`, the imports of its code choose the image.
     pub fn from_request(start: Request) -> Self {
         Self {
             start,
@@ -214,22 +216,21 @@ impl SessionOptions {
         self
     }
 
-    /// Runs this code first. It is not one of the session's runs; when it fails, so does making
-    /// the session.
+    /// Runs this code first. It does not count as a run. If it fails, the session is not created.
     #[must_use]
     pub fn init_code(mut self, code: impl Into<String>) -> Self {
         self.start.code = code.into();
         self
     }
 
-    /// Places a file with these bytes in the workspace.
+    /// Places a file in the workspace.
     #[must_use]
     pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         self.start = self.start.file(path, bytes);
         self
     }
 
-    /// Shows a host directory to the session, read-only, at an absolute path.
+    /// Mounts a host directory at an absolute path, read-only.
     #[must_use]
     pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.start = self.start.mount(host, guest);
@@ -243,57 +244,56 @@ impl SessionOptions {
         self
     }
 
-    /// Lets the code of every run call a tool. A tool of a run's own takes the place of one of the
-    /// same name.
+    /// Lets the code of every run call a tool. A run's own tool of the same name takes precedence.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.start = self.start.tool(tool);
         self
     }
 
-    /// Replaces all limits of a run.
+    /// Replaces all limits of runs.
     #[must_use]
     pub fn run_limits(mut self, limits: Limits) -> Self {
         self.start = self.start.limits(limits);
         self
     }
 
-    /// Restricts what the code of every run may contain that sets no policy of its own.
+    /// Restricts the code of every run without its own policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.start = self.start.policy(policy);
         self
     }
 
-    /// Has the code find its workspace under another absolute path as well, such as `/mnt/data`.
+    /// Adds an absolute path of the workspace, such as `/mnt/data`.
     #[must_use]
     pub fn alias(mut self, path: impl Into<String>) -> Self {
         self.start = self.start.alias(path);
         self
     }
 
-    /// Sets the directory in which runs start that ask for no other.
+    /// Sets the default current directory of runs.
     #[must_use]
     pub fn cwd(mut self, path: impl Into<String>) -> Self {
         self.start = self.start.cwd(path);
         self
     }
 
-    /// Makes the session repeatable.
+    /// Makes the session reproducible.
     #[must_use]
     pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
         self.start = self.start.deterministic(deterministic);
         self
     }
 
-    /// Limits the time since the session was made.
+    /// Limits the time since the session's creation.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.limits.lifetime = Some(lifetime);
         self
     }
 
-    /// Limits the time since the last run ended.
+    /// Limits the time since the session's last use.
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.limits.idle = Some(idle);
@@ -307,21 +307,21 @@ impl SessionOptions {
         self
     }
 
-    /// Bounds what of the past is kept.
+    /// Limits the history.
     #[must_use]
     pub fn history(mut self, runs: usize, bytes: u64) -> Self {
         self.history = HistoryBounds { runs, bytes };
         self
     }
 
-    /// Gives it a label.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
         self
     }
 
-    /// Has it closed or suspended when `duration` has passed since it was made, unless the lease is
+    /// Closes or suspends the session after `duration` from its creation, unless the lease is
     /// [extended](crate::Session::extend_lease).
     #[must_use]
     pub fn lease(mut self, duration: Duration, then: LeaseEnd) -> Self {
@@ -337,7 +337,7 @@ impl SessionOptions {
     }
 }
 
-/// Reasons against a run's request: it asks for what only the session itself can have.
+/// Returns reasons against a run's request that sets fields fixed for the session.
 pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
     let Request { limits, .. } = request;
     let other_image = matches!(&request.image, ImageChoice::Named(name) if name != image);
@@ -360,9 +360,9 @@ pub(super) fn misplaced(request: &Request, image: &str) -> Vec<Reason> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Places {
-    /// Besides `/workspace`.
+    /// Additional paths, next to `/workspace`.
     pub aliases: Vec<String>,
-    /// Where a run starts that does not say it.
+    /// Default current directory of runs.
     pub cwd: Option<String>,
 }
 
@@ -377,7 +377,7 @@ impl Places {
 pub(super) struct FixedSettings {
     pub mounts: Vec<Mount>,
     pub places: Places,
-    /// Of a run that asks for nothing else; those of memory, workspace and files for all.
+    /// Default limits of a run. Those on memory, workspace and files apply to all runs.
     pub bounds: Bounds,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
@@ -386,7 +386,7 @@ pub(super) struct FixedSettings {
     pub tools: SessionTools,
 }
 
-/// Refuses settings that would not fit into a checkpoint.
+/// Rejects settings that would not fit into a checkpoint.
 pub(super) fn check_settings(fixed: &FixedSettings) -> Result<(), Refusal> {
     let rules = match &fixed.policy {
         Policy::Custom(rules) => Some(rules),
@@ -414,7 +414,7 @@ pub(super) fn check_settings(fixed: &FixedSettings) -> Result<(), Refusal> {
     Refusal::unless_empty(vec![Reason::new(field, ReasonKind::TooLong, message)])
 }
 
-/// Functions of the caller that the code of every run can call. No checkpoint holds them.
+/// Functions of the caller that the code of every run can call. Checkpoints do not contain them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionTools {
     pub tools: Vec<Tool>,
@@ -423,7 +423,7 @@ pub(super) struct SessionTools {
 }
 
 impl SessionTools {
-    /// Adds them to a run's own, which come first where a name is the same.
+    /// Adds these tools to those of a run. The run's own tools take precedence.
     pub(super) fn complete(&self, request: &mut Request) {
         let own = &mut request.tools;
         let missing = self.tools.iter().filter(|tool| own.iter().all(|o| o.name() != tool.name()));

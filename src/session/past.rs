@@ -1,4 +1,4 @@
-//! The states that a session has been in.
+//! The past states of a session.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use super::state::State;
 use crate::error::Error;
 use crate::image::Image;
 
-/// The states of a session. The latest is in memory.
+/// The states of a session. The latest state is in memory.
 #[derive(Clone)]
 pub(super) struct Past {
-    /// Before the first run, and after the initial code.
+    /// State before the first run, after the initial code.
     pub origin: Earlier,
-    /// After the last completed run.
+    /// State after the last completed run.
     pub state: Arc<State>,
     pub history: History,
 }
 
 impl Past {
-    /// What is left of a session that was closed.
+    /// Creates the empty past of a closed session.
     pub(super) fn nothing() -> Self {
         let state = Arc::new(State::nothing());
         Self {
@@ -36,7 +36,7 @@ impl Past {
         is_here(&self.origin) && self.history.entries().all(|entry| is_here(&entry.state))
     }
 
-    /// Reads the states that are elsewhere. It blocks.
+    /// Reads all lazy states. Blocks.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         if !self.is_settled() {
             let states = self.history.entries().map(|entry| &entry.state);
@@ -47,8 +47,8 @@ impl Past {
         Ok(())
     }
 
-    /// Reads the states that are elsewhere; of those in `source` only what they consist of, to be written to
-    /// where they are. It blocks.
+    /// Reads all lazy states; for states in `source`, only the metadata needed to write them back.
+    /// Blocks.
     pub(super) fn outline(&mut self, source: &Arc<dyn Source>) -> Result<(), Error> {
         if !self.is_settled() {
             let outlined = |state: &Earlier| {
@@ -64,8 +64,8 @@ impl Past {
         Ok(())
     }
 
-    /// These states without those that cannot be had, which are returned beside: of those in `source` what they
-    /// consist of is enough. It blocks.
+    /// Returns the available states, and separately the states that cannot be read. For states in
+    /// `source`, metadata is enough. Blocks.
     pub(super) fn part(&self, source: Option<&Arc<dyn Source>>) -> (Self, Elsewhere) {
         let is_outlined = |state: &Earlier| source.is_some_and(|source| state.is_of(source));
         let states = self.history.entries().map(|entry| &entry.state).chain([&self.origin]);
@@ -87,7 +87,7 @@ impl Past {
         (here, elsewhere)
     }
 
-    /// With the states that were elsewhere before it was put aside.
+    /// Adds back the states that were unavailable before the suspension.
     pub(super) fn with(mut self, elsewhere: &Elsewhere) -> Self {
         if let Some(origin) = &elsewhere.origin {
             self.origin = origin.clone();
@@ -97,14 +97,14 @@ impl Past {
     }
 }
 
-/// States that are not in memory, and cannot be read just now.
+/// States that are not in memory and cannot currently be read.
 #[derive(Default)]
 pub(super) struct Elsewhere {
     origin: Option<Earlier>,
     runs: Vec<(HistoryEntry, Earlier)>,
 }
 
-/// A state that has a name, and what sessions are like that start from it.
+/// A named state, with the settings of sessions that start from it.
 pub(super) struct Snapshot {
     pub image: Arc<Image>,
     pub fixed: FixedSettings,

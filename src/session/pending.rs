@@ -1,6 +1,5 @@
-//! A run that waits for answers: everything that is needed to run it again up to where it waits, and
-//! on from there. The interpreter is not part of it, since a stack of native code cannot be written
-//! down.
+//! A run that waits for answers: all data needed to replay it to the waiting point and to continue.
+//! It does not contain the interpreter, because a native stack cannot be saved.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,19 +19,19 @@ use crate::limits::{MAX_LOGGED_LEVELS, MAX_WAITING_BYTES, MAX_WAITING_VALUES};
 use crate::tools::{LogRoom, Logged, LoggedAnswer, Weight};
 use crate::value::Value as Typed;
 
-/// A run that waits.
+/// A run that waits for answers.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
-    /// As it was asked for, but with the bytes of its files.
+    /// The request, with the contents of its files.
     pub request: Request,
     pub pins: Pins,
-    /// What its calls were answered.
+    /// The answers to earlier calls.
     pub log: Vec<Logged>,
-    /// The calls that it waits for.
+    /// The calls that the run waits for.
     pub awaited: Vec<WaitingCall>,
 }
 
-/// What makes a run do the same again.
+/// Settings that make a replay identical.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pins {
@@ -41,8 +40,8 @@ pub(super) struct Pins {
 }
 
 impl Pins {
-    /// Those of a run that begins now in a session that has lived for so long. A session that is
-    /// repeatable itself has its own.
+    /// Creates the settings of a run that starts now, in a session of age `lived`. A deterministic
+    /// session uses its own settings.
     pub(super) fn new(
         own: Option<&Deterministic>,
         entropy: [u8; 32],
@@ -56,7 +55,7 @@ impl Pins {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             Deterministic {
                 seed: u64::from_le_bytes(seed),
-                // The clock has gone on for as long as the interpreter has lived.
+                // The clock has advanced for as long as the interpreter has lived.
                 epoch: now.saturating_sub(lived).as_secs(),
                 ..Deterministic::default()
             }
@@ -69,7 +68,7 @@ impl Pins {
 }
 
 impl Pending {
-    /// The bytes that the run is given: standard input, and then every input file.
+    /// Returns the inputs of the run: standard input, then each input file.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.request.files.iter().map(|file| match &file.content {
             Content::Bytes(bytes) => bytes.as_slice(),
@@ -79,7 +78,7 @@ impl Pending {
         std::iter::once(self.request.stdin.as_slice()).chain(files)
     }
 
-    /// The log with answers added to it.
+    /// Returns the log with answers added.
     pub(super) fn answered(
         &self,
         id: &str,
@@ -114,11 +113,11 @@ impl Pending {
         Ok(log)
     }
 
-    /// What the log has room for beside the calls that were made.
+    /// Returns the log's remaining room after the calls so far.
     fn room(&self) -> LogRoom {
         let mut room = LogRoom::default();
         for logged in &self.log {
-            // There was room for it when it was logged.
+            // The log had room for the call when it was made.
             let _ = room.take_call(&logged.arguments);
             let _ = logged.answer.take_room(&mut room);
         }
@@ -128,7 +127,7 @@ impl Pending {
         room
     }
 
-    /// Refuses a request that could not be read again with the session that waits in it.
+    /// Rejects a request that would be too large to restore with its session.
     pub(super) fn check_size(&self) -> Result<(), Error> {
         let entry = PendingEntry::of(self);
         let weight = Weight::of(&entry).map_err(Error::system("write a request down"))?;
@@ -155,22 +154,21 @@ impl Pending {
     }
 }
 
-/// Levels of what stands around the schema of a tool.
+/// JSON levels around a tool's schema.
 const OUTER_LEVELS: u32 = 4;
 
-/// Whether a value in the tagged form can be given to a guest; what is wrong with it.
+/// Checks whether a guest can accept a value in the tagged form. Returns what is wrong with it.
 fn is_value(tagged: &Value) -> Result<(), String> {
     let value: Typed = serde_json::from_value(tagged.clone()).map_err(|e| e.to_string())?;
     value.check().map_err(|e| e.to_string())
 }
 
-/// Whether a plan has tools that nobody answers while it runs.
+/// Whether a plan has deferred tools.
 pub(super) fn may_wait(plan: &Plan) -> bool {
     plan.request.tools.iter().any(Tool::is_deferred)
 }
 
-/// Reads files of the host that are to be placed, which may be others when the run is begun again.
-/// It blocks.
+/// Reads the host files of a request now, since they may change before a replay. Blocks.
 pub(super) fn read_files(files: &mut [InputFile]) -> Result<(), Error> {
     for file in files {
         if let Content::Host(path) = &file.content {
@@ -181,13 +179,14 @@ pub(super) fn read_files(files: &mut [InputFile]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A run that waits, as a checkpoint has it: without the bytes of its inputs, which are in chunks, without
-/// its tools' functions, which the restorer gives again or answers for, and without its watcher.
+/// A waiting run in a checkpoint. Its input bytes are in chunks. Its watcher and the functions of
+/// its tools are omitted; the caller that restores the session supplies the tools again or answers
+/// their calls.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PendingEntry {
     code: String,
-    /// The paths of the input files.
+    /// Paths of the input files.
     files: Vec<String>,
     variables: BTreeMap<String, Typed>,
     env: BTreeMap<String, String>,
@@ -238,8 +237,8 @@ impl PendingEntry {
         }
     }
 
-    /// The run with the bytes of its standard input and of its files; `None` when these are not as many.
-    /// Everything else is checked when it is answered, as any request is.
+    /// Adds the bytes of standard input and files. Returns `None` if their number is wrong. All
+    /// other checks happen when the run is answered, as for any request.
     pub(super) fn with_inputs(self, inputs: Vec<Vec<u8>>) -> Option<Pending> {
         let mut inputs = inputs.into_iter();
         let stdin = inputs.next()?;

@@ -1,4 +1,4 @@
-//! What can be asked of a session without a run.
+//! Queries of a session without a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,52 +9,52 @@ use crate::guest::Question;
 use crate::limits::QUESTION_TIME;
 use crate::value::{Omission, Value};
 
-/// What a name in code may become.
+/// Completions of a name in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completion {
-    /// Where the name begins, in characters; it ends at the cursor.
+    /// Offset at which the name begins, in characters. The name ends at the cursor.
     pub start: usize,
-    /// What may stand there, sorted, at most 1,000.
+    /// The completions, sorted, at most 1,000.
     pub matches: Vec<String>,
 }
 
-/// What is known of an object. All texts are the guest's claims, at most 10,000 characters each.
+/// Properties of an object. All texts are untrusted guest data, at most 10,000 characters each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The name that was asked about.
+    /// The requested name.
     pub name: String,
-    /// Its class.
+    /// Class of the object.
     pub class: String,
-    /// Its `repr`.
+    /// `repr` of the object.
     pub text: String,
-    /// How it is called, where it can be.
+    /// Signature, if the object is callable.
     pub signature: Option<String>,
-    /// Its docstring.
+    /// Docstring.
     pub doc: Option<String>,
-    /// Its source, where it was asked for and is known.
+    /// Source code, if requested and available.
     pub source: Option<String>,
 }
 
-/// Whether code is ready to be run.
+/// Whether code is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Completeness {
-    /// It can be run.
+    /// The code is complete.
     Complete,
-    /// More is to come, and the next line begins with this.
+    /// The code continues, and the next line begins with `indent`.
     Incomplete {
-        /// Spaces.
+        /// Indentation: spaces.
         indent: String,
     },
-    /// It is not Python, whatever follows.
+    /// The code is invalid Python, whatever follows.
     Invalid,
 }
 
 impl Session {
-    /// The value of a global variable, with its type; `None` when there is no such variable. It is
-    /// no run: what reading it does is undone. It waits for runs that were asked for before.
+    /// Returns the value of a global variable, with its type; `None` if there is no such variable.
+    /// This is not a run: its effects are undone. It waits for earlier runs.
     ///
     /// ```no_run
     /// # async fn example(session: belljar::Session) -> Result<(), belljar::Error> {
@@ -68,20 +68,21 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the session was closed, or [`SessionError::Question`] when the value cannot be read
-    /// within the time of a run, or is larger than 1 GiB.
+    /// If the session was closed, or [`SessionError::Question`] if the value cannot be read within
+    /// a run's time limit or is larger than 1 GiB.
     pub async fn get(&self, name: &str) -> Result<Option<Value>, Error> {
         let name = name.to_owned();
         self.ask(Question::Get { name }, None).await
     }
 
-    /// Sets a global variable. It is no run and not in the history: it belongs to the state after
-    /// the last run, and going back to that run forgets it.
+    /// Sets a global variable. This is not a run and not part of the history: the variable belongs
+    /// to the state after the last run, and a rewind to that run undoes it.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when a variable cannot have the name, or a guest not take the value;
-    /// [`SessionError::Question`] when it has no memory for it. The session is then as it was.
+    /// [`Error::Refused`] if the name or the value is invalid for a variable;
+    /// [`SessionError::Question`] if the guest has no memory for the value. The session is then
+    /// unchanged.
     pub async fn set(&self, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         let variables = BTreeMap::from([(name.to_owned(), value.into())]);
         let mut core = self.lock_to_change().await?;
@@ -92,8 +93,8 @@ impl Session {
         set
     }
 
-    /// The values of expressions, each under its name, or `Type: message` of what it raised. What
-    /// evaluating them does is undone, files included.
+    /// Evaluates named expressions. Each result is the value, or `Type: message` of the exception
+    /// raised. Effects of the evaluation are undone, including files.
     ///
     /// # Errors
     ///
@@ -117,12 +118,12 @@ impl Session {
         values.collect()
     }
 
-    /// What the name at `cursor` in `code` may become, by the session's variables and what they
-    /// have. `cursor` counts characters.
+    /// Returns completions of the name at `cursor` in `code`, from the session's variables and
+    /// their attributes. `cursor` counts characters.
     ///
     /// # Errors
     ///
-    /// As for [`get`](Self::get); it has a second.
+    /// As for [`get`](Self::get), with a time limit of one second.
     pub async fn complete(&self, code: &str, cursor: usize) -> Result<Completion, Error> {
         let code = code.to_owned();
         let cursor = cursor.min(code.chars().count());
@@ -142,8 +143,8 @@ impl Session {
         Ok(Completion { start, matches })
     }
 
-    /// What is known of the name at `cursor` in `code`, with its source if `detail`; `None` when
-    /// there is no such thing. `cursor` counts characters.
+    /// Returns properties of the name at `cursor` in `code`, with its source if `detail`; `None` if
+    /// the name is unknown. `cursor` counts characters.
     ///
     /// # Errors
     ///
@@ -178,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Whether code is ready to be run, or what the next line of it begins with.
+    /// Returns whether code is ready to run, or the indentation of its next line.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl Session {
             Some("complete") => Ok(Completeness::Complete),
             Some("invalid") => Ok(Completeness::Invalid),
             Some("incomplete") => {
-                // A stranger's text, which others put before what people type.
+                // Untrusted text that a front end inserts into the user's input.
                 let indent = field("indent").filter(|indent| indent.bytes().all(|b| b == b' '));
                 let indent = indent.unwrap_or_default();
                 Ok(Completeness::Incomplete { indent })
@@ -220,7 +221,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The error of an answer that the runner does not give.
+/// Creates the error for an answer that the runner never gives.
 fn strange(answer: Option<&Value>) -> Error {
     let reason = match answer {
         Some(Value::Opaque(left_out)) if left_out.reason == Some(Omission::Large) => {

@@ -1,4 +1,4 @@
-//! The sessions of a runtime: made, found, bounded, put on the disk while nobody needs them.
+//! The sessions of a runtime: creation, lookup, limits, and suspension.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -47,30 +47,30 @@ pub(super) struct Registry {
 #[derive(Default)]
 pub(super) struct All {
     sessions: HashMap<String, Arc<Inner>>,
-    /// Which of them are in memory: they are few where there are many.
+    /// Sessions in memory: few compared with all sessions.
     awake: HashSet<String>,
-    /// When they are to be closed, those that are.
+    /// When sessions with a lease will be closed.
     closings: Closings,
-    /// Sessions that are being made.
+    /// Number of sessions being created.
     pending: usize,
     storage: Option<Arc<Storage>>,
     pub snapshots: HashMap<String, Arc<Snapshot>>,
 }
 
 impl All {
-    /// Sessions, those that are being made, and snapshots.
+    /// Returns the number of sessions, including those being created, and of snapshots.
     pub(super) fn count(&self) -> usize {
         self.sessions.len() + self.pending + self.snapshots.len()
     }
 
-    /// Whether this is the session that has its id.
+    /// Whether this session is registered under its id.
     fn has(&self, context: &Context) -> bool {
         self.sessions
             .get(&context.id)
             .is_some_and(|found| std::ptr::eq(&raw const found.context, context))
     }
 
-    /// Forgets a session; not one that has got its id since.
+    /// Removes a session, unless another session has its id by now.
     fn remove(&mut self, context: &Context) {
         if self.has(context) {
             self.sessions.remove(&context.id);
@@ -97,11 +97,11 @@ impl Sessions {
         }
     }
 
-    /// The session with that id.
+    /// Returns the session with this id.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when there is none.
+    /// [`SessionError::NotFound`] if there is no such session.
     pub fn get(&self, id: &str) -> Result<Session, Error> {
         self.shared.engine.check_process()?;
         match self.shared.lock().sessions.get(id) {
@@ -110,7 +110,7 @@ impl Sessions {
         }
     }
 
-    /// A client's default session; made with `options` when it has none.
+    /// Returns a client's default session. Creates it with `options` if missing.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Sessions {
             return Ok(session);
         }
         let session = self.create(options.client(client)).await?;
-        // Two may have made one at the same time: both take the older.
+        // Two callers may have created one concurrently: both use the older session.
         match self.of_client(client) {
             Some(first) if first.id() != session.id() => {
                 session.close();
@@ -135,15 +135,15 @@ impl Sessions {
         }
     }
 
-    /// Bytes of memory in which the states of sessions are set aside. Where the system keeps them in an
-    /// anonymous file (Linux), they are not among the resident memory that it tells of this process.
+    /// Returns the memory that saved states of sessions use, in bytes. On Linux it is an anonymous
+    /// file, which the process's resident memory does not include.
     #[must_use]
     pub fn memory(&self) -> u64 {
         let storage = self.shared.lock().storage.clone();
         storage.map_or(0, |storage| storage.pages.memory())
     }
 
-    /// All sessions, the oldest first.
+    /// Lists all sessions, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<SessionInfo> {
         let mut all: Vec<Arc<Inner>> = self.shared.lock().sessions.values().cloned().collect();
@@ -151,12 +151,12 @@ impl Sessions {
         all.iter().map(|inner| inner.context.info()).collect()
     }
 
-    /// Closes a session: what it runs is stopped, what it holds is freed.
+    /// Closes a session: stops its run and frees its resources.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`] when there is none of that id, [`SessionError::NotHeld`] when it is
-    /// kept for a store.
+    /// [`SessionError::NotFound`] if there is no such session, [`SessionError::NotHeld`] if it
+    /// belongs to a store.
     pub fn delete(&self, id: &str) -> Result<(), Error> {
         let session = self.get(id)?;
         session.inner.context.check_pass(session.pass)?;
@@ -222,7 +222,7 @@ impl Sessions {
             lease.map(|(duration, then)| Lease::from_now(duration, then)),
         );
         let mut core = Core::new(&context, entropy)?;
-        // The future of a run is large, and callers have that of this one on their stacks.
+        // Boxed, because the future of a run is large and callers keep this future on their stacks.
         Box::pin(core.begin(&context, InitialRun { files, request })).await?;
         self.register(context, core, pending).await
     }
@@ -239,7 +239,7 @@ impl Sessions {
             lease,
             told,
         } = options;
-        // Those that are none are told now, and not by the first run.
+        // Invalid tools are reported now, not by the first run.
         resolve(
             Request {
                 tools: tools.clone(),
@@ -291,12 +291,12 @@ impl Sessions {
         self.register(context, core, pending).await
     }
 
-    /// A session with the state that another has; they share what neither changes.
+    /// Creates a session with the state of another. Unchanged data is shared.
     pub(super) async fn fork(&self, parent: &Context, core: &mut Core) -> Result<Session, Error> {
         self.prepare_fork(parent, core).await?.register(self)
     }
 
-    /// Makes a session with the state that another has, which nobody finds until it is registered.
+    /// Creates a session with the state of another. It is not visible until it is registered.
     pub(super) async fn prepare_fork(
         &self,
         parent: &Context,
@@ -321,7 +321,7 @@ impl Sessions {
         })
     }
 
-    /// The surroundings of a session that is made, forked or restored.
+    /// Creates the environment of a new, forked or restored session.
     pub(super) fn context(
         &self,
         id: String,
@@ -374,13 +374,13 @@ impl Sessions {
         }
     }
 
-    /// Forgets a session; not one that has got its id since.
+    /// Removes a session, unless another session has its id by now.
     pub(super) fn remove(&self, inner: &Arc<Inner>) {
         self.shared.lock().remove(&inner.context);
     }
 }
 
-/// A session that is made, and that nobody finds yet. Dropped, it leaves nothing behind.
+/// A new session that is not visible yet. Dropping it removes all its resources.
 pub(super) struct Prepared<'a> {
     context: Context,
     core: Core,
@@ -388,7 +388,7 @@ pub(super) struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Has the session found, by its id and in the list.
+    /// Makes the session visible, by its id and in lists.
     pub(super) fn register(self, sessions: &Sessions) -> Result<Session, Error> {
         let Self {
             context,
@@ -401,7 +401,7 @@ impl Prepared<'_> {
         });
         let shared = &sessions.shared;
         match shared.lock().sessions.entry(inner.context.id.clone()) {
-            // Another one with this id was restored in the meantime.
+            // Another session with this id was restored meanwhile.
             Entry::Occupied(taken) => {
                 let id = taken.key().clone();
                 return Err(SessionError::IdTaken { id }.into());
@@ -415,7 +415,7 @@ impl Prepared<'_> {
     }
 }
 
-/// A place for a session that is being made.
+/// A reserved place for a session being created.
 pub(super) struct Admission<'a>(&'a Registry);
 
 impl Drop for Admission<'_> {
@@ -440,7 +440,7 @@ impl Registry {
         Ok(Admission(self))
     }
 
-    /// An id that somebody chose, if it is one and no session has it.
+    /// Returns a chosen id if it is valid and not taken.
     fn free(&self, id: String) -> Result<String, Error> {
         check_name(&id)?;
         if self.lock().sessions.contains_key(&id) {
@@ -449,7 +449,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// Where states are kept, made for the first session.
+    /// Returns the storage of states, which is created for the first session.
     fn storage(self: &Arc<Self>) -> Result<Arc<Storage>, Error> {
         let mut all = self.lock();
         if let Some(storage) = &all.storage {
@@ -458,13 +458,13 @@ impl Registry {
         let storage = Arc::new(Storage::create(self.engine.roots.clone(), &self.dir)?);
         all.storage = Some(Arc::clone(&storage));
         drop(all);
-        // A lease ends on time however long suspending others takes.
+        // Separate threads, so that slow suspensions do not delay the end of leases.
         self.every_now_and_then("belljar-leases", Self::close_due)?;
         self.every_now_and_then("belljar-suspend", Self::suspend_due)?;
         Ok(storage)
     }
 
-    /// Does something again and again on a thread of its own, until the runtime is gone.
+    /// Repeats `what` on its own thread until the runtime is dropped.
     fn every_now_and_then(self: &Arc<Self>, name: &str, what: fn(&Self)) -> Result<(), Error> {
         let pause = self.bounds.suspend_after / 4;
         let pause = pause.clamp(Duration::from_millis(20), Duration::from_secs(1));
@@ -482,7 +482,7 @@ impl Registry {
         thread.map(drop).map_err(Error::system("start a thread for sessions"))
     }
 
-    /// Closes the sessions whose lease is over.
+    /// Closes the sessions whose lease has ended.
     fn close_due(&self) {
         let due = {
             let all = self.lock();
@@ -496,14 +496,14 @@ impl Registry {
             inner.context.close();
             self.lock().remove(&inner.context);
             inner.context.interrupt();
-            // A run that is going on frees everything at its end.
+            // A current run frees everything at its end.
             if let Ok(mut core) = inner.core.try_lock() {
                 core.close();
             }
         }
     }
 
-    /// Suspends the sessions whose lease is over, and those that have been idle for long.
+    /// Suspends sessions whose lease has ended or that have been idle for long.
     fn suspend_due(&self) {
         let storage = self.lock().storage.clone();
         storage.inspect(|storage| storage.pages.trim());
@@ -522,7 +522,7 @@ impl Drop for Registry {
         if self.engine.check_process().is_err() {
             return;
         }
-        // Nobody is left who could ask for their states.
+        // No caller remains that could ask for the states.
         self.lock().sessions.values().for_each(|inner| inner.context.close());
         self.afterwards.wait();
     }
@@ -567,7 +567,7 @@ impl Room for Registry {
     }
 }
 
-/// Whether a name is one that a session or a snapshot can have.
+/// Checks that a name is valid for a session or snapshot.
 pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -576,7 +576,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// An id that nobody can guess: 64 random bits as text.
+/// Returns an unguessable id: 64 random bits as text.
 pub(crate) fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;

@@ -1,4 +1,4 @@
-//! How a session is restored from a checkpoint.
+//! Options for restoring a session from a checkpoint.
 
 use std::fmt;
 use std::io::Read;
@@ -13,7 +13,7 @@ use crate::api::request::{Mount, Policy};
 use crate::api::tool::Tool;
 use crate::store::Store;
 
-/// A checkpoint, and what the session that is restored from it gets that is not in it.
+/// A checkpoint, and the settings of the restored session that it does not contain.
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), Box<dyn std::error::Error>> {
@@ -40,7 +40,7 @@ pub struct RestoreOptions {
     pub(super) told: Times,
 }
 
-/// Where a checkpoint comes from.
+/// Source of a checkpoint.
 pub(super) enum Origin {
     File(PathBuf),
     Reader(Box<dyn Read + Send>),
@@ -58,18 +58,19 @@ impl fmt::Debug for Origin {
 }
 
 impl RestoreOptions {
-    /// The checkpoint in a file.
+    /// Restores from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::of(Origin::File(path.into()))
     }
 
-    /// The checkpoint that `reader` gives up to its end. It is read into a file first, on a thread
-    /// that may block, and no more of it than a session that is restored may have.
+    /// Restores from a reader, which is read to its end. The checkpoint is first read into a file
+    /// on a blocking thread, up to the limit on restored sessions.
     pub fn reader(reader: impl Read + Send + 'static) -> Self {
         Self::of(Origin::Reader(Box::new(reader)))
     }
 
-    /// The session that [`Session::save`](crate::Session::save) has written to `store` under `key`.
+    /// Restores the session that [`Session::save`](crate::Session::save) wrote to `store` under
+    /// `key`.
     pub fn stored(store: Arc<dyn Store>, key: impl Into<String>) -> Self {
         Self::of(Origin::Stored(store, key.into()))
     }
@@ -88,72 +89,72 @@ impl RestoreOptions {
         }
     }
 
-    /// Shows a directory of the host where the session sees one: which one is not up to the
-    /// checkpoint.
+    /// Mounts a host directory where the session expects one. The checkpoint does not choose the
+    /// directory.
     #[must_use]
     pub fn mount(mut self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.mounts.push(Mount::new(host, guest));
         self
     }
 
-    /// Replaces all directories that the session sees.
+    /// Replaces all mounts of the session.
     #[must_use]
     pub fn mounts(mut self, mounts: Vec<Mount>) -> Self {
         self.mounts = mounts;
         self
     }
 
-    /// Gives the session this id, such as the one that it had, instead of a new one: 1 to 64
-    /// letters, digits, `-` and `_`. It has to be free. A checkpoint holds no id, since whoever
-    /// wrote it could choose that of somebody else.
+    /// Sets the session's id, for example its previous id, instead of a random one: 1 to 64
+    /// letters, digits, `-` and `_`. The id must be free. A checkpoint does not contain the id,
+    /// because its author could choose another session's id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Lets the code of every run call a tool, such as those that the session had: functions are in
-    /// no checkpoint.
+    /// Lets the code of every run call a tool, such as the session's previous tools: checkpoints
+    /// contain no functions.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Bounds how far the session may go: of each limit the smaller of this one and the checkpoint's
-    /// counts. Without it, whoever wrote the checkpoint chose all of them. The fuel used so far is that
-    /// of the checkpoint as well, and its author may have set it to nothing.
+    /// Limits the session. For each limit, the smaller of this value and the checkpoint's applies.
+    /// Without this, the author of the checkpoint chooses all limits. The fuel used so far also
+    /// comes from the checkpoint, and its author may have set it to zero.
     #[must_use]
     pub fn limits(mut self, limits: SessionLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Restricts what the code of every run may contain that sets no policy of its own, in the place of
-    /// the policy in the checkpoint.
+    /// Restricts the code of every run without its own policy, instead of the policy in the
+    /// checkpoint.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Has it closed or suspended when `duration` has passed since it was restored, as
-    /// [`SessionOptions::lease`](crate::SessionOptions::lease) does.
+    /// Closes or suspends the session after `duration` from its restoration, like
+    /// [`SessionOptions::lease`](crate::SessionOptions::lease).
     #[must_use]
     pub fn lease(mut self, duration: Duration, then: LeaseEnd) -> Self {
         self.lease = Some((duration, then));
         self
     }
 
-    /// The age and the idle time of the session by its record. Where those in the checkpoint are longer,
-    /// they count.
+    /// Sets the session's age and idle time from its record. Longer times in the checkpoint take
+    /// precedence.
     #[must_use]
     pub(crate) fn times(mut self, told: Times) -> Self {
         self.told = told;
         self
     }
 
-    /// Makes it the default session of a client.
+    /// Makes this the default session of a client.
     #[must_use]
     pub fn client(mut self, client: impl Into<String>) -> Self {
         self.client = Some(client.into());

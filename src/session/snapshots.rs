@@ -13,13 +13,14 @@ use crate::interpreter::entropy;
 use crate::run::random;
 
 impl Session {
-    /// Keeps the session's latest state under a name, for [`Sessions::from_snapshot`]. It takes the
-    /// place of one that has the name. Of memory and files it holds only what the session changes later.
+    /// Stores the session's latest state under a name, for [`Sessions::from_snapshot`]. An existing
+    /// snapshot of that name is replaced. Memory and files are shared with the session until it
+    /// changes them.
     ///
     /// # Errors
     ///
-    /// When the name is not 1 to 64 letters, digits, `-` and `_`, there are as many snapshots and
-    /// sessions as there may be, or the session was closed or cannot be read.
+    /// If the name is not 1 to 64 letters, digits, `-` and `_`, the limit on sessions and snapshots
+    /// is reached, or the session was closed or cannot be read.
     pub async fn snapshot(&self, name: &str) -> Result<(), Error> {
         check_name(name)?;
         let context = &self.inner.context;
@@ -35,12 +36,12 @@ impl Session {
 }
 
 impl Sessions {
-    /// Starts a session from a snapshot: with its variables, files and limits, no history, and an id, a
-    /// lifetime and fuel of its own.
+    /// Starts a session from a snapshot, with its variables, files and limits. The session has no
+    /// history, and its own id, lifetime and fuel.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSnapshot`] when there is none of that name, [`SessionError::TooMany`] when
+    /// [`SessionError::NoSnapshot`] if no snapshot has this name, [`SessionError::TooMany`] if
     /// there are too many sessions.
     pub async fn from_snapshot(&self, name: &str) -> Result<Session, Error> {
         let pending = self.shared.admit()?;
@@ -58,7 +59,7 @@ impl Sessions {
         self.register(context, Core::of(past, 0, entropy, 0), pending).await
     }
 
-    /// The names of all snapshots, sorted.
+    /// Returns the names of all snapshots, sorted.
     #[must_use]
     pub fn snapshots(&self) -> Vec<String> {
         let mut names: Vec<String> = self.shared.lock().snapshots.keys().cloned().collect();
@@ -66,11 +67,11 @@ impl Sessions {
         names
     }
 
-    /// Forgets a snapshot; sessions that started from it go on.
+    /// Removes a snapshot. Sessions that started from it continue.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSnapshot`] when there is none of that name.
+    /// [`SessionError::NoSnapshot`] if no snapshot has this name.
     pub fn drop_snapshot(&self, name: &str) -> Result<(), Error> {
         self.shared.engine.check_process()?;
         let dropped = self.shared.lock().snapshots.remove(name);

@@ -1,4 +1,4 @@
-//! Where the states of a runtime's sessions are kept.
+//! Storage of the states of a runtime's sessions.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::memory::PageStore;
 pub(super) struct Storage {
     pub pages: Arc<PageStore>,
     pub roots: Roots,
-    /// A nameless file for suspended sessions.
+    /// Nameless file for suspended sessions.
     suspended: Pool,
 }
 
 impl Storage {
-    /// An empty one; suspended sessions come into a nameless file in `dir`.
+    /// Creates an empty storage. Suspended sessions go to a nameless file in `dir`.
     pub(super) fn create(roots: Roots, dir: &Path) -> Result<Self, Error> {
         let suspended = PoolOptions {
             memory: 0,
@@ -38,8 +38,8 @@ impl Storage {
         Self::create(Roots::without_library(dir.to_owned()).unwrap(), dir).unwrap()
     }
 
-    /// Takes what is written out of the way: into the nameless file, or where none can be made to where the
-    /// files of sessions are.
+    /// Returns a writer for suspended data: to the nameless file, or if it cannot be created, to
+    /// the storage of session files.
     pub(super) fn put_away(&self) -> PutAway {
         let pool = if self.suspended.has_spool() {
             &self.suspended
@@ -53,7 +53,7 @@ impl Storage {
     }
 }
 
-/// Writes bytes that are to be out of the way.
+/// Writes suspended data.
 pub(super) struct PutAway {
     pool: Pool,
     content: Content,

@@ -1,41 +1,42 @@
-//! Age and idle time of a session: what its limits of time are compared with.
+//! Age and idle time of a session, for its time limits.
 //!
-//! A session that is past one of its limits stays past it, whatever is done with it and whatever is made
-//! from it: only a use that begins within the limits begins its idle time anew, and forks, checkpoints
-//! and stored sessions have the age and the idle time of what they were made from.
+//! A session that exceeds a limit stays over it, whatever happens to it and whatever is created
+//! from it. Only a use that starts within the limits resets the idle time, and forks, checkpoints
+//! and stored sessions inherit both times.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How old a session is, and for how long it has been idle.
+/// Age and idle time of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     pub age: Duration,
     pub idle: Duration,
 }
 
-/// The times of a session on this runtime.
+/// The clock of a session on this runtime.
 pub(super) struct Clock {
-    /// When it came to this runtime, and how old it was then.
+    /// Time of arrival on this runtime, and age at arrival.
     born: Instant,
     age: Came,
     used: Mutex<Used>,
 }
 
-/// A time that a session came with.
+/// A time that a session arrived with.
 #[derive(Clone, Copy, Default)]
 struct Came {
-    /// Counted by clocks that go steadily, on the runtimes that it has been on.
+    /// Measured by monotonic clocks on all runtimes so far.
     counted: Duration,
-    /// Told by the dates in a record. It is never written: a wrong date ends with this session.
+    /// Computed from the dates in a record. It is never written, so a wrong date has no effect
+    /// beyond this session.
     told: Duration,
 }
 
 #[derive(Clone, Copy)]
 struct Used {
-    /// When it was last used here, or came here.
+    /// Time of the last use here, or of arrival.
     at: Instant,
-    /// Its idle time at that moment.
+    /// Idle time at that moment.
     idle: Came,
 }
 
@@ -53,12 +54,13 @@ impl Came {
 }
 
 impl Clock {
-    /// Of a session that is made now.
+    /// Creates the clock of a new session.
     pub(super) fn fresh() -> Self {
         Self::new(Times::default(), Times::default())
     }
 
-    /// Of a session that comes with these times, or longer ones if a record tells so.
+    /// Creates the clock of a session that arrives with these times, or with longer times from its
+    /// record.
     pub(super) fn new(counted: Times, told: Times) -> Self {
         let came = |counted, told| Came { counted, told };
         let now = Instant::now();
@@ -72,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// Of a copy that is made now.
+    /// Creates the clock of a copy made now.
     pub(super) fn copy(&self) -> Self {
         let (now, used) = (Instant::now(), *self.lock());
         Self {
@@ -89,7 +91,7 @@ impl Clock {
         self.by(Came::whole)
     }
 
-    /// The times without what was told by dates.
+    /// Returns the times without those computed from dates.
     pub(super) fn counted(&self) -> Times {
         self.by(|came| came.counted)
     }
@@ -106,12 +108,12 @@ impl Clock {
         self.born
     }
 
-    /// When it was last used on this runtime, or came to it.
+    /// Returns the time of the last use on this runtime, or of arrival.
     pub(super) fn used(&self) -> Instant {
         self.lock().at
     }
 
-    /// The end of a use. Where it began past a limit, the session has been idle all the same.
+    /// Ends a use. If it began over a limit, the idle time is not reset.
     pub(super) fn touch(&self, was_over: bool) {
         let mut used = self.lock();
         let idle = if was_over {
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!((hours(clock.times()), hours(clock.counted())), ((5, 5), (1, 1)));
         let copy = clock.copy();
         assert_eq!((hours(copy.times()), hours(copy.counted())), ((5, 5), (1, 1)));
-        // A date before the session was made tells nothing.
+        // A date before the session's creation has no effect.
         assert_eq!(hours(Clock::new(times(1), times(0)).times()), (1, 1));
     }
 
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!((hours(clock.times()), hours(clock.counted())), ((5, 0), (1, 0)));
     }
 
-    /// Else what was woken to be looked at would be given up at once, and be read again.
+    /// Otherwise a session that was woken for reading would be dropped at once and read again.
     #[test]
     fn a_session_is_unused_here_since_it_came() {
         assert!(Clock::new(times(1), times(5)).used().elapsed() < HOUR);

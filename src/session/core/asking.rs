@@ -1,8 +1,8 @@
-//! Questions about a session between two runs, which leave no trace.
+//! Queries of a session between two runs, without lasting effects.
 //!
-//! They are answered by the session's own interpreter, whose memory is put back afterwards. Where
-//! that is not enough (it has files of the host open, took more memory, or its clock has to repeat)
-//! it is given up, and the next run wakes the state that it had.
+//! The session's own interpreter answers, and its memory is restored afterwards. If that is not
+//! enough, because it has open host files, has grown, or has a deterministic clock, the interpreter
+//! is dropped, and the next run wakes the previous state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::session::{SessionError, state::State};
 use crate::value::Value;
 
 impl Core {
-    /// The answer to a question; `None` where there is nothing to answer it with.
+    /// Answers a query; `None` if the interpreter gave no answer.
     pub(in crate::session) async fn ask(
         &mut self,
         context: &Context,
@@ -39,7 +39,7 @@ impl Core {
         answer
     }
 
-    /// Sets variables. It is no run, and the state after it is that of the last run.
+    /// Sets variables. This is not a run: the new state replaces the state after the last run.
     pub(in crate::session) async fn set(
         &mut self,
         context: &Context,
@@ -67,8 +67,8 @@ impl Core {
         }
     }
 
-    /// Lets the interpreter answer. Until it is put back it is the caller's: dropped, it is lost, and
-    /// the next run wakes the state that it had.
+    /// Lets the interpreter answer. Until its memory is restored, the future owns the interpreter:
+    /// if dropped, the next run wakes the previous state.
     async fn question(
         &mut self,
         context: &Context,
@@ -104,12 +104,12 @@ impl Awake {
         Ok((self, observed))
     }
 
-    /// Undoes what a question did. Returns also whether everything is as before.
+    /// Undoes the effects of a query. Also returns whether everything is as before.
     async fn put_back(mut self, state: &Arc<State>) -> Result<(Self, bool), Error> {
         let state = Arc::clone(state);
         aside(true, move || {
             let instance = self.interpreter.instance();
-            // Files of the host that it opened or closed are wasmtime-wasi's, and would stay so.
+            // wasmtime-wasi manages open host files, and their state cannot be restored.
             let is_more = instance.has_open_host_files() || instance.repeatable_clock().is_some();
             let is_as_before = !is_more
                 && state.kept.hosts.is_empty()
@@ -123,7 +123,7 @@ impl Awake {
     }
 }
 
-/// The answer, from what was seen of the interpreter while it answered.
+/// Extracts the answer from the interpreter's observed output.
 fn judge(plan: &Plan, observed: Observed) -> Result<Option<Value>, Error> {
     let transcript = observed.transcript;
     match observed.driven.stopped {

@@ -1,4 +1,4 @@
-//! Keeping the state after a run. A run's outcome does not wait for it; whatever comes next does.
+//! Saving the state after a run. The outcome does not wait for it; the next operation does.
 
 use std::sync::Arc;
 
@@ -10,42 +10,41 @@ use crate::session::history::HistoryEntry;
 use crate::session::state::State;
 use crate::session::storage::Storage;
 
-/// An interpreter whose run has ended, and whose state is yet to be kept.
+/// An interpreter whose run has ended and whose state is not saved yet.
 pub(super) struct Unkept {
     awake: Awake,
-    /// Bytes and files that the host placed in the session, with those of this run.
+    /// Bytes and files that the host has placed in the session, including this run's.
     placed: (u64, u64),
     /// The run, for the history.
     record: Option<HistoryEntry>,
 }
 
-/// A run whose state could not be kept.
+/// A run whose state could not be saved.
 pub(super) struct Failed {
     execution: u64,
     why: String,
 }
 
-/// Bytes of memory that are looked at without that being long enough to be in the way of others.
+/// Scans up to this size run inline; larger ones move to a blocking thread.
 const MAX_SOON: usize = 4 << 20;
 
-/// What the next outcome says of a state that could not be kept.
+/// What the next outcome reports about a state that could not be saved.
 const NOT_KEPT: &str = "the state after an earlier run could not be kept";
 
 impl Core {
-    /// Whether the state after the last run is yet to be kept.
+    /// Whether the state after the last run is not saved yet.
     pub(in crate::session) fn is_unkept(&self) -> bool {
         self.unkept.is_some()
     }
 
-    /// Whether the state after the last run is one of memory alone, which is kept without waiting for
-    /// anything.
+    /// Whether the unsaved state consists of memory alone, which is saved without waiting.
     pub(in crate::session) fn is_memory_unkept(&mut self) -> bool {
         self.unkept
             .as_mut()
             .is_some_and(|unkept| !unkept.awake.interpreter.instance().has_open_host_files())
     }
 
-    /// Whether that is kept so soon that whoever needs it may as well do it, on whichever thread.
+    /// Whether saving is so fast that the next caller may do it on any thread.
     pub(in crate::session) fn is_kept_soon(&mut self) -> bool {
         self.is_memory_unkept()
             && self
@@ -54,9 +53,9 @@ impl Core {
                 .is_some_and(|unkept| unkept.awake.interpreter.instance().look() <= MAX_SOON)
     }
 
-    /// Keeps the state after the last run, if that has yet to be done. Where it fails the session is
-    /// in the state before that run, and says so. It blocks, on a thread of an asynchronous runtime
-    /// that may.
+    /// Saves the state after the last run, if that was not done yet. If saving fails, the session
+    /// is in its state before that run and reports it. Blocks; in an asynchronous runtime, call it
+    /// on a thread that may block.
     pub(in crate::session) fn keep(&mut self, context: &Context) {
         let _keeping = context.keeping();
         let Some(mut unkept) = self.unkept.take() else {
@@ -64,7 +63,7 @@ impl Core {
         };
         let record = unkept.record.take();
         let execution = self.execution;
-        // Until it is done, whichever way this ends.
+        // Set until saving is done, even if it panics.
         self.lost = Some(NOT_KEPT);
         let past = self.past_in_memory();
         match unkept.keep(&context.storage, &past.state) {
@@ -86,7 +85,7 @@ impl Core {
         }
     }
 
-    /// Keeps the state for a caller that waits for it: dropped meanwhile, the state is lost.
+    /// Saves the state for a waiting caller: if dropped meanwhile, the state is lost.
     pub(super) async fn keep_now(&mut self, context: &Context) -> Result<(), Error> {
         let Some(unkept) = self.unkept.take() else {
             return Ok(());
@@ -101,7 +100,8 @@ impl Core {
         Ok(())
     }
 
-    /// Refuses what would take the state before a run for that after it.
+    /// Fails if the state after the last run is missing, so that no caller takes the previous state
+    /// for it.
     pub(in crate::session) fn check_kept(&self, context: &Context) -> Result<(), Error> {
         match &self.not_kept {
             Some(Failed { execution, why }) => Err(SessionError::NotKept {
@@ -114,7 +114,7 @@ impl Core {
         }
     }
 
-    /// The history's entry for the last run: with its state, once that is kept.
+    /// Adds the last run to the history, with its state once it is saved.
     pub(super) fn record(&mut self, record: HistoryEntry) {
         if let Some(unkept) = &mut self.unkept {
             unkept.record = Some(record);
@@ -135,8 +135,8 @@ impl Unkept {
         }
     }
 
-    /// The interpreter, and the state that it is in. It blocks, on a thread of an asynchronous
-    /// runtime that may.
+    /// Returns the interpreter and its current state. Blocks; in an asynchronous runtime, call it
+    /// on a thread that may block.
     pub(super) fn keep(self, storage: &Storage, before: &State) -> Result<(Awake, State), Error> {
         let Self {
             mut awake, placed, ..

@@ -1,5 +1,5 @@
-//! Every session can be written, read again and gone on with, whatever its bounds allow. What does not fit
-//! is the oldest part of its history.
+//! Tests that every session can be written, read and continued, whatever its limits. The oldest
+//! part of its history is dropped if necessary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use crate::session::storage::Storage;
 use crate::tools::{LogRoom, Logged, LoggedAnswer};
 use crate::value::Value as Typed;
 
-/// A session in the making.
+/// A session under construction.
 struct Maker {
     session: Frozen,
     storage: Arc<Storage>,
     _folder: tempfile::TempDir,
 }
 
-/// One run: how long its code is and of which character, and the files that it writes, each with the
-/// length of its name and of its content.
+/// A run: the length of its code, the character that the code consists of, and the files that it
+/// writes, each with the lengths of its name and content.
 type Done = (usize, char, Vec<(usize, usize)>);
 
 impl Maker {
@@ -65,7 +65,7 @@ impl Maker {
         let mut tree = Files::clone(&before.files);
         tree.set_limits(Limits::NONE);
         for (number, (name, size)) in files.iter().enumerate() {
-            // Every name is one that JSON makes longer.
+            // Names with characters that JSON escapes.
             let odd = |bytes| "\u{1}\"é".repeat(bytes / 4);
             let above = format!("{}/", odd(200)).repeat(name / 200);
             let name = format!("{above}{number}{}", odd(name % 200 + 4));
@@ -90,8 +90,8 @@ impl Maker {
         self.session.past.state = state;
     }
 
-    /// Has a run wait that got these inputs, variables of so many values, and to whose calls there were
-    /// answers of so many values, so deep. Where the request is refused, no run waits.
+    /// Adds a waiting run with these inputs, `variables` values, and calls whose answers have so
+    /// many values and levels. If the request is rejected, no run waits.
     fn wait(&mut self, inputs: &[usize], variables: usize, answers: &[(usize, u32)]) {
         let bytes = |length: &usize| vec![*length as u8; *length];
         let mut inputs = inputs.iter().map(bytes);
@@ -108,7 +108,7 @@ impl Maker {
         for (number, (values, levels)) in answers.iter().enumerate() {
             let answer = (0..*levels).fold(json!(vec![0; *values]), |inner, _| json!([inner]));
             let (arguments, mut answer) = (json!({"number": number}), LoggedAnswer::Ok(answer));
-            // As a run does.
+            // Takes room in the log, as a run does.
             room.take_call(&arguments).unwrap();
             if let Err(error) = answer.take_room(&mut room) {
                 answer = LoggedAnswer::given(Err(error.into_parts().1));
@@ -140,7 +140,7 @@ impl Maker {
         self.session.pending = is_taken.then_some(pending);
     }
 
-    /// Writes the session, reads it and goes on with what was read.
+    /// Writes the session, reads it back and continues with the result.
     fn move_on(&mut self, caps: &Caps) {
         let mut file = Vec::new();
         self.session.write_within(caps, &mut file, None).unwrap();
@@ -163,7 +163,7 @@ impl Maker {
         };
     }
 
-    /// Whether what was read is this session, maybe without the oldest runs.
+    /// Checks that the read session equals this one, possibly without its oldest runs.
     fn check(&self, read: &super::Read) {
         let session = &self.session;
         assert_eq!((read.execution, read.fuel), (session.execution, session.fuel));
@@ -193,7 +193,7 @@ fn is_same(one: &State, other: &State) {
     assert_eq!(one.kept.pages.count(), other.kept.pages.count());
 }
 
-/// All files, with their bytes, and links, by path.
+/// Lists all files with their contents, and links, by path.
 fn listed(files: &Files) -> Vec<(String, Option<Vec<u8>>, Option<String>)> {
     let top = files.find("/workspace").unwrap();
     let listed = files.walk(top).map(|found| {
@@ -215,7 +215,7 @@ fn runs() -> impl Strategy<Value = Vec<Done>> {
     prop::collection::vec((0usize..4_000, code, files), 0..16)
 }
 
-/// Inputs, variables and answers of a run that waits.
+/// Inputs, variables and answers of a waiting run.
 fn waiting() -> impl Strategy<Value = (Vec<usize>, usize, Vec<(usize, u32)>)> {
     let answers = prop::collection::vec((0usize..2_000, 0u32..200), 0..6);
     (prop::collection::vec(0usize..1_200_000, 0..4), 0usize..2_000, answers)
@@ -224,7 +224,8 @@ fn waiting() -> impl Strategy<Value = (Vec<usize>, usize, Vec<(usize, u32)>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Before the oldest runs were left out, and inputs were chunks, most of these were too large.
+    /// Most of these sessions are too large unless the oldest runs are dropped and inputs are
+    /// stored in chunks.
     #[test]
     fn every_session_can_be_written_and_gone_on_with(
         (most, bytes) in (0usize..20, prop_oneof![0u64..100_000, Just(u64::MAX)]),
@@ -251,8 +252,8 @@ proptest! {
     }
 }
 
-/// The same with the bounds of the format, each of which was too small for what a session may be: code in
-/// the manifest, documents of many names, inputs of a run that waits.
+/// Exceeds each limit of the format: code in the manifest, documents with many names, and inputs of
+/// a waiting run.
 #[test]
 fn the_largest_history_and_inputs_can_be_written() {
     let history = HistoryBounds {
@@ -281,8 +282,8 @@ fn the_largest_history_and_inputs_can_be_written() {
     large_input.wait(&[0, 50 << 20], 0, &[]);
     large_input.move_on(&Caps::FORMAT);
 
-    // Each value may take 128 bytes of the gigabyte that is restored. Twelve times as many could be
-    // logged, and not read.
+    // Each value may take 128 bytes of the gigabyte that can be restored. A log may not hold twelve
+    // times as many values, since it could not be read back.
     let mut many_values = Maker::new(history);
     many_values.wait(&[], 900_000, &[(1_400_000, 0); 12]);
     let log = &many_values.session.pending.as_ref().expect("it was refused").log;
@@ -293,7 +294,7 @@ fn the_largest_history_and_inputs_can_be_written() {
     assert!(many_values.session.pending.is_none(), "a request of too many values is taken");
 }
 
-/// A file may say what it likes of its history: what the runtime allows counts.
+/// A file may claim any history limits: the runtime's limits apply.
 #[test]
 fn a_history_has_no_more_room_than_the_runtime_gives() {
     let mut maker = Maker::new(HistoryBounds {

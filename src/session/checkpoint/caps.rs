@@ -1,5 +1,5 @@
-//! How much of a session's history a checkpoint holds: what does not fit is left out, the oldest first, so
-//! that every session can be written.
+//! Limits on a session's history in a checkpoint. The oldest runs are dropped if necessary, so that
+//! every session can be written.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::limits::{MAX_CHECKPOINT_DOCUMENTS, MAX_CHECKPOINT_FILES, MAX_HISTORY_
 use crate::session::history::HistoryEntry;
 use crate::session::state::State;
 
-/// A run of the history, and the state after it.
+/// A run in the history and the state after it.
 pub(super) type Run<'a> = (&'a HistoryEntry, &'a Arc<State>);
 
-/// How much of a history a checkpoint holds.
+/// Limits on a history in a checkpoint.
 pub(super) struct Caps {
-    /// Files of all states.
+    /// Number of files in all states.
     pub files: usize,
-    /// Bytes of all documents.
+    /// Size of all documents, in bytes.
     pub documents: u64,
-    /// Bytes of the runs' records in the manifest.
+    /// Size of the runs' records in the manifest, in bytes.
     pub records: u64,
 }
 
 impl Caps {
-    /// Those of a checkpoint.
+    /// The limits of the checkpoint format.
     pub(super) const FORMAT: Self = Self {
         files: MAX_CHECKPOINT_FILES,
         documents: MAX_CHECKPOINT_DOCUMENTS,
         records: MAX_HISTORY_RECORDS,
     };
 
-    /// The newest runs whose records and files, with those of the states that are `always` there, are not
-    /// too many.
+    /// Returns the newest runs that fit: their records and files, plus the files of the states in
+    /// `always`.
     pub(super) fn newest<'r, 'a>(
         &self,
         always: [&Arc<State>; 2],
@@ -64,7 +64,7 @@ impl Caps {
                 OpenOn::Node(node) => Some(node),
                 OpenOn::Foreign(_) => None,
             });
-            // What has no blocks is a file of its own in each state.
+            // Content without blocks counts as a separate file in each state.
             let key = |node| {
                 let content = tree.content(node)?;
                 Some(key(content).ok_or_else(|| (std::ptr::from_ref(state).addr(), node)))

@@ -1,4 +1,4 @@
-//! Chunks as they are read: fetched by their number, taken apart and compared with their names.
+//! Reads chunks: fetches them by number, decompresses them and verifies their names.
 
 use std::borrow::Cow;
 use std::io::SeekFrom;
@@ -9,19 +9,20 @@ use super::input::Input;
 use super::problem::Problem;
 use crate::session::error::ChunkProblem;
 
-/// Where the chunks of a checkpoint are.
+/// Source of a checkpoint's chunks.
 pub(super) trait Chunks: Send + Sync {
-    /// Puts the compressed form of a chunk, by its number in the manifest, in the place of what is in `buffer`.
+    /// Replaces the contents of `buffer` by the compressed form of a chunk, given its number in the
+    /// manifest.
     fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem>;
 
-    /// Hears which chunks are fetched next, and sees to it that the first of them can be, without
-    /// waiting. Returns how many, one at least. It blocks.
+    /// Announces the chunks to be fetched next. Prepares the first of them so that `fetch` need not
+    /// wait, and returns how many, at least one. Blocks.
     fn prepare(&self, numbers: &[usize], _listed: &[(Name, u32)]) -> Result<usize, Problem> {
         Ok(numbers.len())
     }
 }
 
-/// Does `work` with these chunks, as many at a time as can be fetched without waiting. It blocks.
+/// Runs `work` on these chunks, in batches that can be fetched without waiting. Blocks.
 pub(super) fn in_batches(
     chunks: &dyn Chunks,
     mut numbers: &[usize],
@@ -37,15 +38,15 @@ pub(super) fn in_batches(
     Ok(())
 }
 
-/// Those that a file carries.
+/// Chunks contained in a file.
 pub(super) struct Carried {
     from: Box<dyn Input>,
-    /// Where each is and how long, in order.
+    /// Offset and length of each chunk, in order.
     places: Vec<(u64, u32)>,
 }
 
 impl Carried {
-    /// Finds so many chunks, the first of which begins at `at`, up to the end of the file.
+    /// Locates `count` chunks, from offset `at` to the end of the file.
     pub(super) fn find(mut from: Box<dyn Input>, at: u64, count: usize) -> Result<Self, Problem> {
         let end = from.seek(SeekFrom::End(0))?;
         let (mut places, mut at) = (Vec::new(), at);
@@ -70,14 +71,15 @@ impl Chunks for Carried {
     fn fetch(&self, number: usize, name: Name, buffer: &mut Vec<u8>) -> Result<(), Problem> {
         let missing = Problem::Chunk(name, ChunkProblem::Missing);
         let (at, length) = *self.places.get(number).ok_or(missing)?;
-        // As long as the file is, which was looked at; what was in it is not cleared first.
+        // The length is within the file, as checked before. The buffer's old contents are not
+        // cleared first.
         buffer.resize(length as usize, 0);
         self.from.read_exact_at(at, buffer)?;
         Ok(())
     }
 }
 
-/// Takes chunks apart, one after the other.
+/// Decompresses chunks, one after another.
 pub(super) struct Opener {
     with: std::io::Result<zstd::bulk::Decompressor<'static>>,
     compressed: Vec<u8>,
@@ -93,8 +95,8 @@ impl Opener {
         }
     }
 
-    /// The compressed form of a chunk, which was compared with its name, in the place of what is in
-    /// `buffer`.
+    /// Replaces the contents of `buffer` by the compressed form of a chunk, verified against its
+    /// name.
     pub(super) fn copy(
         &mut self,
         chunks: &dyn Chunks,
@@ -107,7 +109,7 @@ impl Opener {
         Ok(())
     }
 
-    /// The bytes of a chunk, which are `length`.
+    /// Returns the bytes of a chunk of size `length`.
     pub(super) fn open(
         &mut self,
         chunks: &dyn Chunks,
@@ -133,23 +135,24 @@ impl Opener {
     }
 }
 
-/// The bytes of a chunk, in pieces that follow each other.
+/// The bytes of a chunk, as consecutive pieces.
 pub(super) struct Plain<'a>(Vec<&'a [u8]>);
 
 impl<'a> Plain<'a> {
-    /// What is in a frame of zstd that compresses nothing, as what looks random has: blocks of it as they are. `None`
-    /// for any other, sound or not. What was read wrongly would not have the name of its chunk.
+    /// Returns the contents of a zstd frame of raw blocks, which incompressible data produces,
+    /// without decompressing. Returns `None` for any other frame, valid or not. An error here is
+    /// harmless, because the bytes would not match the name of the chunk.
     fn stored(frame: &'a [u8]) -> Option<Self> {
         const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-        // Of 128 KiB each there are 16 in a chunk. Nobody is to have us look through many small ones.
+        // A chunk has 16 blocks of 128 KiB. The limit stops a hostile frame of many small blocks.
         const MAX_BLOCKS: usize = 32;
         let (descriptor, rest) = frame.strip_prefix(&MAGIC)?.split_first()?;
         let is_single = descriptor & 0x20 != 0;
-        // No sum, no dictionary, and nothing that is reserved.
+        // No checksum, no dictionary, no reserved bits.
         if descriptor & 0x1f != 0 {
             return None;
         }
-        // How much of it is a window, and how long it is, which is known.
+        // The sizes of the window descriptor and of the content size field.
         let window = usize::from(!is_single);
         let size = match descriptor >> 6 {
             0 => usize::from(is_single),
@@ -185,7 +188,7 @@ impl<'a> Plain<'a> {
         Name(*hasher.finalize().as_bytes())
     }
 
-    /// All of it as one.
+    /// Returns all bytes in one piece.
     pub(super) fn whole(&self) -> Cow<'a, [u8]> {
         match *self.0 {
             [whole] => whole.into(),
@@ -193,7 +196,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// A part of it, in pieces.
+    /// Returns a range of the bytes, in pieces.
     pub(super) fn part(&self, range: Range<usize>) -> Vec<&'a [u8]> {
         let mut start = 0;
         let mut found = Vec::with_capacity(self.0.len());
@@ -213,7 +216,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bytes that nothing can compress.
+    /// Returns incompressible bytes.
     fn random(length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         blake3::Hasher::new().update(b"random").finalize_xof().fill(&mut bytes);
@@ -258,7 +261,7 @@ mod tests {
                 frame[at] = byte;
             }
             if let Some(plain) = Plain::stored(&frame) {
-                // What it says of its length is for others to compare.
+                // The caller compares the claimed content size.
                 if let Ok(bytes) = zstd::bulk::decompress(&frame, 1 << 20) {
                     prop_assert_eq!(&*plain.whole(), &*bytes);
                 }

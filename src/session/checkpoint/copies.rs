@@ -1,8 +1,8 @@
-//! Where a chunk of a store is: usually at one key, at another where the first is being removed.
+//! Store keys of a chunk: usually one, and another key while the first copy is being removed.
 //!
-//! A collection that removes chunks may be slow, or dead, and a removal that was asked for may yet be done
-//! by the store. So nothing is written where somebody removes: whoever needs a chunk meanwhile writes
-//! another copy of it, at a key that is not on the list, and waits for nobody.
+//! A garbage collection may be slow or dead, and the store may apply a removal late. So no writer
+//! uses a key that is being removed: a writer that needs the chunk writes another copy under a key
+//! that is not listed, and never waits for a collector.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ use super::format::Name;
 use crate::hex;
 use crate::store::{AtHand, Blob, Store, StoreError};
 
-/// The folder of all chunks of a store.
+/// Folder of all chunks in a store.
 pub(super) const CHUNKS: &str = "chunks";
-/// The most copies of a chunk. A second one is written when the first is being removed; a third only
-/// if both are.
+/// Maximum number of copies of a chunk. A second copy is written while the first is being removed,
+/// a third while both are.
 const MAX_COPIES: u8 = 4;
 
-/// One copy of a chunk.
+/// A copy of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Copy {
     pub name: Name,
@@ -32,7 +32,7 @@ impl Copy {
         Self { name, number: 0 }
     }
 
-    /// All that there can be of a chunk.
+    /// Returns all possible copies of a chunk.
     pub(super) fn all(name: Name) -> impl Iterator<Item = Self> {
         (0..MAX_COPIES).map(move |number| Self { name, number })
     }
@@ -42,13 +42,13 @@ impl Copy {
         format!("{CHUNKS}/{}/{text}", &text[..2])
     }
 
-    /// The copy that is at a key; `None` for what is no chunk.
+    /// Returns the copy at a key; `None` if the key is not a chunk's.
     pub(super) fn at(key: &str) -> Option<Self> {
         key.rsplit('/').next()?.parse().ok()
     }
 }
 
-/// The name of the chunk; `-` and the number behind it for any copy but the first.
+/// The name of the chunk, followed by `-` and the number for all copies except the first.
 impl fmt::Display for Copy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number {
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for Copy {
     }
 }
 
-/// The compressed form of a chunk, whichever copy of it there is.
+/// Returns the compressed form of a chunk from any copy.
 pub(super) async fn get(
     from: &dyn Store,
     name: Name,
@@ -96,7 +96,7 @@ pub(super) async fn get(
     Ok(None)
 }
 
-/// The same from a store that is at hand, into `buffer`; whether there is any.
+/// Reads any copy of a chunk from a local store into `buffer`. Returns whether a copy exists.
 pub(super) fn read_into(
     from: &dyn AtHand,
     name: Name,

@@ -1,4 +1,4 @@
-//! Reads documents of states and of their directories, and makes states of them.
+//! Reads the documents of states and of their directories, and builds states from them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,31 +21,31 @@ use crate::parallel::on_all_cores;
 use crate::session::state::State;
 use crate::session::storage::Storage;
 
-/// Documents that were read, and what is needed for them.
+/// Documents that were read, and the data that they need.
 pub(super) struct Documents<'a> {
     listing: &'a Listing,
     wanted: Wanted<'a>,
-    /// Bytes that documents may have yet.
+    /// Remaining limit on the documents' size, in bytes.
     pub left: u64,
     states: HashMap<Name, PlannedState>,
     contents: HashMap<Name, PlannedContents>,
-    /// Bytes that the host placed, of the state with the most.
+    /// Bytes placed by the host, in the state with the most.
     pub placed: u64,
 }
 
 struct PlannedState {
     document: StateDocument,
-    /// The stretches, each with the number of its chunk in the manifest.
+    /// Ranges of memory, each with the number of its chunk in the manifest.
     stretches: Vec<(u32, u32, usize, u32)>,
-    /// The numbers of the files that have no name.
+    /// Numbers of the nameless files.
     nameless: Vec<usize>,
-    /// The chunks that it names.
+    /// Chunks that the document names.
     chunks: Vec<usize>,
 }
 
-/// What is in the directories of a state.
+/// The contents of a state's directories.
 enum PlannedContents {
-    /// Read before, with all chunks that its document names.
+    /// Read before, with all chunks that the document names.
     Known(Arc<Files>, Vec<usize>),
     New {
         document: ContentsDocument,
@@ -54,7 +54,7 @@ enum PlannedContents {
     },
 }
 
-/// States that were made.
+/// The states built.
 pub(super) struct Made {
     pub states: HashMap<Name, Arc<State>>,
     pub known: Known,
@@ -64,7 +64,7 @@ pub(super) struct Made {
 }
 
 impl<'a> Documents<'a> {
-    /// None yet; of what is needed for them `before` is there.
+    /// Creates an empty plan. Data in `before` need not be fetched again.
     pub(super) fn beside(listing: &'a Listing, before: &'a Fetched, left: u64) -> Self {
         Self {
             listing,
@@ -81,7 +81,7 @@ impl<'a> Documents<'a> {
         self.contents.insert(name, PlannedContents::Known(contents, chunks));
     }
 
-    /// Reads states and their directories, and notes what they need.
+    /// Reads states and their directories, and records the data that they need.
     pub(super) fn read(&mut self, names: &BTreeSet<Name>) -> Result<(), Problem> {
         let states: Vec<(Name, StateDocument)> = self.documents(names)?;
         let directories: BTreeSet<Name> = states
@@ -169,8 +169,8 @@ impl<'a> Documents<'a> {
         Ok(())
     }
 
-    /// Fetches the files of one document, which have at most `max` bytes together; `names` are the chunks
-    /// that it names.
+    /// Fetches the files of one document, which have at most `max` bytes together. `names` are the
+    /// chunks that the document names.
     pub(super) fn fetch_files(
         listing: &Listing,
         (counts, pieces, names): (&[u32], &[PieceEntry], &[Name]),
@@ -187,14 +187,14 @@ impl<'a> Documents<'a> {
         Ok(numbers.iter().map(|number| fetched.files()[*number].0.clone()).collect())
     }
 
-    /// Notes the files of one document, and returns their numbers.
+    /// Records the files of one document, and returns their numbers.
     fn files(
         &mut self,
         counts: &[u32],
         pieces: &[PieceEntry],
         chunks: &[usize],
     ) -> Result<Vec<usize>, Problem> {
-        // Two files with the same bytes are two all the same.
+        // Two files with equal bytes remain two files.
         let mut same: HashMap<Vec<(usize, u32, u32)>, usize> = HashMap::new();
         let (mut files, mut rest) = (Vec::new(), pieces);
         for count in counts {
@@ -220,8 +220,8 @@ impl<'a> Documents<'a> {
         Ok(files)
     }
 
-    /// Fetches what is needed, if there is room for it, and makes the states. `state` has all pages that
-    /// were fetched before. Those that were not are hollow unless it is `with_pages`.
+    /// Fetches the required data, if there is room for it, and builds the states. `state` has all
+    /// pages that were fetched before. Missing pages remain hollow unless `with_pages` is set.
     pub(super) fn make(
         self,
         room: &Room,

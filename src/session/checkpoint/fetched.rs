@@ -1,4 +1,4 @@
-//! Chunks of a store, as they are read.
+//! Reads chunks from a store.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,12 +15,12 @@ use super::problem::Problem;
 use crate::session::error::ChunkProblem;
 use crate::store::{Store, StoreError};
 
-/// Chunks that are on their way at the same time.
+/// Number of concurrent fetches.
 const AT_ONCE: usize = 16;
-/// Bytes of chunks that are fetched before they are taken apart.
+/// Maximum size of chunks fetched ahead of decompression, in bytes.
 const MAX_AHEAD: u64 = 256 << 20;
 
-/// The listed chunks of a store.
+/// Returns a source for the listed chunks of a store.
 pub(super) fn chunks(from: &Arc<dyn Store>, listed: &[(Name, u32)]) -> Box<dyn Chunks> {
     let from = Arc::clone(from);
     if from.at_hand().is_some() {
@@ -30,12 +30,12 @@ pub(super) fn chunks(from: &Arc<dyn Store>, listed: &[(Name, u32)]) -> Box<dyn C
     Box::new(Ahead::of(from, MAX_AHEAD))
 }
 
-/// The most bytes that a chunk takes, compressed.
+/// Returns the maximum compressed size of a chunk, in bytes.
 fn max_compressed(length: u32) -> u64 {
     zstd::zstd_safe::compress_bound(length as usize) as u64
 }
 
-/// Chunks of a store that is at hand, read where they are taken apart.
+/// Chunks of a local store, read by the decompressing threads.
 struct OnSpot {
     from: Arc<dyn Store>,
     lengths: Vec<u32>,
@@ -53,15 +53,15 @@ impl Chunks for OnSpot {
     }
 }
 
-/// Chunks of a store far away. They are fetched before they are taken apart, since that happens on threads
-/// that all requests share and that must wait for nothing.
+/// Chunks of a remote store. They are fetched before decompression, because decompression runs on
+/// threads shared by all requests, which must not wait.
 struct Ahead {
     from: Arc<dyn Store>,
-    /// The asynchronous runtime in which chunks were asked for last: the one before may have ended.
+    /// The asynchronous runtime of the last request for chunks. An earlier runtime may have ended.
     handle: Mutex<Handle>,
-    /// What was fetched and not taken yet; `None` for what is not there.
+    /// Chunks fetched but not taken yet; `None` for missing chunks.
     fetched: Mutex<HashMap<usize, Option<Bytes>>>,
-    /// How many bytes that may be.
+    /// Maximum size of fetched chunks, in bytes.
     max: u64,
 }
 
@@ -79,7 +79,7 @@ impl Ahead {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many of the first of these there is room for: one at least.
+    /// Returns how many of the first chunks fit, at least one.
     fn fitting(&self, numbers: &[usize], listed: &[(Name, u32)]) -> usize {
         let mut left = self.max;
         let fits = |number: &&usize| {
@@ -132,7 +132,7 @@ impl Chunks for Ahead {
         };
         let numbers = &numbers[..self.fitting(numbers, listed).min(numbers.len())];
         let fetched = handle.block_on(Self::all(&self.from, numbers, listed));
-        // What was fetched for one that failed is of no use.
+        // If one fetch fails, the other results are discarded.
         *self.lock() = fetched.map_err(Problem::Store)?;
         Ok(numbers.len())
     }
@@ -147,7 +147,7 @@ mod tests {
     use crate::parallel::on_all_cores;
     use crate::store::{Answer, Blob, Condition, Entry, MemoryStore, Put};
 
-    /// A store far away, which is never asked on a thread that all requests share.
+    /// A remote store that fails when it is called on a shared thread.
     #[derive(Debug, Default)]
     struct Far {
         store: MemoryStore,
@@ -187,7 +187,7 @@ mod tests {
         for number in 0..10 {
             let name = Name::of(&plain(number));
             listed.push((name, LENGTH as u32));
-            // That of number 7 is missing, and a copy of number 3 is all that there is.
+            // Chunk 7 is missing, and only a second copy of chunk 3 exists.
             let compressed = Bytes::from(zstd::bulk::compress(&plain(number), 1).unwrap());
             let copy = copies::Copy::all(name).nth(usize::from(number == 3)).unwrap();
             if number != 7 {
@@ -216,7 +216,7 @@ mod tests {
             let (done, batches) = read((0..7).collect());
             assert!(done.is_ok());
             assert_eq!(batches, [3, 3, 1]);
-            // The first copy of number 3 was looked for as well.
+            // Includes the lookup of the first copy of chunk 3.
             assert_eq!(far.asked.load(Ordering::Acquire), 8);
             let (missing, _) = read(vec![8, 7]);
             let Err(Problem::Chunk(_, ChunkProblem::Missing)) = missing else {

@@ -1,5 +1,5 @@
-//! The file that a session was last written to or restored from. Chunks of the session that it has are
-//! copied into the next file, once they were compared with their names, and not compressed again.
+//! The file that a session was last written to or restored from. Its chunks are copied into the
+//! next file after verification against their names, without compressing them again.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,18 +16,18 @@ use super::listing::Listing;
 use crate::cache::seal::Identity;
 use crate::cache::{CacheError, create_atomically};
 
-/// A checkpoint in a file, and what of a session is in its chunks. The file is anybody's: it may be gone, or another,
-/// when it is asked for.
+/// A checkpoint file and the parts of a session that are in its chunks. Other processes may remove
+/// or replace the file.
 pub(in crate::session) struct Filed {
     path: PathBuf,
     identity: Identity,
-    /// Where the chunks begin.
+    /// Offset of the chunks.
     start: u64,
     known: Arc<Named>,
 }
 
 impl Filed {
-    /// The one that a session was restored from.
+    /// Describes the file that a session was restored from.
     pub(super) fn found(
         path: PathBuf,
         identity: Option<Identity>,
@@ -42,8 +42,8 @@ impl Filed {
         })
     }
 
-    /// Writes a session to `path`, all at once; what is in `before` is copied from there. Returns the new one, where
-    /// files can be told apart. It blocks.
+    /// Writes a session to `path` atomically, copying chunks from `before`. Returns the new file if
+    /// the platform can identify files. Blocks.
     pub(super) fn write(
         frozen: &Frozen,
         path: &Path,
@@ -58,11 +58,12 @@ impl Filed {
                 return written;
             }
         }
-        // What could not be copied is written from memory, and so are files that nothing is known of.
+        // Chunks that could not be copied are written from memory, and so is everything if the
+        // previous file is unusable.
         write(frozen, path, None)
     }
 
-    /// Its chunks, if it is as it was.
+    /// Returns the file's chunks, if the file is unchanged.
     fn reused(&self) -> Option<(Reused, File)> {
         let file = File::open(&self.path).ok()?;
         if !self.is_in(&file) {
@@ -86,15 +87,15 @@ impl Filed {
     }
 }
 
-/// Closes a file, mostly one in whose place is another by now: nobody waits for the system to take back what it
-/// held.
+/// Closes a file on another thread. The file has usually been replaced, and freeing its space takes
+/// time.
 fn close(file: (Reused, File)) {
     if let Ok(handle) = Handle::try_current() {
         handle.spawn_blocking(move || drop(file));
     }
 }
 
-/// Writes a session to `path`; what can be reused is, if nobody has written to it by the end.
+/// Writes a session to `path`, reusing chunks if no other process writes to the old file meanwhile.
 fn write(
     frozen: &Frozen,
     path: &Path,
@@ -115,7 +116,7 @@ fn write(
     Ok(written.and_then(|(file, start, known)| {
         Some(Filed {
             path: path.to_owned(),
-            // That of what was written, whatever has its name by now.
+            // Identity of the open file, because another file may have its path by now.
             identity: Identity::of_open(&file).ok()??,
             start,
             known: Arc::new(Named::laid(known, None)),
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use crate::session::checkpoint::read::Opened;
 
-    /// Everything behind the manifest.
+    /// Returns all bytes after the manifest.
     fn chunks(path: &Path) -> Vec<u8> {
         let opened = Opened::open(Box::new(File::open(path).unwrap()), path).unwrap();
         std::fs::read(path).unwrap().split_off(opened.chunks.unwrap() as usize)
@@ -151,7 +152,7 @@ mod tests {
         Filed::write(&session, &two, Some(&filed)).unwrap().unwrap();
         assert!(chunks(&two) == sound, "it was written to");
 
-        // A disk that gives other bytes than were written changes neither times nor inodes.
+        // A faulty disk may return different bytes with the same times and inode.
         let identity = Identity::of_open(&File::open(&one).unwrap()).unwrap().unwrap();
         let deceived = Filed { identity, ..filed };
         Filed::write(&session, &two, Some(&deceived)).unwrap().unwrap();

@@ -1,13 +1,13 @@
-//! The layout of a checkpoint.
+//! The format of a checkpoint.
 //!
-//! Everything but the manifest is in chunks, each named by the BLAKE3 of its bytes: pages of memory,
-//! files, and the documents that say what a state consists of. A chunk is kept as one zstd frame. The
-//! manifest lists all chunks, and how many of them the file carries: all of them where it is a
-//! checkpoint by itself, none where they are in a store, by their names.
+//! All data except the manifest is in chunks, each named by the BLAKE3 of its bytes: pages of
+//! memory, files, and documents that describe states. A chunk is stored as one zstd frame. The
+//! manifest lists all chunks and the number of chunks that the file contains: all for a
+//! self-contained checkpoint, or none if the chunks are in a store under their names.
 //!
-//! Numbers are little-endian. The file is: the magic; the version; the length of the manifest and
-//! the length of its compressed form, u32 each; BLAKE3 of all that and of that form; that form; the
-//! chunks that it carries, each preceded by its compressed length, u32.
+//! Integers are little-endian. The file consists of: the magic; the version; the length of the
+//! manifest and of its compressed form, u32 each; the BLAKE3 of these and of the compressed
+//! manifest; the compressed manifest; and the chunks, each preceded by its compressed length, u32.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,26 +25,26 @@ use crate::session::options::{HistoryBounds, Places, SessionLimits};
 use crate::session::times::Times;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
-/// Raised with every change that an older program would misread.
+/// Increased by every change that an older program would misread.
 pub(super) const VERSION: u32 = 3;
-/// The oldest that is read: without holes, and without the numbers of files.
+/// Oldest readable version. It has no holes and no file numbers.
 pub(super) const FIRST_VERSION: u32 = 2;
-/// Bytes before the sum of the manifest.
+/// Number of bytes before the checksum of the manifest.
 pub(super) const HEAD: usize = 20;
-/// Bytes of a sum.
+/// Size of a checksum, in bytes.
 pub(super) const SUM: usize = 32;
-/// The directories of a guest whose content is written.
+/// Directories of a guest whose contents are saved.
 pub(super) const TOPS: [&str; 2] = ["tmp", "workspace"];
-/// Bytes of files in a chunk.
+/// Size of a file's part in one chunk, in bytes.
 pub(super) const FILE_CHUNK: u64 = 1 << 20;
-/// The most bytes of a chunk that is no document.
+/// Maximum size of a chunk that is not a document, in bytes.
 pub(super) const MAX_CHUNK: u32 = 2 << 20;
-/// The most states, and entries of the history.
+/// Maximum number of states, and of history entries.
 const MAX_STATES: usize = MAX_HISTORY + 2;
-/// The most runs that a session may have had.
+/// Maximum number of runs in a session's life.
 const MAX_RUNS: u64 = 1 << 53;
 
-/// What a chunk is called: BLAKE3 of its bytes.
+/// Name of a chunk: BLAKE3 of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name(pub [u8; SUM]);
 
@@ -79,36 +79,38 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// A session, but for what is in chunks.
+/// A session without the data in chunks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// Which belljar wrote it, for people.
+    /// Version of belljar that wrote the checkpoint, for information.
     pub written_by: String,
     pub session: Settings,
-    /// All chunks that it consists of, each once, with their bytes.
+    /// All chunks of the session, each once, with their sizes.
     pub chunks: Vec<(Name, u32)>,
-    /// How many of them follow it, in that order. The others are elsewhere, by their names.
+    /// Number of chunks in the file, in the same order. The others are stored elsewhere under their
+    /// names.
     pub carried: usize,
-    /// The chunks that hold the states, as [`StateDocument`]s.
+    /// Chunks that contain the states, as [`StateDocument`]s.
     pub states: Vec<Name>,
-    /// Which of the states is the first, and which the latest.
+    /// Numbers of the first and of the latest state.
     pub origin: usize,
     pub current: usize,
     pub history: Vec<(HistoryEntry, usize)>,
-    /// The chunks that together hold the run that waits for answers, as a `WaitingDocument`.
+    /// Chunks that together contain the waiting run, as a `WaitingDocument`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Name>,
 }
 
-/// What a session is, whatever states it has been in.
+/// Settings of a session, independent of its state.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
     pub image: ImageReference,
-    /// Where the session sees directories of the host. Which ones, whoever restores it says.
+    /// Paths of the session's mounts. The caller that restores the session chooses the host
+    /// directories.
     pub mounts: Vec<String>,
-    /// Under which paths the session sees its workspace, where it is not only the usual one.
+    /// Paths of the session's workspace, if there are several.
     #[serde(default, skip_serializing_if = "Places::are_usual")]
     pub places: Places,
     pub bounds: Bounds,
@@ -116,13 +118,13 @@ pub(super) struct Settings {
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,
     pub history_bounds: HistoryBounds,
-    /// Runs and fuel so far.
+    /// Number of runs and fuel so far.
     pub execution: u64,
     pub fuel: u64,
-    /// Time since the session was made.
+    /// Time since the session's creation.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub age: Duration,
-    /// Time since it was last used.
+    /// Time since the session's last use.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub idle: Duration,
 }
@@ -135,90 +137,89 @@ impl Settings {
         }
     }
 
-    /// Whether the lists of a checkpoint are as long as they may be, and its runs as many.
+    /// Whether the numbers of states, history entries and runs are within the limits.
     pub(super) fn is_in_bounds(&self, states: usize, history: usize) -> bool {
         states <= MAX_STATES && history <= MAX_STATES && self.execution < MAX_RUNS
     }
 }
 
-/// The image that the pages are changes to.
+/// The image that the pages are relative to.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ImageReference {
     pub name: String,
-    /// SHA-256 of its memory.
+    /// SHA-256 of the image's memory.
     pub memory: String,
 }
 
-/// One state. What it says of chunks are their numbers in `chunks`.
+/// A state. It refers to chunks by their index in `chunks`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateDocument {
-    /// Bytes of memory.
+    /// Size of the memory, in bytes.
     pub memory: u64,
     pub stack_pointer: i32,
     pub lived: Duration,
     pub random_blocks: u64,
     pub placed: (u64, u64),
     pub chunks: Vec<Name>,
-    /// Stretches of memory: the first page's number, how many, and in which chunk they are from
-    /// which of its pages on.
+    /// Ranges of memory: first page, number of pages, chunk, and first page within the chunk.
     pub stretches: Vec<(u32, u32, u32, u32)>,
-    /// Of how many pieces each open file consists that has no name.
+    /// Number of pieces of each nameless open file.
     pub nameless: Vec<u32>,
-    /// The numbers that the guest has of these files, as `st_ino`.
+    /// The guest's number of each of these files, as `st_ino`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nameless_numbers: Vec<u64>,
     pub pieces: Vec<PieceEntry>,
-    /// Open files, each with the number of its content when it has no name.
+    /// Open files, each with the index of its content if it is nameless.
     pub descriptors: Vec<(Descriptor, Option<usize>)>,
-    /// The chunk that holds what is in its directories, as a [`ContentsDocument`].
+    /// Chunk with the contents of the directories, as a [`ContentsDocument`].
     pub contents: Name,
 }
 
-/// What is in the directories of a state.
+/// The contents of a state's directories.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ContentsDocument {
     pub chunks: Vec<Name>,
-    /// Of how many pieces each file consists.
+    /// Number of pieces of each file.
     pub files: Vec<u32>,
     pub pieces: Vec<PieceEntry>,
     pub nodes: Vec<(String, NodeEntry)>,
-    /// The numbers that the guest has of the nodes, as `st_ino`.
+    /// The guest's number of each node, as `st_ino`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<u64>,
-    /// The number that the next new one gets.
+    /// The number for the next new node.
     #[serde(default)]
     pub next_number: u64,
 }
 
-/// A piece of a file: the number of the chunk, the first byte there and how many. Behind [`HOLE`] are the upper
-/// and the lower half of a number of zeros.
+/// A piece of a file: chunk, offset in the chunk, and length. After [`HOLE`], the upper and lower
+/// half of the number of zeros.
 pub(super) type PieceEntry = (u32, u32, u32);
 
-/// In the place of a chunk's number in a piece that is a hole.
+/// Replaces the chunk number in a piece that is a hole.
 pub(super) const HOLE: u32 = u32::MAX;
 
 pub(super) fn hole(length: u64) -> PieceEntry {
     (HOLE, (length >> 32) as u32, length as u32)
 }
 
-/// Bytes of a hole.
+/// Returns the size of a hole, in bytes.
 pub(super) fn hole_length(upper: u32, lower: u32) -> u64 {
     u64::from(upper) << 32 | u64::from(lower)
 }
 
-/// One path in the guest's directories.
+/// A path in the guest's directories.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum NodeEntry {
     Directory,
     Link(String),
     File {
-        /// Which of the files.
+        /// Index of the file.
         file: usize,
-        /// Since 1970.
+        /// Modification time since 1970.
         modified: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! What is written of a session.
+//! A frozen copy of a session, for writing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::session::past::Past;
 use crate::session::pending::Pending;
 use crate::session::times::Times;
 
-/// A session as it is at one time, whatever becomes of it.
+/// A session at one point in time, independent of later changes.
 pub(in crate::session) struct Frozen {
     pub(super) image: Arc<Image>,
     pub(super) fixed: FixedSettings,
@@ -22,7 +22,7 @@ pub(in crate::session) struct Frozen {
 }
 
 impl Frozen {
-    /// A session after run `execution`, which has used so much `fuel`.
+    /// Freezes a session after run `execution`, which has used `fuel`.
     pub(in crate::session) fn of(context: &Context, past: Past, execution: u64, fuel: u64) -> Self {
         Self {
             image: Arc::clone(&context.image),
@@ -35,12 +35,12 @@ impl Frozen {
         }
     }
 
-    /// Has other times written.
+    /// Replaces the times to be written.
     pub(in crate::session) fn set_times(&mut self, times: Times) {
         self.times = times;
     }
 
-    /// With a run that waits for answers.
+    /// Adds a run that waits for answers.
     pub(in crate::session) fn waiting(mut self, pending: Option<Pending>) -> Self {
         self.pending = pending;
         self

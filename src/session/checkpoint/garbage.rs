@@ -1,12 +1,14 @@
-//! Which chunks of a store nobody names any more, and how they go while others write.
+//! Garbage collection of a store's chunks, concurrent with writers.
 //!
-//! A chunk that no manifest names is condemned: its name is written down for all to see. It is removed by
-//! a later collection, [`CHUNK_GRACE`] afterwards, if no manifest names it by then. Whoever writes a session
-//! looks first at what is condemned; of what is not he knows that it stays for that long, which is
-//! longer than he takes. What is condemned he has struck off before he counts on it: by replacing what
-//! was written down, which only one of two can do who have read the same. What is being removed is left
-//! alone, and what was removed until the collection after that: he writes another [copy](super::copies).
-//! So a removal that the store does late, or twice, meets nothing that was written since.
+//! A chunk that no manifest names is condemned: its name is added to a list in the store. A later
+//! collection removes it at least [`CHUNK_GRACE`] afterwards, if still no manifest names it.
+//!
+//! A writer first reads the list. A chunk that is not listed stays for [`CHUNK_GRACE`], which is
+//! longer than a save may take. To use a condemned chunk, the writer strikes it off the list with a
+//! conditional write, which only one of two concurrent writers can win. A writer never writes at a
+//! key that is being removed, or was removed in the last collection: it writes another
+//! [copy](super::copies). So a removal that the store applies late or twice cannot hit a chunk
+//! written since.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,59 +26,59 @@ use crate::hex;
 use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
 use crate::store::{Condition, Put, Store, StoreError, Version};
 
-/// What is condemned.
+/// Key of the list of condemned chunks.
 const CONDEMNED: &str = "condemned";
-/// For how long a chunk that nobody names is left where it is.
+/// How long an unused chunk is kept before its removal.
 pub const CHUNK_GRACE: Duration = Duration::from_hours(1);
 
-/// The bytes of the longest lists: names of 64 hexadecimal digits with the number of the copy, in quotes,
-/// and what stands before them.
+/// Maximum size of the lists, in bytes: names of 64 hexadecimal digits with the number of the copy,
+/// in quotes, and a prefix.
 const MAX_CONDEMNED_BYTES: u64 = 2 * 69 * MAX_CONDEMNED as u64 + 256;
 const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
-/// Requests to the store at the same time.
+/// Number of concurrent requests to the store.
 const AT_ONCE: usize = 16;
-/// How often a collection begins anew because somebody struck something off.
+/// Number of times that a collection restarts because a writer has changed the list.
 const MAX_TRIES: usize = 8;
 
-/// What a collection found.
+/// Result of a garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
-    /// Chunks that are there.
+    /// Number of existing chunks.
     pub chunks: usize,
-    /// Those of them that some session names.
+    /// Number of these that a session names.
     pub named: usize,
-    /// Those that were removed.
+    /// Number of removed chunks.
     pub removed: usize,
-    /// Chunks that the next collection may remove, unless a state names them by then: at most 32,768.
-    /// Further unnamed chunks wait for later collections.
+    /// Number of chunks that the next collection may remove, unless a state names them by then: at
+    /// most 32,768. Further unnamed chunks wait for later collections.
     pub condemned: usize,
 }
 
-/// What is written down of condemned chunks.
+/// The list of condemned chunks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Since when they are, or are being removed.
+    /// Time at which the chunks were condemned, or their removal began.
     since: SystemTime,
-    /// Whether they are being removed.
+    /// Whether the chunks are being removed.
     removing: bool,
-    /// What no other list has, so that no two are the same.
+    /// Random text that makes each list unique.
     mark: String,
     chunks: BTreeSet<Copy>,
-    /// What the last collection has removed. Nobody writes there.
+    /// Chunks that the last collection has removed. Writers must not use their keys.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     removed: BTreeSet<Copy>,
 }
 
-/// Removes chunks that no session names whose state is in `folder` or below it: those that an earlier
-/// collection has condemned, `grace` before. That is [`CHUNK_GRACE`], unless it is certain that nobody writes
-/// meanwhile. All sessions that share the store's chunks have to be in the folder, and the clocks of
-/// whoever collects must not be apart by more than half of that.
+/// Removes unused chunks: those that an earlier collection has condemned at least `grace` ago and
+/// that no session state in `folder` or below names. Use [`CHUNK_GRACE`], unless no writer can be
+/// active. The folder must contain all sessions that share the store's chunks. The clocks of all
+/// collecting nodes must differ by at most half of `grace`.
 ///
 /// # Errors
 ///
-/// When the store fails. Nothing is lost then.
+/// If the store fails. No data is lost then.
 pub async fn collect_chunks(
     store: &Arc<dyn Store>,
     folder: &str,
@@ -91,7 +93,8 @@ pub async fn collect_chunks(
     Err(StoreError::failed("collect chunks of", CONDEMNED)(busy))
 }
 
-/// Condemns at most `max` chunks. `None` where somebody else has changed the list meanwhile.
+/// Runs one collection and condemns at most `max` chunks. Returns `None` if another process has
+/// changed the list meanwhile.
 async fn collect(
     store: &Arc<dyn Store>,
     folder: &str,
@@ -105,7 +108,8 @@ async fn collect(
         let busy = "another collection has begun to remove chunks";
         return Err(StoreError::failed("collect chunks of", CONDEMNED)(busy));
     }
-    // Before the manifests: what is written later is named by one of those, or by a later one.
+    // Listed before the manifests are read: a chunk written later is named by one of them or by a
+    // later one.
     let mut there = BTreeSet::new();
     for entry in store.list(CHUNKS).await? {
         there.extend(Copy::at(&entry.key));
@@ -149,7 +153,7 @@ async fn collect(
     Ok(Some(collected))
 }
 
-/// Removes chunks, for so long and no longer: afterwards somebody else may have taken it over.
+/// Removes chunks for a limited time: afterwards another collector may have taken over the list.
 async fn remove(
     store: &Arc<dyn Store>,
     doomed: &BTreeSet<Copy>,
@@ -177,7 +181,7 @@ async fn remove(
     }
 }
 
-/// All chunks that states in a folder name.
+/// Returns all chunks that the states in a folder name.
 async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, StoreError> {
     let (mut named, mut seen) = (HashSet::new(), HashSet::new());
     loop {
@@ -200,7 +204,7 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
             while let Some(read) = under_way.join_next().await {
                 let (key, blob) = read.map_err(StoreError::failed("read states in", folder))?;
                 let blob = match blob {
-                    // A state that has its chunks in it.
+                    // The state contains its chunks.
                     Err(StoreError::TooLarge { .. }) => continue,
                     blob => blob?,
                 };
@@ -211,7 +215,7 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
                 if !blob.bytes.starts_with(MAGIC) {
                     continue;
                 }
-                // Of one that cannot be read nobody knows what it needs.
+                // The chunks that an unreadable manifest needs are unknown.
                 let Ok((manifest, _)) = second::manifest(&*blob.bytes, true) else {
                     let unread = "it is no manifest that this version reads";
                     return Err(StoreError::failed("read the state", key)(unread));
@@ -219,22 +223,22 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
                 named.extend(manifest.chunks.into_iter().map(|(name, _)| name));
             }
         }
-        // A state that went while others were read was replaced by one that the next list has.
+        // A state that disappeared during the scan was replaced by a state in the next listing.
         if is_whole {
             return Ok(named);
         }
     }
 }
 
-/// The chunks that are on the list just now: those condemned or being removed, and those that were removed.
+/// Returns the chunks on the current list: condemned, being removed, or removed.
 pub(super) async fn listed(
     store: &dyn Store,
 ) -> Result<(BTreeSet<Copy>, BTreeSet<Copy>), StoreError> {
     Ok(read(store).await?.map(|(_, list)| (list.chunks, list.removed)).unwrap_or_default())
 }
 
-/// Strikes chunks off that are on the list, of which a manifest says that they are there. Returns whether
-/// they stay: not those that are being removed, or that went from the list since it was read.
+/// Strikes off condemned chunks that a manifest relies on. Returns whether all of them stay: chunks
+/// that are being removed, or that left the list since it was read, do not.
 pub(super) async fn keep(store: &dyn Store, names: &HashSet<Name>) -> Result<bool, StoreError> {
     loop {
         let Some((version, mut list)) = read(store).await? else {
@@ -251,9 +255,8 @@ pub(super) async fn keep(store: &dyn Store, names: &HashSet<Name>) -> Result<boo
     }
 }
 
-/// Puts a chunk where nobody removes it for [`CHUNK_GRACE`], and returns its bytes
-/// if it was not there. `is_listed` says whether its first copy was condemned, being removed or just
-/// removed when the list was last read.
+/// Writes a chunk at a key that no collection removes within [`CHUNK_GRACE`]. Returns its size if
+/// it was missing. `is_listed` says whether its first copy was on the list when it was last read.
 pub(super) async fn put(
     to: &dyn Store,
     name: Name,
@@ -270,8 +273,8 @@ pub(super) async fn put(
     Ok(matches!(put, Put::Written(_)).then_some(length))
 }
 
-/// The first copy of a chunk that nobody removes, or has just removed: one that was condemned is struck off.
-/// It need not be there.
+/// Returns the first copy of a chunk that is not being removed and was not just removed. A
+/// condemned copy is struck off the list. The copy need not exist.
 async fn spared(store: &dyn Store, name: Name) -> Result<Copy, StoreError> {
     loop {
         let Some((version, mut list)) = read(store).await? else {
@@ -314,7 +317,7 @@ async fn write(
     write_list(store, version, list).await
 }
 
-/// Replaces the list that was read; `None` when it is another by now.
+/// Replaces the list that was read. Returns `None` if it has changed since.
 async fn write_list(
     store: &dyn Store,
     version: Option<Version>,

@@ -1,10 +1,11 @@
-//! A checkpoint as each version wrote it, in `tests/goldens`: what a version writes never changes, and
-//! what older ones wrote stays readable. What is compared is what the chunks hold, since another release
-//! of zstd compresses the same to other bytes.
+//! Golden checkpoints of each version, in `tests/goldens`. The output of a version never changes,
+//! and output of older versions stays readable. The tests compare the contents of chunks, because
+//! another release of zstd may compress them differently.
 //!
-//! A change of the layout needs a new `VERSION` in `format.rs`, and then
-//! `BELLJAR_WRITE_GOLDENS=1 cargo test --release --lib goldens` once: what the newest golden file holds is
-//! written again, as the file of that version. Add by hand what is new in it, so that it is compared.
+//! A change of the format needs a new `VERSION` in `format.rs`, and then one run of
+//! `BELLJAR_WRITE_GOLDENS=1 cargo test --release --lib goldens`. This writes the contents of the
+//! newest golden file again, as a file of the new version. Add new features to it by hand, so that
+//! they are compared.
 
 use std::fs;
 use std::io::Cursor;
@@ -44,7 +45,7 @@ fn what_this_version_writes_never_changes() {
     );
 }
 
-/// The golden file's session with times, which are left out where they are zero.
+/// The session of the golden file with nonzero times, because zero times are omitted.
 #[test]
 fn what_this_version_writes_of_times_never_changes() {
     let times = Times {
@@ -93,12 +94,12 @@ fn every_version_is_readable() {
     }
 }
 
-/// The session in the newest of them.
+/// Returns the session in the newest golden file.
 pub(super) fn golden() -> Frozen {
     thawed(&fs::read(path(VERSION)).unwrap())
 }
 
-/// The file of a session on this image, read as any checkpoint is.
+/// Reads a session on this image from a file, like any checkpoint.
 fn thawed(file: &[u8]) -> Frozen {
     let image = image();
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +134,7 @@ fn written(session: &Frozen) -> Vec<u8> {
     bytes
 }
 
-/// An image of one page.
+/// Returns an image of one page.
 pub(super) fn image() -> Arc<Image> {
     let manifest = Manifest {
         name: "golden".into(),
@@ -159,11 +160,11 @@ fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// What docs/internals/checkpoints.md says of the file.
+/// The parts of the file, as specified in `docs/internals/checkpoints.md`.
 #[derive(Debug, PartialEq)]
 struct TakenApart {
     version: u32,
-    /// The order of the keys counts.
+    /// The manifest as text, because the order of its keys matters.
     manifest: String,
     chunks: Vec<Vec<u8>>,
 }
@@ -201,7 +202,7 @@ fn word(rest: &mut &[u8]) -> u32 {
     u32::from_le_bytes(*rest.split_off(..4).unwrap().first_chunk().unwrap())
 }
 
-/// Bytes with their length before them.
+/// Reads bytes that are preceded by their length.
 fn piece<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let length = word(rest) as usize;
     rest.split_off(..length).unwrap()

@@ -1,4 +1,4 @@
-//! What a checkpoint is read from.
+//! The input of a checkpoint reader.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -7,9 +7,9 @@ use belljar_files::ContentReader;
 
 use crate::memory::read_exact_at;
 
-/// What a checkpoint is read from.
+/// The input of a checkpoint reader.
 pub(super) trait Input: Read + Seek + Send + Sync {
-    /// Fills `target` with what is there from `at` on, wherever reading has come to.
+    /// Fills `target` with the bytes at offset `at`, independently of the read position.
     fn read_exact_at(&self, at: u64, target: &mut [u8]) -> io::Result<()>;
 }
 

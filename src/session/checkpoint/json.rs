@@ -1,4 +1,4 @@
-//! JSON of a checkpoint whose author is a stranger. A value that takes two bytes of text takes many times as much
+//! Parses untrusted JSON in checkpoints. A value of two bytes of text takes many times as much
 //! memory, so values are counted before they are parsed.
 
 use serde::de::DeserializeOwned;
@@ -6,9 +6,10 @@ use serde::de::DeserializeOwned;
 use super::problem::Problem;
 use crate::tools::Weight;
 
-/// Bytes of memory that a parsed value may take: `serde_json::Value` in a list that grows.
+/// Maximum memory of a parsed value, in bytes: a `serde_json::Value` in a growing list.
 pub(super) const VALUE_BYTES: u64 = 128;
-/// The most values in a manifest. A chunk takes three, and the longest manifest lists less than 900,000.
+/// Maximum number of values in a manifest. A chunk takes three, and the largest manifest lists
+/// fewer than 900,000 chunks.
 const MAX_MANIFEST_VALUES: u64 = 4_000_000;
 
 /// Parses a manifest.
@@ -19,7 +20,7 @@ pub(super) fn manifest<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(text).map_err(|_| Problem::Format("its manifest is not valid"))
 }
 
-/// An upper bound of how many values, keys included, a text has.
+/// Returns an upper bound for the number of values in a text, including keys.
 pub(super) fn values(text: &[u8]) -> u64 {
     Weight::of_text(text).values
 }
@@ -28,7 +29,7 @@ pub(super) fn values(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Without the count this is parsed: 16 million values, which take a gigabyte.
+    /// Without the check, this would parse 16 million values, which take a gigabyte.
     #[test]
     fn a_manifest_of_many_values_is_not_parsed() {
         let text = format!("[{}[]]", "[],".repeat(16 << 20));

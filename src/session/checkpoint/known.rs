@@ -1,4 +1,4 @@
-//! What of a session is in chunks that were written before.
+//! The parts of a session that are in existing chunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -9,19 +9,19 @@ use super::format::Name;
 use super::pieces::{FileKey, Piece, Placed, key};
 use crate::session::state::State;
 
-/// What of a session is in chunks that were written before, so that only what is new is laid out.
+/// The parts of a session that are in existing chunks, so that only new data is laid out.
 #[derive(Clone, Default)]
 pub(in crate::session) struct Known {
     pub(super) chunks: Vec<(Name, u32)>,
     pub(super) places: BTreeMap<u64, Placed>,
-    /// Contents that are kept, so that no other has the number of one.
+    /// Contents that are kept alive, so that no other content gets the same key.
     pub(super) files: HashMap<FileKey, (Content, Vec<Piece>)>,
     pub(super) states: Vec<(Weak<State>, Document)>,
     pub(super) contents: Vec<(Weak<Files>, Document)>,
 }
 
 impl Known {
-    /// Nothing but that these chunks are there.
+    /// Creates an index that knows only that these chunks exist.
     pub(super) fn of(chunks: Vec<(Name, u32)>) -> Self {
         Self {
             chunks,
@@ -29,12 +29,12 @@ impl Known {
         }
     }
 
-    /// All chunks, by number.
+    /// Returns all chunks, by number.
     pub(super) fn chunks(&self) -> &[(Name, u32)] {
         &self.chunks
     }
 
-    /// This, and the states and directories that another knows of the same chunks.
+    /// Adds the states and directories that another index of the same chunks knows.
     pub(super) fn with_documents_of(&self, other: &Self) -> Self {
         let mut both = self.clone();
         both.states.extend(other.states.iter().cloned());
@@ -42,7 +42,7 @@ impl Known {
         both
     }
 
-    /// That pages which are numbered from `at` on are in a chunk, from its page `first` on.
+    /// Records that the pages from number `at` on are in a chunk, from its page `first` on.
     pub(super) fn add_pages(&mut self, at: u64, count: u32, chunk: usize, first: u32) {
         let chunk = chunk as u32;
         self.places.insert(
@@ -61,7 +61,7 @@ impl Known {
         }
     }
 
-    /// That a state is in the document `chunk`, with all chunks that it names.
+    /// Records that a state is in the document `chunk`, with all chunks that the document names.
     pub(super) fn add_state(&mut self, state: &Arc<State>, chunk: usize, parts: &[usize]) {
         self.states.push((Arc::downgrade(state), Document::of(chunk, parts)));
     }
@@ -85,14 +85,14 @@ impl Document {
     }
 }
 
-/// The chunk of a document, and all chunks that it names.
+/// The chunk of a document, and all chunks that the document names.
 #[derive(Clone)]
 pub(super) struct Document {
     pub chunk: u32,
     pub parts: Vec<u32>,
 }
 
-/// The document of what is kept at an address that nothing else has meanwhile.
+/// Finds the document of a shared value by its address, which is unique while the value lives.
 pub(super) fn find<'d, T>(
     documents: &'d [(Weak<T>, Document)],
     wanted: &Arc<T>,

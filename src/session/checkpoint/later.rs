@@ -1,4 +1,4 @@
-//! States of a checkpoint that are read when somebody asks for them.
+//! Lazy states: states of a checkpoint that are read on demand.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,52 +19,53 @@ use crate::session::earlier::{Earlier, Source, Unread};
 use crate::session::state::State;
 use crate::session::storage::Storage;
 
-/// A checkpoint of which only the latest state was read at first.
+/// A checkpoint of which only the latest state has been read.
 pub(in crate::session) struct Later {
     path: PathBuf,
     stage: Mutex<Stage>,
-    /// Where its states go; those that nobody has any more are not read.
+    /// Places of its states. Places that no session holds are skipped.
     places: OnceLock<Vec<Weak<Unread>>>,
 }
 
 enum Stage {
     Unread(Box<Rest>),
-    /// Of all that were wanted then there is everything but their pages.
+    /// Metadata of all requested states is loaded; their pages are not.
     Outlined(Box<(Rest, Made)>),
-    /// All that were wanted then; what of them is in chunks.
+    /// All requested states are loaded; the parts that are in chunks.
     Read(Known),
 }
 
-/// All that is needed to read the rest.
+/// The data needed to read the remaining states.
 pub(super) struct Rest {
     listing: Arc<Listing>,
-    /// The latest state, with which others have most of their pages and files in common.
+    /// The latest state, which shares most of its pages and files with the others.
     latest: Weak<State>,
     name: Name,
     fetched: Faded,
     contents: Option<(Name, Weak<Files>, Vec<usize>)>,
-    /// Bytes that documents may have yet.
+    /// Remaining limit on the documents' size, in bytes.
     left: u64,
-    /// Bytes that the host placed for the latest.
+    /// Bytes placed by the host in the latest state.
     placed: u64,
     room: Room,
     storage: Arc<Storage>,
 }
 
-/// What of a session is in chunks of what it was restored from, or last written to.
+/// The parts of a session that are in chunks of the file or store that it was restored from or last
+/// written to.
 pub(in crate::session) struct Named {
     known: Known,
     later: Option<Arc<Later>>,
-    /// Whether it was written since; all that was read of `later` by then is in `known`.
+    /// Whether the session was written since then; `known` then includes all data read from
+    /// `later`.
     is_laid: bool,
 }
 
-/// Chunks that can be copied as they are, and what of a session is in them.
+/// Chunks that can be copied unchanged, and the parts of a session in them.
 pub(in crate::session) struct Reused {
     pub(super) known: Known,
     pub(super) listing: Arc<Listing>,
-    /// They are in a file of this process, which nobody else writes to: they are copied without being
-    /// compared with their names.
+    /// The chunks are in a private file of this process, so they are copied without verification.
     pub(super) is_own: bool,
 }
 
@@ -77,7 +78,7 @@ impl Named {
         }
     }
 
-    /// What is known since a session was written, of which some states were `outlined`.
+    /// Describes a session that was just written, after some of its states were only `outlined`.
     pub(super) fn laid(known: Known, outlined: Option<&Self>) -> Self {
         Self {
             known,
@@ -86,12 +87,13 @@ impl Named {
         }
     }
 
-    /// What it was restored from, whose states need no pages to be written there.
+    /// Returns the source that the session was restored from. States need no pages to be written
+    /// back there.
     pub(in crate::session) fn source(&self) -> Option<Arc<dyn Source>> {
         self.later.clone().map(|later| later as _)
     }
 
-    /// The chunks, as long as something of them is yet to be read.
+    /// Returns the chunks, while some of them are still unread.
     pub(in crate::session) fn reused(&self) -> Option<Reused> {
         let stage = self.later.as_ref()?.lock();
         let (known, rest) = match &*stage {
@@ -107,7 +109,7 @@ impl Named {
         })
     }
 
-    /// As far as it was read by now.
+    /// Returns the index of all data read so far.
     pub(super) fn known(&self) -> Known {
         if self.is_laid {
             return self.known.clone();
@@ -128,7 +130,7 @@ impl From<Known> for Named {
 }
 
 impl Rest {
-    /// What is left after the latest state was made.
+    /// Returns the data that remains after the latest state was built.
     pub(super) fn after(
         listing: Listing,
         (latest, name, made): (&Arc<State>, Name, Made),
@@ -150,7 +152,7 @@ impl Rest {
         }
     }
 
-    /// Reads states, beside the latest if somebody still has that.
+    /// Reads states, based on the latest state if it still exists.
     fn read(&self, names: &BTreeSet<Name>, with_pages: bool) -> Result<Made, Problem> {
         let latest = self.latest.upgrade();
         let pages: Option<Arc<Pages>> =
@@ -172,7 +174,7 @@ impl Rest {
 }
 
 impl Later {
-    /// What is left of a checkpoint, and the places of its states, by number.
+    /// Returns the remaining checkpoint, and the places of its states by number.
     pub(super) fn of(
         rest: Rest,
         latest: &Arc<State>,
@@ -187,7 +189,7 @@ impl Later {
             stage: Mutex::new(Stage::Unread(Box::new(rest))),
             places: OnceLock::new(),
         });
-        // One that is there twice is read once.
+        // A state that is listed twice is read once.
         let mut unread: HashMap<Name, Arc<Unread>> = HashMap::new();
         let (mut states, mut places) = (Vec::with_capacity(names.len()), Vec::new());
         for (number, own) in names.iter().enumerate() {
@@ -211,7 +213,7 @@ impl Later {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The places that somebody has and that are empty, each once.
+    /// Returns the empty places that are still in use, each once.
     fn wanted(&self) -> Vec<Arc<Unread>> {
         let places = self.places.get().into_iter().flatten();
         places.filter_map(Weak::upgrade).filter(|place| !place.is_read()).collect()
@@ -260,7 +262,7 @@ impl Source for Later {
         };
         match read {
             Ok(known) => *stage = Stage::Read(known),
-            // There are no others.
+            // There are no other places to fall back on.
             Err(error) if wanted.len() <= places.len() => return Err(error),
             Err(_) => drop(self.make(rest, places, true, Unread::fill)?),
         }

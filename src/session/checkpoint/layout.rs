@@ -1,4 +1,4 @@
-//! Lays a session out: which chunks it consists of, and the manifest that names them.
+//! Lays out a session: its chunks, and the manifest that names them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -29,19 +29,19 @@ use crate::session::pending::{Pending, PendingEntry};
 use crate::session::state::State;
 use crate::workspace::time;
 
-/// A chunk is written anew when a state uses less than one part in so many of its pages: else each
-/// would go on for as long as one page of it does.
+/// A chunk is rewritten if a state uses less than one in this many of its pages: otherwise a single
+/// page would keep the whole chunk alive.
 pub(super) const LEAST_USED: u32 = 4;
 
-/// A session laid out.
+/// The layout of a session.
 pub(super) struct Layout<'a> {
     pub manifest: Manifest,
-    /// What is in the chunks of the manifest, in its order.
+    /// Contents of the manifest's chunks, in the same order.
     pub chunks: Vec<Content<'a>>,
     pub known: Known,
 }
 
-/// The numbers of chunks in one document.
+/// Chunk numbers within one document.
 #[derive(Default)]
 struct Local {
     numbers: HashMap<u32, u32>,
@@ -69,7 +69,7 @@ impl Local {
     }
 }
 
-/// The contents of a state's directories whose files are in chunks.
+/// The contents of a state's directories, with files assigned to chunks.
 struct ContentsDraft<'a> {
     contents: &'a Arc<Files>,
     nodes: Vec<(String, NodeEntry)>,
@@ -77,27 +77,27 @@ struct ContentsDraft<'a> {
     files: Vec<Vec<Piece>>,
 }
 
-/// A state whose pages and files are in chunks.
+/// A state, with pages and files assigned to chunks.
 struct StateDraft<'a> {
     state: &'a Arc<State>,
     stretches: Vec<InChunk>,
     nameless: Vec<Vec<Piece>>,
     nameless_numbers: Vec<u64>,
-    /// Open files, each with the number of its content among these when it has no name.
+    /// Open files, each with the index of its content if it is nameless.
     open: Vec<(Descriptor, Option<usize>)>,
 }
 
-/// The run that waits: the chunks that its document is in, and with those that it names.
+/// The waiting run: the chunks of its document (`chunks`), and all of its chunks (`parts`).
 #[derive(Default)]
 struct Waiting {
     chunks: Vec<u32>,
     parts: Vec<u32>,
 }
 
-/// The layout in the making.
+/// A layout under construction.
 struct Draft<'a> {
     pieces: Pieces<'a>,
-    /// Contents that are kept, so that no other has the number of one.
+    /// Contents that are kept alive, so that no other content gets the same key.
     held: HashMap<FileKey, FileContent>,
     contents: Vec<(Weak<Files>, Document)>,
     contents_drafts: Vec<ContentsDraft<'a>>,
@@ -106,13 +106,13 @@ struct Draft<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Lays a session out of which some is known already. Where the whole history is more than a
-    /// checkpoint may hold, its oldest runs are left out.
+    /// Lays out a session, reusing known chunks. If the history exceeds the limits of the format,
+    /// its oldest runs are dropped.
     pub(super) fn of(frozen: &'a Frozen, known: Known) -> io::Result<Self> {
         Self::within(&Caps::FORMAT, frozen, known)
     }
 
-    /// Lays a session out within other bounds than those of the format.
+    /// Lays out a session within given limits instead of those of the format.
     pub(super) fn within(caps: &Caps, frozen: &'a Frozen, known: Known) -> io::Result<Self> {
         let Past {
             origin,
@@ -161,7 +161,7 @@ impl<'a> Layout<'a> {
 
         let used = documents.iter().flat_map(|d| d.parts.iter().copied().chain([d.chunk]));
         let used: BTreeSet<u32> = used.chain(waiting.parts.iter().copied()).collect();
-        // What is known already under the same name is not written again.
+        // Chunks with the name of a known chunk are not written again.
         let mut known: HashMap<Name, u32> = HashMap::new();
         for (number, name) in names[..known_chunks].iter().enumerate() {
             known.entry(*name).or_insert(number as u32);
@@ -223,7 +223,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Forgets known chunks of which a state that is new uses little.
+    /// Forgets known chunks of which a new state uses little.
     fn drop_thin(&mut self, state: &Arc<State>) {
         if self.pieces.places.is_empty() || find(&self.states, state).is_some() {
             return;
@@ -281,7 +281,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Where the bytes of a file are, which is kept from now on.
+    /// Returns the pieces of a file, which is kept alive from now on.
     fn file(&mut self, content: &FileContent) -> Vec<Piece> {
         if let Some(key) = key(content) {
             self.held.entry(key).or_insert_with(|| content.clone());
@@ -342,7 +342,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts the inputs of a run that waits into chunks.
+    /// Puts the inputs of a waiting run into chunks.
     fn inputs(&mut self, pending: &'a Pending) -> Vec<Vec<Piece>> {
         let input = |bytes: &'a [u8]| {
             let part = |part: &'a [u8]| {
@@ -354,7 +354,7 @@ impl<'a> Draft<'a> {
         pending.inputs().map(input).collect()
     }
 
-    /// The newest runs whose documents, with those of the states that are `always` there, have at most
+    /// Returns the newest runs whose documents, plus those of the states in `always`, have at most
     /// `max` bytes.
     fn newest<'r>(
         &self,
@@ -441,7 +441,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Adds the document of the run that waits, whose inputs are in chunks.
+    /// Adds the document of the waiting run, whose inputs are in chunks.
     fn document_waiting(
         &mut self,
         pending: &Pending,
@@ -466,8 +466,8 @@ impl<'a> Draft<'a> {
         Ok(Waiting { chunks, parts })
     }
 
-    /// What is known once all chunks that are `listed` are written; `numbers` says which of them
-    /// each number is.
+    /// Returns the index of all parts once the `listed` chunks are written. `numbers` maps each
+    /// chunk number to its place in that list.
     fn known(
         &mut self,
         states: &[&Arc<State>],
@@ -518,7 +518,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The names of chunks that are no documents.
+/// Names the chunks that are not documents.
 fn name(chunks: &[(Content<'_>, u32)]) -> io::Result<Vec<Name>> {
     on_all_cores(|| {
         let names = chunks.par_iter().map_init(Vec::new, |buffer, (content, _)| match content {

@@ -1,4 +1,4 @@
-//! What a manifest lists: the chunks of a session, and which of them are its states.
+//! The lists of a manifest: a session's chunks, and its states among them.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use super::problem::Problem;
 
 /// All chunks of a checkpoint.
 pub(super) struct Listing {
-    /// Their names and lengths, by number.
+    /// Names and sizes of the chunks, by number.
     pub listed: Vec<(Name, u32)>,
     pub chunks: Box<dyn Chunks>,
     numbers: HashMap<Name, usize>,
-    /// The documents of the states.
+    /// Documents of the states.
     pub states: Vec<Name>,
 }
 
@@ -27,7 +27,7 @@ impl Listing {
         }
     }
 
-    /// Whether each chunk is listed once, and every state is.
+    /// Checks that each chunk is listed once, and that every state is listed.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if self.numbers.len() != self.listed.len() {
             return Err(Problem::Format("it lists a chunk twice"));
@@ -35,7 +35,7 @@ impl Listing {
         self.numbers(&self.states).map(drop)
     }
 
-    /// Where the chunks are, and what they are called.
+    /// Returns the source of the chunks, with their names and sizes.
     pub(super) fn source(&self) -> (&dyn Chunks, &[(Name, u32)]) {
         (&*self.chunks, &self.listed)
     }

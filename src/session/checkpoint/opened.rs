@@ -1,4 +1,4 @@
-//! Files that an interpreter has open, as a checkpoint has them: by their paths.
+//! Open files of an interpreter in a checkpoint, identified by path.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use super::problem::Problem;
 use crate::instance::{Descriptor, Kept, TEMPORARY_PATH, WORKSPACE_PATH, is_of_host};
 use crate::session::state::State;
 
-/// What a document lists as open.
+/// The open files that a document lists.
 pub(super) type Listed = Vec<(Descriptor, Option<Nameless>)>;
 
-/// A file without a name, as a document has it.
+/// A nameless file in a document.
 pub(super) struct Nameless {
-    /// Which of them it is.
+    /// Index of the file.
     pub index: usize,
-    /// The number that the guest has of it.
+    /// The guest's number of the file.
     pub number: Option<u64>,
     pub content: Content,
 }
 
-/// All that a state has open; of files without a name also the node and its content.
+/// Lists all open files of a state; for nameless files, also the node and its content.
 pub(super) fn open_files(state: &State) -> Vec<(Descriptor, Option<(Node, Content)>)> {
     let files = &*state.files;
     let nodes = files.open_files().filter_map(|(_, open)| match open.on {
@@ -54,18 +54,18 @@ pub(super) fn open_files(state: &State) -> Vec<(Descriptor, Option<(Node, Conten
     open
 }
 
-/// Where a guest finds what is not its own, and when.
+/// The guest's environment outside its own files, and the time.
 pub(super) struct Elsewhere<'a> {
-    /// Nanoseconds since 1970.
+    /// Current time, in nanoseconds since 1970.
     pub now: u64,
-    /// Where it sees directories of the host.
+    /// Paths of the mounts.
     pub mounts: &'a [String],
-    /// Other paths of its workspace.
+    /// Additional paths of the workspace.
     pub aliases: &'a [String],
 }
 
-/// Has what a document lists be open: in `files`, or for the host's files in `kept`. Those without a name
-/// are made once each.
+/// Reopens the files that a document lists: in `files`, or in `kept` for host files. Each nameless
+/// file is created once.
 pub(super) fn reopen(
     files: &mut Files,
     kept: &mut Kept,
@@ -107,7 +107,7 @@ pub(super) fn reopen(
     Ok(())
 }
 
-/// A path in the workspace, by whichever of its paths it was opened.
+/// Converts a path under any workspace alias to its path in the workspace.
 fn own_path(path: &str, aliases: &[String]) -> String {
     let inside = aliases.iter().find_map(|alias| {
         let rest = path.strip_prefix(alias.as_str())?;

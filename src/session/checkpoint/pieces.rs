@@ -1,4 +1,4 @@
-//! Cuts pages and files into chunks.
+//! Splits pages and files into chunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,62 +8,62 @@ use belljar_files::Content as FileContent;
 use super::format::{FILE_CHUNK, Name, PieceEntry, hole};
 use crate::memory::{HOST_PAGE, Pages, Stretch};
 
-/// Pages of a guest's memory, by address, that come into one chunk, where all of them are to be
-/// written: the same pages at the same addresses make the same chunk, whatever is around them.
+/// Number of a guest's pages, by address, that share a chunk. Aligned windows deduplicate: the same
+/// pages at the same addresses give the same chunk, whatever surrounds them.
 const WINDOW: usize = 256;
-/// A chunk with fewer pages goes on into the next window.
+/// A chunk with fewer pages continues into the next window.
 const LEAST_PAGES: u32 = 128;
-/// Files from this size on have chunks of their own.
+/// Minimum size of a file that gets its own chunks, in bytes.
 const LEAST_ALONE: u64 = FILE_CHUNK / 4;
 
-/// Where the bytes of a chunk come from.
+/// Source of a chunk's bytes.
 pub(super) enum Content<'a> {
     Pages(Vec<Stretch<'a>>),
-    /// Parts of files: the first byte, and how many.
+    /// Parts of files, each with offset and length.
     Files(Vec<(FileContent, u64, u32)>),
     Document(Vec<u8>),
-    /// Input of a run that waits.
+    /// Input of a waiting run.
     Input(&'a [u8]),
-    /// It was written before.
+    /// An existing chunk.
     Known(Name),
 }
 
-/// Some pages of a page store that follow each other there, and in which chunk they are.
+/// Consecutive pages of a page store, and the chunk that contains them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub count: u32,
     pub chunk: u32,
-    /// Which page of the chunk the first one is.
+    /// Index of the first page within the chunk.
     pub first: u32,
 }
 
-/// A stretch of memory: the first page's number, how many, the chunk and its first page.
+/// A range of memory: first page, number of pages, chunk, and first page within the chunk.
 pub(super) type InChunk = (u32, u32, u32, u32);
-/// A part of a file, with the number of its chunk among all.
+/// A part of a file, with the number of its chunk.
 pub(super) type Piece = PieceEntry;
 
-/// What tells a content from all others, for as long as it is kept.
+/// Identifies a content while the content is kept alive.
 pub(super) type FileKey = (usize, u64);
 
-/// The key of a content. One without blocks, which is empty or zeros, has none.
+/// Returns the key of a content. Content without blocks, which is empty or all zeros, has no key.
 pub(super) fn key(file: &FileContent) -> Option<FileKey> {
     (file.id() != 0).then(|| (file.id(), file.len()))
 }
 
-/// Chunks in the making; they are named by numbers, counted from 0.
+/// Chunks under construction, numbered from 0.
 pub(super) struct Pieces<'a> {
     pub chunks: Vec<(Content<'a>, u32)>,
-    /// By the numbers of pages: a page store gives none twice, as long as it lives.
+    /// Location of pages by page number. A page store never reuses a number.
     pub places: BTreeMap<u64, Placed>,
     pub files: HashMap<FileKey, Vec<Piece>>,
-    /// The chunk of pages that more can be added to, and the window of its last one.
+    /// The chunk that accepts more pages, and the window of its last page.
     open: Option<(u32, usize)>,
-    /// The chunk of small files that more can be added to.
+    /// The chunk that accepts more small files.
     pack: Option<u32>,
 }
 
 impl Content<'_> {
-    /// Puts its bytes into `to`.
+    /// Appends the bytes to `to`.
     pub(super) fn read(&self, to: &mut Vec<u8>) -> io::Result<()> {
         to.clear();
         match self {
@@ -94,7 +94,7 @@ impl Content<'_> {
 }
 
 impl<'a> Pieces<'a> {
-    /// With chunks that were written before.
+    /// Starts with existing chunks.
     pub(super) fn of(
         chunks: Vec<(Content<'a>, u32)>,
         places: BTreeMap<u64, Placed>,
@@ -109,13 +109,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Adds a chunk that nothing is added to afterwards.
+    /// Adds a chunk that is complete.
     pub(super) fn add(&mut self, content: Content<'a>, length: u32) -> u32 {
         self.chunks.push((content, length));
         (self.chunks.len() - 1) as u32
     }
 
-    /// Where the pages of a state are, after those that are in no chunk yet came into one.
+    /// Returns the locations of a state's pages. Pages that are not in a chunk are added to one
+    /// first.
     pub(super) fn pages(&mut self, pages: &'a Pages) -> Vec<InChunk> {
         let mut found: Vec<InChunk> = Vec::new();
         for stretch in pages.stretches() {
@@ -153,8 +154,8 @@ impl<'a> Pieces<'a> {
         found
     }
 
-    /// Where the page numbered `at` is in a chunk, and how many behind it; or else the number of the next
-    /// one that is in one.
+    /// Returns the location of page `at` and the number of pages that follow it in the chunk; or
+    /// else the number of the next page that is in a chunk.
     fn placed(&self, at: u64) -> Result<Placed, u64> {
         if let Some((start, there)) = self.places.range(..=at).next_back()
             && at < start + u64::from(there.count)
@@ -169,7 +170,7 @@ impl<'a> Pieces<'a> {
         Err(self.places.range(at..).next().map_or(u64::MAX, |(next, _)| *next))
     }
 
-    /// Adds pages of one window that are in no chunk.
+    /// Adds pages of one window that are not in a chunk.
     fn new_pages(&mut self, stretch: Stretch<'a>) -> (u32, u32) {
         let window = stretch.page / WINDOW;
         let full = |chunks: &[(Content<'_>, u32)], chunk: u32| {
@@ -201,7 +202,7 @@ impl<'a> Pieces<'a> {
         (chunk, first)
     }
 
-    /// Where the bytes of a file are.
+    /// Returns the pieces of a file.
     pub(super) fn file(&mut self, file: &FileContent) -> Vec<Piece> {
         let known = key(file).and_then(|key| self.files.get(&key));
         if let Some(known) = known {
@@ -210,7 +211,7 @@ impl<'a> Pieces<'a> {
         let size = file.len();
         let mut pieces = Vec::new();
         if size >= LEAST_ALONE {
-            // A chunk has the bytes between two multiples of its size, if there are any.
+            // A chunk contains the bytes between two multiples of its size, if there are any.
             let starts = file.blocks().map(|(offset, _)| offset - offset % FILE_CHUNK);
             let mut starts: Vec<u64> = starts.collect();
             starts.dedup();
@@ -247,7 +248,7 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    /// Has no more files come into the chunk that the last ones are in.
+    /// Closes the chunk that contains the last small files.
     pub(super) fn close_pack(&mut self) {
         self.pack = None;
     }

@@ -1,4 +1,4 @@
-//! Why a checkpoint cannot be used.
+//! Why a checkpoint is unusable.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Reads a session. Every byte is taken for hostile: a checksum tells damage, not intent.
+//! Reads a session. All bytes are untrusted: a checksum detects damage, not malice.
 
 use std::io::{self, Read, Seek};
 use std::path::Path;
@@ -25,17 +25,17 @@ pub(super) struct Opened {
     settings: Settings,
     rest: Second,
     pub image: ImageChoice,
-    /// Where the chunks begin, in a file that carries them all.
+    /// Offset of the chunks, in a file that contains all of them.
     pub chunks: Option<u64>,
 }
 
 impl Opened {
-    /// Reads the manifest of a file that carries its chunks.
+    /// Reads the manifest of a file that contains its chunks.
     pub(super) fn open(from: Box<dyn Input>, path: &Path) -> Result<Self, crate::error::Error> {
         Self::manifest(from, true).map_err(|problem| problem.at(path))
     }
 
-    /// Takes a manifest whose chunks are elsewhere.
+    /// Uses a manifest whose chunks are stored elsewhere.
     pub(super) fn apart(manifest: Manifest, chunks: Box<dyn Chunks>) -> Self {
         let (settings, rest) = Second::of(manifest, chunks);
         Self {
@@ -60,7 +60,7 @@ impl Opened {
         })
     }
 
-    /// Reads everything else, for a runtime that allows at most `ceilings`, and `max` bytes of
+    /// Reads the remaining data, for a runtime with the given `ceilings`, up to `max` bytes of
     /// memory and files.
     pub(super) fn read(
         mut self,
@@ -101,7 +101,7 @@ impl Opened {
     }
 }
 
-/// Checks the magic, reads the version, and goes back to the start.
+/// Checks the magic, reads the version, and rewinds to the start.
 fn version(from: &mut Box<dyn Input>) -> Result<u32, Problem> {
     let mut head = Vec::with_capacity(12);
     from.by_ref().take(12).read_to_end(&mut head)?;
@@ -114,7 +114,7 @@ fn version(from: &mut Box<dyn Input>) -> Result<u32, Problem> {
     Ok(u32::from_le_bytes(version))
 }
 
-/// The entry for fuzzing: everything that can be read without an image.
+/// Entry point for fuzzing: reads all data that needs no image.
 pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let opened = Opened::manifest(Box::new(io::Cursor::new(bytes.to_vec())), is_summed).ok()?;
     let path = Path::new("(bytes)");
@@ -122,7 +122,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
         settings, mut rest, ..
     } = opened;
     let fixed = fixed(&settings, Given::default(), &Bounds::CEILINGS, path).ok()?;
-    // Larger ones are as good, and slow.
+    // Larger inputs find nothing new and are slow.
     let dir = std::env::temp_dir();
     let storage = Storage::create(Roots::without_library(dir.clone()).ok()?, &dir).ok()?;
     let files = storage.roots.files(&fixed.mounts, None).ok()?;
@@ -130,7 +130,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     rest.waiting(&mut room, &storage).ok()?;
     let history = History::new(fixed.history);
     let (mut past, _) = rest.read(&settings, room, Arc::new(storage), history, path).ok()?;
-    // One by one as far as they can be read, and then all of them.
+    // First each state by itself until one fails, then all of them.
     let earlier = past.history.entries().map(|entry| &entry.state);
     let _ = earlier
         .chain([&past.origin])

@@ -1,4 +1,4 @@
-//! What a checkpoint may hold, whatever its format. Every byte of it is taken for hostile.
+//! Checks the contents of a checkpoint, independently of its format. All bytes are untrusted.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -24,50 +24,50 @@ use crate::session::past::Past;
 use crate::session::state::State;
 use crate::workspace::now;
 
-// Bounds on what a file can make us do.
+// Limits on the work that a file can cause.
 const MAX_NODES: usize = 500_000;
 const MAX_DESCRIPTORS: usize = 256;
-/// Numbers that are in use beside those of open files: streams, own directories, and each mount.
+/// Number of preopened descriptors: streams, own directories, and mounts.
 const GIVEN_DESCRIPTORS: usize = 16;
 const MAX_PATH: usize = 4096;
-/// A guest makes no deeper trees than 64 names, but its host may.
+/// Guests cannot create trees deeper than 64 names, but the host can.
 const MAX_DEPTH: usize = 256;
 
-/// Settings of a session that its restorer gives.
+/// Settings that the caller of a restore gives.
 #[derive(Debug, Default)]
 pub(in crate::session) struct Given {
-    /// A directory of the host for each place where the session sees one.
+    /// A host directory for each mount of the session.
     pub mounts: Vec<Mount>,
-    /// Bounds on the limits in the checkpoint.
+    /// Limits that reduce those in the checkpoint.
     pub limits: SessionLimits,
-    /// Replaces the policy in the checkpoint.
+    /// Policy that replaces the policy in the checkpoint.
     pub policy: Option<Policy>,
 }
 
-/// How large what is in a checkpoint may be.
+/// Limits on the contents of a checkpoint.
 pub(super) struct Room {
-    /// Bytes of the image's memory.
+    /// Size of the image's memory, in bytes.
     pub image: u64,
     pub bounds: Bounds,
-    /// The files of a guest that has written nothing.
+    /// Files of a guest that has not written anything.
     pub base: Files,
-    /// When it was made anew, in nanoseconds since 1970.
+    /// Time of the restoration, in nanoseconds since 1970.
     pub now: u64,
-    /// Where it sees directories of the host.
+    /// Paths of the mounts.
     pub mounts: Vec<String>,
-    /// Other paths of its workspace.
+    /// Additional paths of the workspace.
     pub aliases: Vec<String>,
-    /// Bytes that the history may hold besides the first state and the latest.
+    /// Maximum size of the history beyond the first and the latest state, in bytes.
     pub history: u64,
-    /// Bytes of everything together.
+    /// Maximum total size, in bytes.
     pub max: u64,
 }
 
 impl Room {
-    /// The room of a session with such settings, on an image of so many bytes, of which there may be `max`
-    /// bytes; `base` are the files of a guest that has written nothing.
+    /// Returns the limits of a session with these settings, on an image of size `image`, with at
+    /// most `max` bytes in total. `base` are the files of a guest that has not written anything.
     pub(super) fn of(fixed: &FixedSettings, image: u64, max: u64, mut base: Files) -> Self {
-        // What is in a checkpoint is counted before it is read.
+        // The contents of a checkpoint are counted before they are read.
         base.set_limits(Limits::NONE);
         Self {
             image,
@@ -81,18 +81,19 @@ impl Room {
         }
     }
 
-    /// Bytes that the documents may have: what is made of them takes up to eight times as much memory.
+    /// Returns the maximum size of the documents, in bytes: their in-memory form is up to eight
+    /// times as large.
     pub(super) fn documents(&self) -> u64 {
         MAX_CHECKPOINT_DOCUMENTS.max(self.max / 8)
     }
 
-    /// Whether there is room for so many pages, and files of so many bytes; `placed` are the bytes
-    /// that the host placed.
+    /// Checks that pages and files are within the limits. `placed` are the bytes placed by the
+    /// host.
     pub(super) fn check(&self, pages: u64, files: Option<u64>, placed: u64) -> Result<(), Problem> {
         let each = self.image.saturating_add(self.bounds.memory);
         let kept = self.history;
         let pages = pages.saturating_mul(HOST_PAGE as u64);
-        // The first state, the latest, and what the history may hold besides.
+        // The first state, the latest state, and the history.
         if pages > each.saturating_mul(3).saturating_add(kept) {
             return Err(Problem::Format("it holds more memory than its limits allow"));
         }
@@ -107,7 +108,7 @@ impl Room {
         Ok(())
     }
 
-    /// A state with these pages and files, if it may have them.
+    /// Builds a state from these pages and files, if they are within its limits.
     pub(super) fn state(
         &self,
         pages: Option<Pages>,
@@ -125,7 +126,7 @@ impl Room {
             .ok_or(Problem::Format("a state's pages are not where they may be"))?;
         kept.pages = Arc::new(pages);
         self.check_open(&open)?;
-        // What was placed widens the bounds: never by more than what is there, each file taken once.
+        // Placed bytes raise the limits, but by no more than the actual files, each counted once.
         let used = files.usage();
         if !open.is_empty() {
             let elsewhere = Elsewhere {
@@ -144,8 +145,8 @@ impl Room {
 
     fn check_open<T>(&self, descriptors: &[(Descriptor, T)]) -> Result<(), Problem> {
         let mut numbers = HashSet::new();
-        // The number behind the last is given only when no other is free: no guest gets beyond what it
-        // may have open.
+        // The last number is assigned only when no other is free, so guests cannot exceed their
+        // limit on open files.
         let max_number = MAX_DESCRIPTORS + GIVEN_DESCRIPTORS + self.mounts.len();
         let is_sound = |(descriptor, _): &(Descriptor, T)| {
             let number = descriptor.number;
@@ -162,7 +163,7 @@ impl Room {
     }
 }
 
-/// Fixed settings of the session, if this runtime allows them.
+/// Returns the fixed settings of the session, if this runtime allows them.
 pub(super) fn fixed(
     settings: &Settings,
     given: Given,
@@ -213,7 +214,7 @@ pub(super) fn fixed(
     Ok(fixed)
 }
 
-/// The states of a session, each by its number.
+/// Returns the states of a session by their numbers.
 pub(super) fn past(
     states: &[Earlier],
     (origin, current): (usize, usize),
@@ -248,7 +249,7 @@ pub(super) fn no_file() -> Problem {
     Problem::Format("it names a file that is not there")
 }
 
-/// The directories of a state: every path inside them, and every parent there.
+/// Builds the directories of a state. Every path must be inside them, and every parent must exist.
 pub(super) fn tree(
     (base, now): (&Files, u64),
     contents: ContentsDocument,
@@ -258,7 +259,7 @@ pub(super) fn tree(
         return Err(Problem::Format("a state has too many files"));
     }
     let mut tree = base.clone();
-    // Those that have no number get others than those that have one.
+    // Nodes without a number get numbers that no other node has.
     tree.number_from(contents.next_number);
     let numbers = contents.numbers.into_iter().chain(std::iter::repeat(0));
     let mut named: HashMap<usize, Node> = HashMap::new();
@@ -298,7 +299,7 @@ pub(super) fn tree(
     Ok(tree)
 }
 
-/// Whether a path lies in a directory of the guest's, and every name in it is one.
+/// Whether a path is in one of the guest's directories and all its names are valid.
 fn is_sound(path: &str) -> bool {
     let mut parts = path.split('/');
     let inside = parts.next().is_some_and(|top| TOPS.contains(&top));

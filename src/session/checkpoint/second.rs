@@ -1,4 +1,4 @@
-//! Reads a manifest and the states that it names: the latest at once, the others when they are asked for.
+//! Reads a manifest and its states: the latest state at once, the others on demand.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::session::past::Past;
 use crate::session::pending::Pending;
 use crate::session::storage::Storage;
 
-/// Reads the manifest, and returns also where the chunks begin.
+/// Reads the manifest. Also returns the offset of the chunks.
 pub(super) fn manifest(mut from: impl Read, is_summed: bool) -> Result<(Manifest, u64), Problem> {
     let (mut head, mut sum) = ([0; HEAD], [0; SUM]);
     from.read_exact(&mut head)?;
@@ -46,7 +46,7 @@ pub(super) fn manifest(mut from: impl Read, is_summed: bool) -> Result<(Manifest
     Ok((json::manifest(&manifest)?, (HEAD + SUM) as u64 + u64::from(compressed)))
 }
 
-/// What is behind the settings of a session.
+/// The part of a manifest after the session's settings.
 pub(super) struct Second {
     listing: Listing,
     origin: usize,
@@ -56,7 +56,7 @@ pub(super) struct Second {
 }
 
 impl Second {
-    /// A session whose manifest was read, and its chunks.
+    /// Splits a manifest and its chunks into the settings and the rest.
     pub(super) fn of(manifest: Manifest, chunks: Box<dyn Chunks>) -> (Settings, Self) {
         let second = Self {
             listing: Listing::of(manifest.chunks, chunks, manifest.states),
@@ -68,7 +68,7 @@ impl Second {
         (manifest.session, second)
     }
 
-    /// Reads the run that waits for answers, if one does, in the place that `room` has for everything.
+    /// Reads the waiting run, if there is one, within the total limit of `room`.
     pub(super) fn waiting(
         &mut self,
         room: &mut Room,
@@ -83,8 +83,8 @@ impl Second {
         Ok(Some(pending))
     }
 
-    /// Reads the latest state; refused when there is no `room` for it. The others are read when they are
-    /// asked for: their errors name `path`.
+    /// Reads the latest state, and fails if it exceeds `room`. The other states are read on demand;
+    /// their errors name `path`.
     pub(super) fn read(
         self,
         settings: &Settings,

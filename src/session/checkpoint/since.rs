@@ -1,9 +1,9 @@
-//! Ages that count the time for which a machine slept.
+//! Ages that include the time during which a machine slept.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// A moment. `Instant` stands still while a machine sleeps or is paused; the system's clock may be set
-/// back. The age by either of them has passed.
+/// A point in time. `Instant` stops while a machine sleeps or is paused, and the system's clock may
+/// be set back. The age is the larger of both clocks' differences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since {
     instant: Instant,

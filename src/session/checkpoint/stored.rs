@@ -1,5 +1,5 @@
-//! A session in a store: its manifest under a key of its own, and its chunks by their names, which all
-//! sessions of the store share.
+//! A session in a store: the manifest under its own key, and the chunks under their names, shared
+//! by all sessions of the store.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -31,32 +31,32 @@ use crate::session::SessionError;
 use crate::session::error::FileAction;
 use crate::store::{Condition, Put, Store, StoreError, Version};
 
-/// Chunks that are on their way at the same time.
+/// Number of concurrent writes of chunks.
 const AT_ONCE: usize = 16;
-/// The most bytes of a manifest with what comes before it.
+/// Maximum size of a manifest with its head, in bytes.
 const MAX_HEAD: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 
-/// What was written of a session to a store.
+/// Result of saving a session to a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// The version of what is under its key.
+    /// Version of the manifest.
     pub version: Version,
-    /// How many chunks were written, because nobody had written them before.
+    /// Number of chunks written because they were missing.
     pub chunks: usize,
-    /// Bytes of these and of the manifest.
+    /// Size of these chunks and the manifest, in bytes.
     pub bytes: u64,
 }
 
-/// What of a session is in a store.
+/// The parts of a session that are in a store.
 #[derive(Default)]
 pub(in crate::session) struct Written(Mutex<Option<Arc<Last>>>);
 
-/// How a session was last written or read.
+/// The last write or read of a session.
 struct Last {
     store: Arc<dyn Store>,
     key: String,
-    /// The version of its manifest.
+    /// Version of its manifest.
     version: Version,
     known: Arc<Named>,
 }
@@ -68,7 +68,7 @@ impl Clone for Written {
 }
 
 impl Written {
-    /// That it was read from there.
+    /// Records that the session was read from a store.
     pub(in crate::session) fn read(
         store: &Arc<dyn Store>,
         key: &str,
@@ -94,8 +94,9 @@ impl Written {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(last));
     }
 
-    /// What is in `store` for certain: what a manifest names that is there just now. A chunk that was on
-    /// no list before this stays for [`CHUNK_GRACE`], even if the manifest goes.
+    /// Returns the chunks that are certain to be in `store`: those that an existing manifest names.
+    /// A chunk that was not listed before this call stays for [`CHUNK_GRACE`], even if the manifest
+    /// is removed.
     async fn trusted(&self, store: &Arc<dyn Store>) -> Result<Option<Arc<Last>>, StoreError> {
         let Some(last) = self.last().filter(|last| Arc::ptr_eq(&last.store, store)) else {
             return Ok(None);
@@ -106,7 +107,7 @@ impl Written {
 }
 
 self_cell! {
-    /// A session laid out, with what the layout borrows from: both move between threads as one.
+    /// A layout together with the data it borrows, so that both can move between threads.
     struct Laid {
         owner: Frozen,
         #[covariant]
@@ -114,10 +115,10 @@ self_cell! {
     }
 }
 
-/// Writes a session; `None` where the condition does not hold for what is under `key`.
+/// Writes a session. Returns `None` if the condition does not hold for `key`.
 ///
-/// Chunks are compressed on threads that may block, and put by asynchronous code: no thread waits for
-/// the store, which may need one of the same threads to answer.
+/// Blocking threads compress chunks, and asynchronous code writes them. So no thread waits for the
+/// store, which may need one of these threads to answer.
 pub(in crate::session) async fn save(
     mut frozen: Frozen,
     written: &Written,
@@ -135,7 +136,7 @@ pub(in crate::session) async fn save(
         if counted_on.is_empty() {
             break laid;
         }
-        // They are somebody's garbage by now: they are kept, or written again.
+        // A collection has condemned these chunks: they are kept, or written again.
         if garbage::keep(&**store, &counted_on).await? && written.trusted(store).await?.is_some() {
             break laid;
         }
@@ -158,7 +159,7 @@ pub(in crate::session) async fn save(
         putting.add(batch).await?;
     }
     let (chunks, bytes) = putting.finish().await?;
-    // Chunks of it may be removed before a manifest names them.
+    // A collection may remove chunks before a manifest names them.
     if begun.elapsed() > CHUNK_GRACE / 2 {
         return Err(too_slow(key).into());
     }
@@ -182,7 +183,7 @@ fn too_slow(key: &str) -> SessionError {
     failed(FileAction::Write, key.as_ref())(late)
 }
 
-/// The condemned chunks that a layout names without bringing their bytes.
+/// Returns the condemned chunks that a layout refers to without writing them.
 fn counted_on(layout: &Layout<'_>, condemned: &BTreeSet<Copy>) -> HashSet<Name> {
     let listed: HashSet<Name> = condemned.iter().map(|copy| copy.name).collect();
     let all = layout.manifest.chunks.iter().zip(&layout.chunks);
@@ -190,8 +191,8 @@ fn counted_on(layout: &Layout<'_>, condemned: &BTreeSet<Copy>) -> HashSet<Name> 
     known.map(|((name, _), _)| *name).filter(|name| listed.contains(name)).collect()
 }
 
-/// Lays a session out, of which what was written `last` need not be read to be named again. Returns
-/// also the manifest as it is written, and what is known once it is. It blocks.
+/// Lays out a session. Parts of the last write are named without reading them. Also returns the
+/// encoded manifest, and the index after the write. Blocks.
 fn lay(
     mut frozen: Frozen,
     last: Option<&Last>,
@@ -218,8 +219,8 @@ fn lay(
     Ok((laid, head, Named::laid(laid_known, outlined.as_deref())))
 }
 
-/// The next few chunks from number `from` on that were not written before, compressed, and the number
-/// of the one behind them. It blocks.
+/// Returns the next few new chunks from number `from` on, compressed, and the number after them.
+/// Blocks.
 fn compressed(layout: &Layout<'_>, from: usize) -> io::Result<(Vec<(Name, Bytes)>, usize)> {
     let mut end = from;
     let mut batch: Vec<(Name, &Content<'_>)> = Vec::with_capacity(AT_ONCE);
@@ -244,13 +245,13 @@ fn compressed(layout: &Layout<'_>, from: usize) -> io::Result<(Vec<(Name, Bytes)
     Ok((batch?, end))
 }
 
-/// Chunks on their way to a store.
+/// Chunks being written to a store.
 struct Putting {
     to: Arc<dyn Store>,
-    /// Chunks that are about to be removed, or just were.
+    /// Chunks that are being removed or were just removed.
     listed: BTreeSet<Copy>,
     under_way: JoinSet<Result<Option<u64>, StoreError>>,
-    /// How many were not there, and their bytes.
+    /// Number and size of the missing chunks that were written.
     written: (usize, u64),
 }
 
@@ -264,7 +265,7 @@ impl Putting {
         }
     }
 
-    /// Sends chunks on their way, no more than [`AT_ONCE`] at the same time.
+    /// Starts to write chunks, at most [`AT_ONCE`] concurrently.
     async fn add(&mut self, chunks: Vec<(Name, Bytes)>) -> Result<(), StoreError> {
         for (name, bytes) in chunks {
             while self.under_way.len() >= AT_ONCE {
@@ -276,7 +277,7 @@ impl Putting {
         Ok(())
     }
 
-    /// Waits for one of them.
+    /// Waits for one write.
     async fn one(&mut self) -> Result<(), StoreError> {
         if let Some(put) = self.under_way.join_next().await {
             let put = put.map_err(StoreError::failed("write chunks to", CHUNKS))??;
@@ -286,7 +287,7 @@ impl Putting {
         Ok(())
     }
 
-    /// Waits for all of them. Returns how many were not there, and their bytes.
+    /// Waits for all writes. Returns the number and size of the chunks that were missing.
     async fn finish(mut self) -> Result<(usize, u64), StoreError> {
         while !self.under_way.is_empty() {
             self.one().await?;
@@ -295,8 +296,8 @@ impl Putting {
     }
 }
 
-/// Reads the manifest of a session in a store, and fetches its chunks: of those in `max` bytes of
-/// memory and files.
+/// Reads the manifest of a session in a store. Its chunks may have at most `max` bytes of memory
+/// and files.
 pub(in crate::session) async fn open(
     store: Arc<dyn Store>,
     key: &str,
@@ -312,7 +313,7 @@ pub(in crate::session) async fn open(
         return blocking(move || Checkpoint::read_manifest(file, path)).await;
     };
     let all: u64 = manifest.chunks.iter().map(|(_, length)| u64::from(*length)).sum();
-    // A state may use but a part of a chunk.
+    // A state may use only a part of a chunk.
     if all / 2 / u64::from(LEAST_USED) > max.saturating_add(OVERHEAD) {
         let reason = "it holds more than this runtime restores";
         return Err(SessionError::Format { path, reason }.into());
@@ -327,8 +328,8 @@ pub(in crate::session) async fn open(
     })
 }
 
-/// The manifest of a checkpoint that does not carry its chunks. What else is wrong with one is told
-/// where files are read.
+/// Parses the manifest of a checkpoint that does not contain its chunks. Other errors are reported
+/// when chunks are read.
 fn apart(head: &[u8]) -> Option<Manifest> {
     if head.get(8..12)? != VERSION.to_le_bytes() || !head.starts_with(MAGIC) {
         return None;

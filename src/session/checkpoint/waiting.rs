@@ -1,4 +1,4 @@
-//! The run of a session that waits for answers: its request is a document, and its input files are chunks.
+//! The waiting run of a session: its request is a document, and its inputs are chunks.
 
 use std::io::{self, Read};
 
@@ -14,24 +14,23 @@ use super::rules::too_much;
 use crate::session::pending::{Pending, PendingEntry};
 use crate::session::storage::Storage;
 
-/// A run that waits. Its input files are pieces of chunks, by their numbers in `chunks`.
+/// A waiting run. Its inputs are pieces of chunks, by their index in `chunks`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitingDocument {
     pub chunks: Vec<Name>,
-    /// Of how many pieces each input consists: standard input, and then every input file.
+    /// Number of pieces of each input: standard input, then each input file.
     pub inputs: Vec<u32>,
     pub pieces: Vec<PieceEntry>,
     pub run: PendingEntry,
 }
 
-/// The parts of a document or an input, however long it is: each comes into a chunk of its own.
+/// Splits a document or an input into parts, each of which gets its own chunk.
 pub(super) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(FILE_CHUNK as usize)
 }
 
-/// Reads the run whose document is in the chunks `names`, if it takes no more than `max` bytes. Returns
-/// also how many it takes.
+/// Reads the run whose document is in the chunks `names`, up to `max` bytes. Also returns its size.
 pub(super) fn read(
     listing: &Listing,
     names: &[Name],

@@ -1,5 +1,5 @@
-//! What of the chunks states need: which pages, which files. Each chunk is fetched once, and what it is
-//! needed for is known by then.
+//! The chunks that states need, with the pages and files in them. All needs are collected first, so
+//! that each chunk is fetched once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,11 +18,11 @@ use crate::memory::{HOST_PAGE, Imported, Pages};
 use crate::parallel::on_all_cores;
 use crate::session::storage::Storage;
 
-/// The most pages of a chunk.
+/// Maximum number of pages in a chunk.
 const MAX_PAGES: u32 = MAX_CHUNK / HOST_PAGE as u32;
 const WORDS: usize = MAX_PAGES as usize / 64;
 
-/// Some pages of a chunk, a bit each.
+/// A set of pages in a chunk, as bits.
 #[derive(Clone, Copy, Default)]
 struct Bits([u64; WORDS]);
 
@@ -48,14 +48,14 @@ impl Bits {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// How many there are before a page.
+    /// Returns the number of pages in the set before `page`.
     fn before(&self, page: u32) -> u32 {
         let (word, bit) = (page as usize / 64, page % 64);
         let words: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
         words + (self.0[word] & ((1 << bit) - 1)).count_ones()
     }
 
-    /// How many follow each other from a page on.
+    /// Returns the number of consecutive pages in the set from `first` on.
     fn in_row(&self, first: u32) -> u32 {
         let mut page = first;
         while page < MAX_PAGES {
@@ -69,7 +69,7 @@ impl Bits {
         page - first
     }
 
-    /// Stretches: the first page, and how many.
+    /// Iterates over ranges: first page and number of pages.
     fn stretches(self) -> impl Iterator<Item = (u32, u32)> {
         let mut page = 0;
         std::iter::from_fn(move || {
@@ -89,38 +89,38 @@ impl Bits {
     }
 }
 
-/// What is needed of the chunks, beside what was fetched before.
+/// The required data in chunks that was not fetched before.
 pub(super) struct Wanted<'a> {
     before: &'a Fetched,
     pages: BTreeMap<usize, Bits>,
     sizes: Vec<u64>,
     files: HashMap<(Pieces, usize), usize>,
-    /// Parts of files by chunk: the file, where in it, the first byte of the chunk and how many.
+    /// Parts of files by chunk: file, offset in the file, offset in the chunk, and length.
     parts: BTreeMap<usize, Vec<(usize, u64, u32, u32)>>,
 }
 
-/// What a file consists of: chunks, where in them it begins, and how many bytes are of it; or holes.
+/// The pieces of a file: chunk, offset in the chunk, and length; or holes.
 pub(super) type Pieces = Vec<(usize, u32, u32)>;
 
-/// Pages of a chunk that came in together, and the number of the first.
+/// Pages of a chunk that were added together, and the page number of the first.
 #[derive(Clone, Copy)]
 struct Placed {
     first: u32,
     pages: Bits,
 }
 
-/// What was fetched.
+/// The fetched data.
 #[derive(Default)]
 pub(super) struct Fetched {
     imported: Option<Imported>,
-    /// Pages that were not fetched, of which there are only the places.
+    /// Pages that have a place but were not fetched.
     hollow: BTreeMap<usize, Placed>,
-    /// Where the pages of each chunk are among those that came in.
+    /// Location of each chunk's pages among the added pages.
     placed: BTreeMap<usize, Vec<Placed>>,
-    /// How many these are.
+    /// Number of added pages.
     count: u32,
     numbers: HashMap<(Pieces, usize), usize>,
-    /// The files, each with what it consists of.
+    /// The files, each with its pieces.
     files: Vec<(Content, Pieces)>,
     bytes: u64,
 }
@@ -136,7 +136,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Adds pages of a chunk of so many bytes.
+    /// Adds pages of a chunk of the given size.
     pub(super) fn add_pages(
         &mut self,
         (chunk, length): (usize, u32),
@@ -150,8 +150,8 @@ impl<'a> Wanted<'a> {
         Ok(())
     }
 
-    /// Adds a file, unless another state has it, and returns its number; `ordinal` tells files of one
-    /// state apart that have the same bytes.
+    /// Adds a file, unless another state has it, and returns its number. `ordinal` distinguishes
+    /// files of one state with equal bytes.
     pub(super) fn add_file(&mut self, pieces: Pieces, ordinal: usize) -> Result<usize, Problem> {
         let number = self.before.files.len() + self.sizes.len();
         let key = (pieces, ordinal);
@@ -181,7 +181,7 @@ impl<'a> Wanted<'a> {
         Ok(number)
     }
 
-    /// How many pages there are then, and how many bytes of files, in all.
+    /// Returns the resulting number of pages and size of files, in total.
     pub(super) fn size(&self) -> (u64, Option<u64>) {
         let new =
             |(chunk, pages): (&usize, &Bits)| u64::from(self.before.missing(*chunk, pages).count());
@@ -191,8 +191,8 @@ impl<'a> Wanted<'a> {
         (u64::from(self.before.count) + pages, files)
     }
 
-    /// Fetches every chunk of which something is needed; `with_pages` also those of which only pages are,
-    /// whose place is hollow otherwise. `state` has the pages that were fetched before.
+    /// Fetches every chunk that is needed. Chunks needed only for pages are fetched if `with_pages`
+    /// is set; otherwise their pages remain hollow. `state` has the pages fetched before.
     pub(super) fn fetch(
         self,
         from: (&dyn Chunks, &[(Name, u32)]),
@@ -268,7 +268,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Writes all of `bytes` from `at` on.
+/// Writes all of `bytes` at offset `at`.
 fn write(file: &mut Content, pool: &Pool, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let wrote = file.write_at(pool, at, bytes)?;
@@ -293,7 +293,7 @@ impl Placed {
     }
 }
 
-/// Takes chunks apart, on all processors.
+/// Decompresses chunks on all processors.
 fn open_all(
     (chunks, listed): (&dyn Chunks, &[(Name, u32)]),
     numbers: BTreeSet<usize>,
@@ -302,7 +302,7 @@ fn open_all(
     let numbers: Vec<usize> = numbers.into_iter().collect();
     in_batches(chunks, &numbers, listed, |batch| {
         let next = AtomicUsize::new(0);
-        // One for each thread and not for each chunk: buffers are dear that nobody has used yet.
+        // One opener per thread instead of per chunk, because fresh buffers are expensive.
         let open = |_| {
             let mut opener = Opener::new();
             while let Some(&chunk) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -318,7 +318,7 @@ fn open_all(
 }
 
 impl Fetched {
-    /// Fetches the pages that were not.
+    /// Fetches the hollow pages.
     pub(super) fn fill(&self, from: (&dyn Chunks, &[(Name, u32)])) -> Result<(), Problem> {
         let Some(imported) = &self.imported else {
             return Ok(());
@@ -332,14 +332,14 @@ impl Fetched {
         Ok(())
     }
 
-    /// Those of a chunk's pages that have yet to come in.
+    /// Returns which of a chunk's pages are missing.
     fn missing(&self, chunk: usize, pages: &Bits) -> Bits {
         let there = self.placed.get(&chunk).into_iter().flatten();
         there.fold(*pages, |missing, placed| missing.without(&placed.pages))
     }
 
-    /// Where pages of a chunk are that are all there: how many follow each other, and the number of the
-    /// first.
+    /// Iterates over the locations of a chunk's pages, all of which exist: number of consecutive
+    /// pages, and page number of the first.
     fn runs(&self, chunk: usize, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
         let placed = self.placed.get(&chunk).map_or(&[][..], Vec::as_slice);
         let (mut page, end) = (first, first + count);
@@ -354,8 +354,8 @@ impl Fetched {
         })
     }
 
-    /// The pages of a state in these stretches: the first page's number, how many, their chunk and the
-    /// first one there.
+    /// Returns a state's pages in these ranges: first page, number of pages, chunk, and first page
+    /// in the chunk.
     pub(super) fn pages(&self, stretches: &[(u32, u32, usize, u32)]) -> Option<Pages> {
         let runs = stretches.iter().flat_map(|(page, count, chunk, first)| {
             let mut page = *page;
@@ -371,8 +371,8 @@ impl Fetched {
         }
     }
 
-    /// All pages that are there: the number of the first among all that were ever set aside, how many,
-    /// the chunk and the first one there.
+    /// Iterates over all existing pages: page number of the first, number of pages, chunk, and
+    /// first page in the chunk.
     pub(super) fn all_pages(&self) -> impl Iterator<Item = (u64, u32, usize, u32)> {
         let stretches = self.placed.iter().flat_map(|(chunk, placed)| {
             placed.iter().flat_map(move |Placed { first, pages }| {
@@ -392,7 +392,7 @@ impl Fetched {
         &self.files
     }
 
-    /// What of this can be had again later, for as long as somebody keeps it.
+    /// Converts to weak references, to reuse the data later if it still exists.
     pub(super) fn fade(self) -> Faded {
         let mut keys: Vec<Option<(Pieces, usize)>> = vec![None; self.files.len()];
         for (key, number) in self.numbers {
@@ -407,7 +407,7 @@ impl Fetched {
     }
 }
 
-/// What was fetched, but not kept.
+/// Fetched data that is not kept alive.
 #[derive(Default)]
 pub(super) struct Faded {
     placed: BTreeMap<usize, Vec<Placed>>,
@@ -416,7 +416,7 @@ pub(super) struct Faded {
 }
 
 impl Faded {
-    /// As if it were fetched again: all pages, which somebody keeps, and the files that somebody does.
+    /// Recovers the data: all pages, which are still in use, and the files that are still in use.
     pub(super) fn again(&self) -> Fetched {
         let mut fetched = Fetched {
             placed: self.placed.clone(),

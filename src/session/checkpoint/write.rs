@@ -1,4 +1,4 @@
-//! Writes a session down as one file, which carries its chunks.
+//! Writes a session as one file that contains its chunks.
 
 use std::io::{self, Write};
 
@@ -15,14 +15,14 @@ use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
 use crate::parallel::on_all_cores;
 
-/// Fast, and good enough for what memory is full of: pointers and zeros.
+/// A fast compression level that suffices for typical memory: pointers and zeros.
 const LEVEL: i32 = -3;
-/// Chunks that are compressed at the same time.
+/// Number of chunks compressed concurrently.
 const BATCH: usize = 16;
 
 impl Frozen {
-    /// Writes it all; what is in chunks that can be `reused` is copied as it is. Returns where the chunks begin, and
-    /// what is in them.
+    /// Writes the session. Chunks in `reused` are copied unchanged. Returns the offset of the
+    /// chunks and their index.
     pub(super) fn write(
         &self,
         to: &mut impl Write,
@@ -31,7 +31,7 @@ impl Frozen {
         self.write_within(&Caps::FORMAT, to, reused)
     }
 
-    /// Writes it with a history within other bounds than those of the format.
+    /// Writes the session within given limits instead of those of the format.
     pub(super) fn write_within(
         &self,
         caps: &Caps,
@@ -66,7 +66,7 @@ impl Frozen {
 }
 
 impl Reused {
-    /// The compressed form of a chunk.
+    /// Reads the compressed form of a chunk.
     fn fetch(&self, name: Name, opener: &mut Opener, buffer: &mut Vec<u8>) -> io::Result<()> {
         let fetched = self.listing.number(name).and_then(|number| {
             let (chunks, listed) = self.listing.source();
@@ -83,7 +83,7 @@ impl Reused {
     }
 }
 
-/// All that comes before the chunks.
+/// Returns all bytes before the chunks.
 pub(super) fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     let plain = serde_json::to_vec(manifest)?;
     if plain.len() > MAX_CHECKPOINT_MANIFEST as usize {
@@ -102,7 +102,7 @@ pub(super) fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Compresses a chunk into `compressed`; `plain` is a buffer.
+/// Compresses a chunk into `compressed`; `plain` is a scratch buffer.
 pub(super) fn compress(
     content: &Content<'_>,
     plain: &mut Vec<u8>,

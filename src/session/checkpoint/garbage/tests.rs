@@ -1,4 +1,4 @@
-//! Collections beside others who write: slow ones, and such as stop half way.
+//! Tests of garbage collections concurrent with writers, including slow and aborted collections.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -14,9 +14,9 @@ use super::super::write::head;
 use super::*;
 use crate::store::{Answer, Blob, Entry, MemoryStore};
 
-/// A save waits for no collection: for so long at most, on a machine that does much else.
+/// Maximum duration of a save, which must not wait for a collection. Allows for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
-/// The chunks of the tests.
+/// Number of chunks in the tests.
 const COUNT: usize = 6;
 
 fn name(number: usize) -> Name {
@@ -68,7 +68,7 @@ async fn what_a_manifest_names_is_kept_unless_it_is_being_removed() {
     assert!(keep(&*store, &names(&[0, 1])).await.unwrap());
     assert_eq!(listed(&*store).await.unwrap(), condemned(2..3));
     assert!(!keep(&*store, &names(&[0, 2])).await.unwrap(), "one of them is not on it");
-    // Whoever has read the list before is refused.
+    // A writer that has read the old list is rejected.
     assert_eq!(write(&*store, list, true, condemned(0..0)).await.unwrap(), None);
     let (version, _) = read(&*store).await.unwrap().unwrap();
     write(&*store, Some(version), true, condemned(2..3)).await.unwrap().unwrap();
@@ -90,7 +90,7 @@ async fn more_chunks_than_a_list_has_go_in_several_collections() {
     }
 }
 
-/// A store that answers a client so many times, and after that only when it is let.
+/// A store that answers a client a limited number of times, and then only when released.
 #[derive(Debug)]
 struct Stopping {
     store: Arc<dyn Store>,
@@ -132,7 +132,7 @@ impl Store for Stopping {
     }
 }
 
-/// Writes a state that names all chunks, as a save does.
+/// Writes a state that names all chunks, like a save.
 async fn save(store: &Arc<dyn Store>) {
     let (condemned, removed) = listed(&**store).await.unwrap();
     for number in 0..COUNT {
@@ -155,8 +155,8 @@ async fn collect_again(store: &Arc<dyn Store>) {
     }
 }
 
-/// A collection stops after so many answers, for ever or until others are done; returns how many it asked
-/// for. Whoever saves meanwhile does so at once, and finds what was saved afterwards.
+/// Stops a collection after `after` answers, forever or until other work is done. Returns its
+/// number of requests. Saves complete meanwhile, and their chunks survive.
 async fn stopped(after: usize, goes_on: bool) -> usize {
     let store = with_chunks(COUNT).await;
     let condemned = collect_chunks(&store, "states", Duration::ZERO).await.unwrap();
@@ -165,7 +165,7 @@ async fn stopped(after: usize, goes_on: bool) -> usize {
     let client = Arc::clone(&stopping) as Arc<dyn Store>;
     let collection =
         tokio::spawn(async move { collect_chunks(&client, "states", Duration::ZERO).await });
-    // Until it waits, or is done.
+    // Until the collection waits or is done.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
@@ -175,7 +175,7 @@ async fn stopped(after: usize, goes_on: bool) -> usize {
     tokio::time::timeout(SOON, save(&store)).await.expect("a save waits for a collection");
     if goes_on {
         stopping.answers.add_permits(1_000);
-        // Where somebody has struck something off it begins anew, which may fail as well.
+        // If a writer has changed the list, the collection restarts, which may also fail.
         let _ = collection.await.unwrap();
     }
     collect_again(&store).await;
@@ -200,7 +200,7 @@ async fn a_collection_that_stops_anywhere_delays_no_save_and_loses_nothing() {
     }
 }
 
-/// A store that does every removal twice: when it is asked to, and when it is let.
+/// A store that applies every removal twice: at once, and again when released.
 #[derive(Debug)]
 struct Repeating {
     store: Arc<dyn Store>,
@@ -248,7 +248,7 @@ async fn a_removal_that_is_done_late_meets_nothing_that_was_written_since() {
         let there = copies::get(&*store, name(number), 1).await.unwrap();
         assert!(there.is_some(), "{number} of a state is gone");
     }
-    // Later they are written where the first ones were.
+    // Later, chunks are written at their first key again.
     collect_again(&store).await;
     assert_eq!(put(&*store, name(COUNT), "x".into(), false).await.unwrap(), Some(1));
     assert_eq!(listed(&*store).await.unwrap().1, BTreeSet::new());

@@ -150,7 +150,7 @@ fn what_is_asked_and_what_comes_back() {
         "docs/reference/events.md",
         &format!("| one frame that displays something | {} |", display_bounds()),
     );
-    says("src/api/watch/channel.rs", &format!("When {events} events or {room} of them"));
+    says("src/api/watch/channel.rs", &format!("While {events} events or {room} are unread"));
     says(
         "docs/reference/outcome.md",
         &format!("carries its bytes, up to {inline} (and {together} of all"),

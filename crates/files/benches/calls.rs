@@ -1,4 +1,4 @@
-//! What calls cost: `cargo bench -p belljar-files --target-dir target/files`.
+//! Benchmarks of single calls: `cargo bench -p belljar-files --target-dir target/files`.
 
 use std::hint::black_box;
 
@@ -24,7 +24,7 @@ const MADE: OpenOptions = OpenOptions {
     flags: FdFlags(0),
 };
 
-/// A tree as a run finds it.
+/// A tree as it is when a run starts.
 fn template(pool: &Pool) -> Files {
     let mut files = Files::new(pool, Limits::NONE);
     for number in 0..3 {

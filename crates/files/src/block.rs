@@ -1,4 +1,4 @@
-//! Blocks: what files consist of, what states share, and what is written away once.
+//! Blocks: the units that files consist of, that states share, and that move to the spool.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
@@ -6,18 +6,17 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::errno::Errno;
 use crate::pool::Pool;
 
-/// Bytes that a block may have.
+/// Maximum length of a block in bytes.
 pub const BLOCK: usize = 64 << 10;
 
-/// Bytes that a block in memory takes at least: about what is noted of it.
+/// Minimum size in bytes that a block in memory is charged; covers its bookkeeping.
 const LEAST: usize = 128;
 
-/// Up to 64 KiB, which do not change for as long as somebody else has the block, too. A clone is a handle
-/// on the same bytes.
+/// Up to 64 KiB, immutable while shared. A clone is a handle to the same bytes.
 #[derive(Clone, Debug)]
 pub struct Block(Arc<Inner>);
 
-/// A handle on a block that does not keep it.
+/// A weak handle to a block.
 #[derive(Clone, Debug)]
 pub struct WeakBlock(Weak<Inner>);
 
@@ -30,9 +29,9 @@ struct Inner {
 
 #[derive(Debug)]
 enum Data {
-    /// The bytes, and for how many memory was taken.
+    /// The bytes, and the memory that they are charged for.
     Memory(Vec<u8>, usize),
-    /// A slot of the spool, and how many of its bytes are the block's.
+    /// A slot of the spool, and the length of the block in it.
     Spooled { slot: u32, len: usize },
 }
 
@@ -43,7 +42,7 @@ impl Drop for Inner {
 }
 
 impl Data {
-    /// Room for `room` bytes, of which none is there yet.
+    /// An empty block with capacity for `room` bytes.
     fn with_room(pool: &Pool, room: usize) -> Result<Self, Errno> {
         if pool.take_memory(room as u64) {
             return Ok(Self::Memory(Vec::with_capacity(room), room));
@@ -72,7 +71,7 @@ impl Data {
         }
     }
 
-    /// Writes bytes, with zeros before them if they begin past the end. There is room for them.
+    /// Writes bytes, with zeros before them if they begin past the end. The capacity suffices.
     fn write(&mut self, pool: &Pool, at: usize, bytes: &[u8]) -> Result<(), Errno> {
         let end = at + bytes.len();
         match self {
@@ -89,7 +88,7 @@ impl Data {
             Self::Spooled { slot, len } => {
                 let spool = pool.spool()?;
                 let write = |at, bytes: &[u8]| spool.write(*slot, at, bytes);
-                // The slot may have the bytes of another block that had it before.
+                // The slot may still hold the bytes of a block that was freed.
                 if at > *len {
                     write(*len, &vec![0; at - *len]).map_err(|e| Errno::of(&e))?;
                 }
@@ -101,7 +100,7 @@ impl Data {
     }
 }
 
-/// Bytes to take for a block in memory that is to have `len`.
+/// Bytes to charge for a block of length `len` in memory.
 fn room_for(len: usize) -> usize {
     len.next_power_of_two().clamp(LEAST, BLOCK)
 }
@@ -111,7 +110,7 @@ impl Block {
         Self::with_room(pool, bytes.len(), bytes)
     }
 
-    /// A block with these bytes and room for others.
+    /// A block with these bytes and capacity for `room`.
     pub(crate) fn with_room(pool: &Pool, room: usize, bytes: &[u8]) -> Result<Self, Errno> {
         if bytes.len() > BLOCK {
             return Err(Errno::Inval);
@@ -125,13 +124,13 @@ impl Block {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// How many bytes it has.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.data.len()
     }
 
-    /// How many bytes it takes, of memory or of the spool.
+    /// Bytes that it takes in memory or in the spool.
     #[must_use]
     pub fn taken(&self) -> usize {
         match &self.0.data {
@@ -140,19 +139,19 @@ impl Block {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Whether the block is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A number that all handles on it have, and no other block while there is one.
+    /// The block's identity: the same for all handles, unique while a handle exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The hash of its bytes, which is computed once.
+    /// The hash of the bytes, computed once.
     ///
     /// # Errors
     ///
@@ -165,7 +164,7 @@ impl Block {
         Ok(*self.0.hash.get_or_init(|| hash))
     }
 
-    /// Reads bytes from `at` on, as far as there are some, and tells how many.
+    /// Reads from `at` up to the end of the block, and returns the number of bytes read.
     ///
     /// # Errors
     ///
@@ -183,7 +182,7 @@ impl Block {
         Ok(count)
     }
 
-    /// All its bytes.
+    /// All bytes of the block.
     ///
     /// # Errors
     ///
@@ -197,14 +196,14 @@ impl Block {
         Ok(Cow::Owned(bytes))
     }
 
-    /// A handle that does not keep it.
+    /// A weak handle to this block.
     #[must_use]
     pub fn downgrade(&self) -> WeakBlock {
         WeakBlock(Arc::downgrade(&self.0))
     }
 
-    /// Writes bytes that fit into a block, in place if nobody else has it. After an error it is as it was,
-    /// but for bytes that were to be overwritten in a spool that broke.
+    /// Writes bytes that fit into a block, in place if no other handle exists. After an error the
+    /// block is unchanged, except for bytes that a failed write to the spool was to replace.
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) -> Result<(), Errno> {
         let end = at + bytes.len();
         let pool = self.0.pool.clone();
@@ -227,7 +226,7 @@ impl Block {
                 return own.data.write(&pool, at, bytes);
             }
         }
-        // Somebody else has it, or it grows and memory has no room: another takes its place.
+        // Shared, or no memory to grow into: a new block replaces it.
         let replaces_all = at == 0 && end >= self.len();
         let old = if replaces_all {
             Cow::Borrowed(&[][..])
@@ -243,7 +242,7 @@ impl Block {
         Ok(())
     }
 
-    /// Cuts off what is behind `len`.
+    /// Truncates the block to `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) -> Result<(), Errno> {
         if len >= self.len() {
             return Ok(());
@@ -269,7 +268,7 @@ impl Block {
 }
 
 impl WeakBlock {
-    /// The block, if somebody keeps it.
+    /// The block, if a handle still exists.
     #[must_use]
     pub fn upgrade(&self) -> Option<Block> {
         self.0.upgrade().map(Block)

@@ -1,4 +1,4 @@
-//! Contents of files: sparse lists of blocks, shared by all states in which a file is the same.
+//! File contents: sparse lists of blocks, shared by all states in which a file is the same.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::OnceLock;
@@ -8,34 +8,34 @@ use crate::errno::Errno;
 use crate::map::{Map, WeakMap};
 use crate::pool::Pool;
 
-/// Bytes that a file may have: offsets are signed where the guest counts them.
+/// Maximum length of a file in bytes: guests use signed offsets.
 pub const MAX_LEN: u64 = i64::MAX as u64;
 
 const SIZE: u64 = BLOCK as u64;
 
-/// The bytes of a file. A clone is a handle that shares them, until one of the two is changed.
+/// The bytes of a file. Clones share blocks until one of them is changed.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     len: u64,
-    /// By offset over [`BLOCK`]; bytes that no block has are zero.
+    /// By offset divided by [`BLOCK`]; missing blocks are zeros.
     blocks: Map<Block>,
     hash: OnceLock<blake3::Hash>,
 }
 
 impl Content {
-    /// How many bytes it has, holes included.
+    /// Length in bytes, holes included.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads bytes from `at` on, and tells how many: fewer than asked for only at the end.
+    /// Reads from `at`, and returns the number of bytes read: less than requested only at the end.
     ///
     /// # Errors
     ///
@@ -58,12 +58,12 @@ impl Content {
         Ok(count)
     }
 
-    /// Writes bytes at `at`, with a hole before them if that is past the end, and tells how many were
-    /// written: fewer than there are only when there was no room for more.
+    /// Writes at `at`, with a hole before it if that is past the end. Returns the number of bytes
+    /// written, which is less than given only if the pool is full.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] when there is no room for one, [`Errno::Fbig`] past the largest file.
+    /// [`Errno::Nospc`] if there is no room for a single byte, [`Errno::Fbig`] past [`MAX_LEN`].
     pub fn write_at(&mut self, pool: &Pool, at: u64, bytes: &[u8]) -> Result<usize, Errno> {
         if at.checked_add(bytes.len() as u64).is_none_or(|end| end > MAX_LEN) {
             return Err(Errno::Fbig);
@@ -99,7 +99,7 @@ impl Content {
         if let Some(block) = self.blocks.get_mut(index) {
             return block.write(inside, bytes);
         }
-        // A write after a full block is likely to fill the next block, which then never has to move.
+        // A write after a full block will probably fill the next one, which then never has to move.
         let before = index.checked_sub(1).and_then(|before| self.blocks.get(before));
         let continues = inside == 0 && before.is_some_and(|block| block.len() == BLOCK);
         let room = if continues { BLOCK } else { bytes.len() };
@@ -109,18 +109,18 @@ impl Content {
         Ok(())
     }
 
-    /// Cuts the content off, or makes it longer by a hole.
+    /// Truncates the content, or extends it with a hole.
     ///
     /// # Errors
     ///
-    /// [`Errno::Fbig`] past the largest file, [`Errno::Nospc`] when a block is cut that others have and
-    /// there is no room for its part.
+    /// [`Errno::Fbig`] past [`MAX_LEN`], [`Errno::Nospc`] if a shared block is cut and the pool has
+    /// no room for the copy.
     pub fn set_len(&mut self, len: u64) -> Result<(), Errno> {
         if len > MAX_LEN {
             return Err(Errno::Fbig);
         }
         if len < self.len {
-            // The part of a block first: it can fail.
+            // The partial block first, because it can fail.
             let inside = (len % SIZE) as usize;
             if inside > 0
                 && let Some(block) = self.blocks.get(len / SIZE)
@@ -142,7 +142,7 @@ impl Content {
         Ok(())
     }
 
-    /// The hash of all its bytes, holes as zeros. It is kept with this handle.
+    /// The hash of all bytes, holes as zeros. This handle caches it.
     ///
     /// # Errors
     ///
@@ -166,17 +166,18 @@ impl Content {
         Ok(*self.hash.get_or_init(|| hasher.finalize()))
     }
 
-    /// The blocks with the offsets of their first bytes, in order. What is in none is zero, and so is what
-    /// follows on a block that is shorter than 64 KiB up to the next one or the end.
+    /// The blocks in order, with the offset of each. Gaps between blocks, and the rest of a block
+    /// that is shorter than 64 KiB, are zeros.
     pub fn blocks(&self) -> impl Iterator<Item = (u64, &Block)> {
         self.blocks.iter().map(|(index, block)| (index * SIZE, block))
     }
 
-    /// A content of `len` bytes made of blocks by their offsets, which are multiples of [`BLOCK`].
+    /// Builds a content of `len` bytes from blocks by their offsets, which are multiples of
+    /// [`BLOCK`].
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] for an offset that is not, or a block past the end.
+    /// [`Errno::Inval`] for any other offset, or for a block past the end.
     pub fn from_blocks(
         len: u64,
         blocks: impl IntoIterator<Item = (u64, Block)>,
@@ -193,28 +194,27 @@ impl Content {
         Ok(content)
     }
 
-    /// Puts a block at an offset that is a multiple of [`BLOCK`].
+    /// Inserts a block at an offset that is a multiple of [`BLOCK`].
     pub(crate) fn push_block(&mut self, offset: u64, block: Block) {
         self.len = self.len.max(offset + block.len() as u64);
         self.blocks.insert(offset / SIZE, block);
         self.hash.take();
     }
 
-    /// Whether both are the same bytes as far as that is known at once: `false` does not say that they
-    /// differ.
+    /// Compares identities, not bytes: `false` does not mean that the contents differ.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.len == other.len && self.blocks.is_same(&other.blocks)
     }
 
-    /// A number that clones have as well until they are changed, and with this length no other content while
-    /// there is one; 0 without blocks.
+    /// The identity of the blocks: equal in clones until one is changed. Together with the length
+    /// it is unique while the content exists. 0 without blocks.
     #[must_use]
     pub fn id(&self) -> usize {
         self.blocks.id()
     }
 
-    /// A handle that does not keep its blocks.
+    /// A weak handle to the content.
     #[must_use]
     pub fn downgrade(&self) -> WeakContent {
         WeakContent {
@@ -223,7 +223,7 @@ impl Content {
         }
     }
 
-    /// Bytes that the blocks take which `other` does not share in the same place.
+    /// Bytes taken by blocks that `other` does not share at the same offset.
     #[must_use]
     pub fn beyond(&self, other: &Self) -> u64 {
         let mut sum = 0;
@@ -235,7 +235,7 @@ impl Content {
         sum
     }
 
-    /// Reads it from its beginning.
+    /// A reader that starts at offset 0.
     #[must_use]
     pub fn reader(&self) -> ContentReader {
         ContentReader {
@@ -245,7 +245,7 @@ impl Content {
     }
 }
 
-/// A handle on a content that does not keep its blocks.
+/// A weak handle to a content.
 #[derive(Clone, Debug)]
 pub struct WeakContent {
     len: u64,
@@ -253,7 +253,7 @@ pub struct WeakContent {
 }
 
 impl WeakContent {
-    /// The content, if somebody keeps it.
+    /// The content, if its blocks still exist.
     #[must_use]
     pub fn upgrade(&self) -> Option<Content> {
         Some(Content {
@@ -264,7 +264,7 @@ impl WeakContent {
     }
 }
 
-/// Reads a content as it was when the reader was made.
+/// Reads a content as it was when the reader was created.
 #[derive(Clone, Debug)]
 pub struct ContentReader {
     content: Content,
@@ -272,7 +272,7 @@ pub struct ContentReader {
 }
 
 impl ContentReader {
-    /// Reads bytes from `at` on, wherever reading has come to, and tells how many.
+    /// Reads from `at` without moving the reader, and returns the number of bytes read.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! How deep names may lie, so that every path can be written down.
+//! Limits on the depth of directories, so that every path stays short enough to be stored.
 
 use crate::errno::Errno;
 use crate::files::{Files, ROOT};
 
-/// How far something lies below something else: names, and bytes with a slash before each.
+/// Distance between two nodes: number of names, and bytes with a slash before each name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Depth {
     names: usize,
@@ -34,8 +34,8 @@ impl Depth {
 }
 
 impl Files {
-    /// Whether a name may be made in a directory; `moved` is the directory that is to have it, which is in
-    /// another under another name now.
+    /// Checks that a name in a directory stays within the depth limit. `moved` is the directory
+    /// that gets the name and now has another.
     pub(crate) fn check_depth(
         &self,
         dir: u64,
@@ -61,7 +61,7 @@ impl Files {
         is_allowed(to.plus(height)).then_some(()).ok_or(Errno::Nametoolong)
     }
 
-    /// How far a directory lies below the topmost one that the guest may change.
+    /// Depth of a directory below the topmost directory that the guest may change.
     fn depth(&self, dir: u64) -> Result<Depth, Errno> {
         let (mut depth, mut at) = (Depth::default(), dir);
         loop {
@@ -74,7 +74,7 @@ impl Files {
         }
     }
 
-    /// How far what is in a directory lies below it.
+    /// Height of the tree in a directory.
     fn height(&self, dir: u64) -> Result<Depth, Errno> {
         let mut highest = Depth::default();
         let mut waiting = vec![(dir, Depth::default())];

@@ -1,4 +1,4 @@
-//! The table of descriptors. It is part of the state: an open file is a node and an offset.
+//! The descriptor table. It is part of the state: an open file is a node and an offset.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use crate::errno::Errno;
 use crate::node::Node;
 use crate::types::FdFlags;
 
-/// The descriptors of a guest by their numbers. A clone is a handle.
+/// A guest's descriptors by number. A clone is a handle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Descriptors {
     all: Arc<Vec<Option<Open>>>,
-    /// Those that count against the limit.
+    /// Number of descriptors that count against the limit.
     pub counted: usize,
 }
 
@@ -18,22 +18,22 @@ pub(crate) struct Descriptors {
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
     pub target: Target,
-    /// Whether it was opened to be read, and to be written.
+    /// Whether it was opened for reading, and for writing.
     pub read: bool,
     pub write: bool,
     pub flags: FdFlags,
-    /// Bytes from its start; in a directory, the label at which the listing under way ends.
+    /// Offset in bytes; in a directory, the label at which the current listing ends.
     pub offset: u64,
-    /// Whether the guest was given it, and it does not count.
+    /// Whether the host gave it to the guest. Given descriptors do not count.
     pub given: bool,
-    /// The name of a directory that the guest was given.
+    /// The name of a preopened directory.
     pub preopen: Option<Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Node(Node),
-    /// Something of the caller's, by its number for it.
+    /// An object of the caller, by the caller's number.
     Foreign(u64),
 }
 
@@ -48,18 +48,18 @@ impl Descriptors {
         all.get_mut(fd as usize).and_then(Option::as_mut).ok_or(Errno::Badf)
     }
 
-    /// All that are open, with their numbers.
+    /// All open descriptors with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Open)> {
         let all = self.all.iter().enumerate();
         all.filter_map(|(fd, open)| Some((u32::try_from(fd).ok()?, open.as_ref()?)))
     }
 
-    /// Whether all are the same.
+    /// Whether both tables share their storage.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.all, &other.all)
     }
 
-    /// Puts one under the lowest number that is free.
+    /// Adds a descriptor under the lowest free number.
     pub(crate) fn push(&mut self, open: Open) -> Result<u32, Errno> {
         let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         let fd = u32::try_from(free).map_err(|_| Errno::Mfile)?;
@@ -67,7 +67,7 @@ impl Descriptors {
         Ok(fd)
     }
 
-    /// Puts one under a number that is free.
+    /// Adds a descriptor under a free number.
     pub(crate) fn put(&mut self, fd: u32, open: Open) {
         let all = Arc::make_mut(&mut self.all);
         if all.len() <= fd as usize {

@@ -1,25 +1,25 @@
-//! Directories: names, found by their hash and listed in the order in which they were made.
+//! Directories: names, found by hash and listed in order of creation.
 
 use std::sync::Arc;
 
 use crate::map::Map;
 use crate::node::Node;
 
-/// A directory. Every entry has a label that it keeps, and that no other gets, so a listing goes on behind
-/// a label whatever was made or removed meanwhile.
+/// A directory. Every entry has a label that is never reused, so a listing can continue after a
+/// label whatever was added or removed meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Dir {
-    /// The directory that this one is in.
+    /// The parent directory.
     pub parent: u64,
-    /// Bytes of its name there.
+    /// Length of its name in the parent.
     pub name_len: u8,
     /// Labels by the hash of the name.
     hashes: Map<Labels>,
     entries: Map<Entry>,
     next: u64,
-    /// How many directories are in it.
+    /// Number of subdirectories.
     pub dirs: u32,
-    /// Whether its names are the host's, which no guest changes.
+    /// Whether the names belong to the host, so that no guest can change them.
     pub sealed: bool,
     /// The node mounted on this directory.
     pub covered_by: Option<Node>,
@@ -32,14 +32,14 @@ pub(crate) struct Entry {
     pub number: u64,
 }
 
-/// The labels of names with the same hash.
+/// Labels of the names that share a hash.
 #[derive(Clone, Debug)]
 enum Labels {
     One(u64),
     Many(Vec<u64>),
 }
 
-/// Labels below are those of `.` and `..`.
+/// Smaller labels are those of `.` and `..`.
 pub(crate) const FIRST_LABEL: u64 = 2;
 
 impl Dir {
@@ -64,12 +64,12 @@ impl Dir {
         self.entries.len()
     }
 
-    /// The label that the next name gets.
+    /// The label for the next name.
     pub(crate) fn next_label(&self) -> u64 {
         self.next
     }
 
-    /// The entry of a name with this hash, and its label.
+    /// Finds the entry of a name with this hash, and its label.
     pub(crate) fn find(&self, hash: u64, name: &str) -> Option<(u64, u64)> {
         let at = |label: u64| {
             let entry = self.entries.get(label)?;
@@ -81,12 +81,12 @@ impl Dir {
         }
     }
 
-    /// Entries from a label on, in order.
+    /// Entries from a label onwards, in order.
     pub(crate) fn entries(&self, from: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(from)
     }
 
-    /// Visits the entries that another does not share.
+    /// Visits the entries that `other` does not share.
     pub(crate) fn beyond<'a>(&'a self, other: &'a Self, visit: &mut dyn FnMut(&'a Entry)) {
         self.entries.beyond(&other.entries, &mut |_, entry, theirs| {
             if theirs.is_none_or(|theirs| !Arc::ptr_eq(&theirs.name, &entry.name)) {
@@ -95,14 +95,14 @@ impl Dir {
         });
     }
 
-    /// Adds a name that is not there.
+    /// Adds a name that does not exist yet.
     pub(crate) fn add(&mut self, hash: u64, name: Arc<str>, number: u64) {
         let label = self.next;
         self.next += 1;
         self.put(hash, label, Entry { name, number });
     }
 
-    /// Adds a name under the label of one that was removed.
+    /// Adds a name under the label of a removed one.
     pub(crate) fn put(&mut self, hash: u64, label: u64, entry: Entry) {
         match self.hashes.get_mut(hash) {
             None => {
@@ -131,7 +131,7 @@ impl Dir {
         self.entries.remove(label);
     }
 
-    /// Has a name lead to another node.
+    /// Points a name to another node.
     pub(crate) fn replace(&mut self, label: u64, number: u64) {
         if let Some(entry) = self.entries.get_mut(label) {
             entry.number = number;

@@ -1,4 +1,4 @@
-//! Errors, as WASI preview 1 numbers them.
+//! Errors with their numbers in WASI preview 1.
 
 use std::io;
 
@@ -10,46 +10,46 @@ pub enum Errno {
     /// Permission denied.
     #[error("permission denied")]
     Acces = 2,
-    /// The number is not that of an open file, or that file was not opened for this.
+    /// The descriptor is not open, or was not opened for this operation.
     #[error("bad file descriptor")]
     Badf = 8,
-    /// The directory is one that cannot be removed or renamed.
+    /// The directory cannot be removed or renamed.
     #[error("device or resource busy")]
     Busy = 10,
-    /// There is something of that name.
+    /// The name exists.
     #[error("file exists")]
     Exist = 20,
-    /// The file would be larger than a file can be.
+    /// The file would exceed the maximum length.
     #[error("file too large")]
     Fbig = 22,
-    /// An argument is out of its range.
+    /// An argument is out of range.
     #[error("invalid argument")]
     Inval = 28,
     /// The spool cannot be read or written.
     #[error("I/O error")]
     Io = 29,
-    /// It is a directory.
+    /// Is a directory.
     #[error("is a directory")]
     Isdir = 31,
-    /// More than 40 symbolic links on the way, or one where none is followed.
+    /// More than 40 symbolic links on a path, or a link where none is followed.
     #[error("too many levels of symbolic links")]
     Loop = 32,
-    /// As many descriptors are open as there may be.
+    /// The limit on open descriptors is reached.
     #[error("too many open files")]
     Mfile = 33,
-    /// A name of more than 255 bytes, or a path of more than 4,095.
+    /// A name is longer than 255 bytes, or a path longer than 4,095.
     #[error("file name too long")]
     Nametoolong = 37,
     /// There is no such file or directory.
     #[error("no such file or directory")]
     Noent = 44,
-    /// The limit of bytes or of files is reached, or there is no room for a block.
+    /// The limit on bytes or files is reached, or the pool is full.
     #[error("no space left on device")]
     Nospc = 51,
-    /// It, or something on the way, is no directory.
+    /// It, or a part of its path, is not a directory.
     #[error("not a directory")]
     Notdir = 54,
-    /// The directory has something in it.
+    /// The directory is not empty.
     #[error("directory not empty")]
     Notempty = 55,
     /// The call or the flag is not supported.
@@ -58,25 +58,25 @@ pub enum Errno {
     /// A number does not fit.
     #[error("value too large")]
     Overflow = 61,
-    /// It is in a tree, or a directory, that cannot be changed.
+    /// The tree or directory is read-only.
     #[error("operation not permitted")]
     Perm = 63,
     /// The descriptor is a stream, which has no position.
     #[error("invalid seek")]
     Spipe = 70,
-    /// The two names are in different file systems.
+    /// The two names are on different file systems.
     #[error("cross-device link")]
     Xdev = 75,
 }
 
 impl Errno {
-    /// The number that WASI gives it.
+    /// Its number in WASI.
     #[must_use]
     pub const fn raw(self) -> u16 {
         self as u16
     }
 
-    /// The error that a guest gets for an I/O error of the spool.
+    /// Maps an I/O error of the spool to the guest's error.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull

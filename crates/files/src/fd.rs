@@ -8,7 +8,7 @@ use crate::node::{Body, Device, Node};
 use crate::types::{FdFlags, FdStat, Kind, SetTime, SetTimes, Stat, Whence, rights};
 use crate::world::World;
 
-/// A descriptor's node, and what it is.
+/// The node of a descriptor with its kind.
 enum On {
     Own(u64),
     Packed(Node),
@@ -24,7 +24,7 @@ impl Files {
         }
     }
 
-    /// A descriptor on a file or a device.
+    /// The file or device that a descriptor is open on.
     fn file_of(&self, fd: u32) -> Result<(&Open, On), Errno> {
         let (open, node) = self.node_of(fd)?;
         if !node.is_own() {
@@ -47,11 +47,11 @@ impl Files {
         }
     }
 
-    /// Advice is taken by nobody.
+    /// Ignores the advice.
     ///
     /// # Errors
     ///
-    /// [`Errno::Badf`] for anything but a file, [`Errno::Inval`] for a range that has no end.
+    /// [`Errno::Badf`] for anything but a file, [`Errno::Inval`] if the range overflows.
     pub fn fd_advise(&self, fd: u32, offset: u64, len: u64) -> Result<(), Errno> {
         self.file_of(fd)?;
         match offset.checked_add(len) {
@@ -60,7 +60,7 @@ impl Files {
         }
     }
 
-    /// Room is not set aside.
+    /// Preallocation is not supported.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Files {
         }
     }
 
-    /// Closes a descriptor, and tells the number of a foreign one.
+    /// Closes a descriptor. Returns the number of a foreign object.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Files {
         Ok(self.closed(open.target))
     }
 
-    /// There is no disk that anything would have to be written to: `fd_sync` and `fd_datasync`.
+    /// `fd_sync` and `fd_datasync`. Nothing to do, because no disk is involved.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] for others, [`Errno::Badf`] when it is not open on a file.
+    /// [`Errno::Inval`] for other flags, [`Errno::Badf`] when it is not open on a file.
     pub fn fd_fdstat_set_flags(&mut self, fd: u32, flags: FdFlags) -> Result<(), Errno> {
         if let (_, On::Device(_)) = self.file_of(fd)? {
             return Ok(());
@@ -157,11 +157,11 @@ impl Files {
         self.stat(self.node_of(fd)?.1)
     }
 
-    /// Cuts a file off, or makes it longer by a hole.
+    /// Truncates a file, or extends it with a hole.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] over the limit, [`Errno::Inval`] when it is not open to be written.
+    /// [`Errno::Nospc`] over the limit, [`Errno::Inval`] if it is not open for writing.
     pub fn fd_filestat_set_size(
         &mut self,
         fd: u32,
@@ -195,7 +195,7 @@ impl Files {
         Ok(())
     }
 
-    /// Sets the times of a descriptor's file.
+    /// Sets the timestamps of a descriptor's file.
     ///
     /// # Errors
     ///
@@ -239,11 +239,11 @@ impl Files {
         Ok(())
     }
 
-    /// Reads from where a descriptor is, and moves it.
+    /// Reads at the descriptor's offset, and advances it.
     ///
     /// # Errors
     ///
-    /// [`Errno::Badf`] when it is not open to be read, [`Errno::Io`] when the spool cannot be read.
+    /// [`Errno::Badf`] if it is not open for reading, [`Errno::Io`] if the spool cannot be read.
     pub fn fd_read(
         &mut self,
         fd: u32,
@@ -263,7 +263,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// As [`fd_read`](Self::fd_read), and [`Errno::Inval`] for an offset that no file has.
+    /// As [`fd_read`](Self::fd_read), and [`Errno::Inval`] for an offset out of range.
     pub fn fd_pread(
         &self,
         fd: u32,
@@ -304,13 +304,13 @@ impl Files {
         }
     }
 
-    /// Writes where a descriptor is, and moves it. Fewer bytes are written than given only when there was
-    /// no room for the others in memory and on the disk.
+    /// Writes at the descriptor's offset, and advances it. Writes fewer bytes than given only if
+    /// the pool, in memory and on disk, is full.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] over the limit, [`Errno::Badf`] when it is not open to be written, [`Errno::Io`]
-    /// when the spool cannot be written.
+    /// [`Errno::Nospc`] over the limit, [`Errno::Badf`] if it is not open for writing,
+    /// [`Errno::Io`] if the spool cannot be written.
     pub fn fd_write(
         &mut self,
         fd: u32,
@@ -329,11 +329,11 @@ impl Files {
         Ok(written)
     }
 
-    /// Writes at an offset; to a descriptor that appends, at the end, as on Linux.
+    /// Writes at an offset. With `APPEND`, writes at the end, as Linux does.
     ///
     /// # Errors
     ///
-    /// As [`fd_write`](Self::fd_write), and [`Errno::Inval`] for an offset that no file has.
+    /// As [`fd_write`](Self::fd_write), and [`Errno::Inval`] for an offset out of range.
     pub fn fd_pwrite(
         &mut self,
         fd: u32,
@@ -351,7 +351,7 @@ impl Files {
         self.write_to(number, bytes, at, world)
     }
 
-    /// The file to write to, and where; `None` for a device, which swallows it.
+    /// The file and offset to write to; `None` for a device, which discards writes.
     fn write_place(&self, open: &Open, on: &On, offset: u64) -> Result<Option<(u64, u64)>, Errno> {
         if !open.write {
             return Err(Errno::Badf);
@@ -391,8 +391,8 @@ impl Files {
         Ok(written)
     }
 
-    /// Has a number stand for what another stands for, whose number is free then; tells the number of a
-    /// foreign one that was closed.
+    /// Moves a descriptor to another number. A descriptor that had the number is closed; returns
+    /// its number if it was foreign.
     ///
     /// # Errors
     ///
@@ -409,7 +409,7 @@ impl Files {
         Ok(self.closed(replaced.target))
     }
 
-    /// Moves a descriptor, and tells where it is then.
+    /// Moves a descriptor's offset, and returns the new one.
     ///
     /// # Errors
     ///
@@ -431,7 +431,7 @@ impl Files {
         Ok(to)
     }
 
-    /// Where a descriptor is.
+    /// The offset of a descriptor.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The state: a tree of nodes, the descriptors open on it, and what both amount to.
+//! The state: a tree of nodes, the descriptors open on it, and the usage of both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::node::{Body, Inode};
 use crate::pool::Pool;
 use crate::readonly::ReadOnly;
 
-/// Bytes that a name may have.
+/// Maximum length of a name in bytes.
 pub const MAX_NAME: usize = 255;
-/// Bytes that a path may have.
+/// Maximum length of a path in bytes.
 pub const MAX_PATH: usize = 4095;
 
 /// The number of the root.
@@ -22,15 +22,15 @@ pub(crate) const ROOT: u64 = 1;
 /// Limits on a tree and its descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of files, holes included, and of where links point to.
+    /// Bytes of files, holes included, and of link targets.
     pub bytes: u64,
-    /// Names, and open files that have none any more.
+    /// Names, and open files without a name.
     pub files: u64,
-    /// Descriptors beyond those that the guest was given.
+    /// Open descriptors, except those given by the host.
     pub open: usize,
-    /// Names on a path below the topmost directory that the guest may change.
+    /// Depth of a path in names, below the topmost directory that the guest may change.
     pub depth: usize,
-    /// Bytes of such a path.
+    /// Length of such a path in bytes.
     pub path: usize,
 }
 
@@ -45,28 +45,28 @@ impl Limits {
     };
 }
 
-/// The resources in use, counted by each call that changes them.
+/// Resources in use, updated by each call that changes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of files, holes included, and of where links point to; of a file with several names once.
+    /// Bytes of files, holes included, and of link targets. Hard links count once.
     pub bytes: u64,
-    /// Names, and open files that have none any more.
+    /// Names, and open files without a name.
     pub files: u64,
-    /// Descriptors beyond those that the guest was given.
+    /// Open descriptors, except those given by the host.
     pub open: usize,
 }
 
-/// A tree of files and the descriptors that are open on it.
+/// A tree of files with the descriptors open on it.
 ///
-/// A clone is a snapshot: it costs a few counters, shares everything, and neither sees what happens to the
-/// other.
+/// A clone is a snapshot. It costs a few counters and shares all data; changes to one do not affect
+/// the other.
 #[derive(Clone)]
 pub struct Files {
     pub(crate) pool: Pool,
     pub(crate) nodes: Map<Inode>,
-    /// The number that the next node gets.
+    /// Number of the next node.
     pub(crate) next: u64,
-    /// How many descriptors are open on each node.
+    /// Number of open descriptors by node.
     pub(crate) opens: Map<u32>,
     pub(crate) descriptors: Descriptors,
     pub(crate) attached: Arc<Vec<Attached>>,
@@ -74,16 +74,16 @@ pub struct Files {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
     pub(crate) version: u64,
-    /// The time of the last change, where no two may have the same.
+    /// Time of the last change, if timestamps must be distinct.
     pub(crate) distinct: Option<u64>,
 }
 
-/// A read-only tree, and the directory around the place where it was mounted.
+/// A read-only tree, and the parent of its mount point.
 #[derive(Clone)]
 pub(crate) struct Attached {
     pub tree: Arc<dyn ReadOnly>,
     pub around: u64,
-    /// The path under which a guest has its root.
+    /// The path of its root in the guest.
     pub path: Arc<str>,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// An empty tree, in whose root only the host makes names.
+    /// An empty tree. Only the host can create names in the root.
     #[must_use]
     pub fn new(pool: &Pool, limits: Limits) -> Self {
         let mut nodes = Map::default();
@@ -114,7 +114,7 @@ impl Files {
         }
     }
 
-    /// Where its bytes are.
+    /// The pool that holds the bytes.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.pool
@@ -126,12 +126,12 @@ impl Files {
         self.limits
     }
 
-    /// Sets what may be kept. Where more is kept already, nothing grows.
+    /// Sets the limits. Usage above a new limit stays, but cannot grow.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// The resources in use, in constant time.
+    /// The resources in use. Takes constant time.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
@@ -141,20 +141,20 @@ impl Files {
         }
     }
 
-    /// A number that grows with every change of a name, a file or its times, but not with what is opened,
-    /// read, sought or closed.
+    /// A counter that increases with every change of a name, content or timestamp, but not on open,
+    /// read, seek or close.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Has no two changes happen at the same time: each is a microsecond after the one before at least, as
-    /// on a clock that stands still it must be.
+    /// Makes all timestamps distinct: each change is at least a microsecond after the one before.
+    /// Needed with a clock that stands still.
     pub fn set_distinct_times(&mut self, distinct: bool) {
         self.distinct = distinct.then_some(self.distinct.unwrap_or_default());
     }
 
-    /// About how many bytes it takes that `other` does not share: of contents, names and nodes.
+    /// Estimated bytes of contents, names and nodes that `other` does not share.
     #[must_use]
     pub fn beyond(&self, other: &Self) -> u64 {
         const NODE: u64 = 192;

@@ -1,4 +1,4 @@
-//! The host's own way in: by path from the root, and through no link unless that is said.
+//! The host's own operations: by path from the root, following links only on request.
 
 use crate::content::Content;
 use crate::dir::Dir;
@@ -9,11 +9,11 @@ use crate::node::{Body, Inode, Node};
 use crate::resolve::Last;
 use crate::types::Kind;
 
-/// No host gives a node this number: a guest would have to make a thousand a second for 285,000 years.
+/// Upper bound of node numbers. A guest would need 285,000 years at a thousand nodes a second.
 const MAX_NUMBER: u64 = 1 << 53;
 
 impl Files {
-    /// The node at a path.
+    /// The node at a path, without following links.
     ///
     /// # Errors
     ///
@@ -30,21 +30,21 @@ impl Files {
         Ok(node)
     }
 
-    /// The node at a path. Links are followed; they cannot leave the tree.
+    /// The node at a path. Follows links, which cannot leave the tree.
     ///
     /// # Errors
     ///
-    /// As a guest meets them.
+    /// The same as for a guest.
     pub fn find_through(&self, path: &str) -> Result<Node, Errno> {
         self.resolve(self.root(), path, Last::Follow)?.found()
     }
 
-    /// The node at a path, with links followed, if it is `top` or below it. The directory that holds the
-    /// last name decides, so no walk is needed.
+    /// The node at a path, with links followed, if it is `top` or below it. Checked by the
+    /// directory of the last name, without walking the tree.
     ///
     /// # Errors
     ///
-    /// [`Errno::Perm`] for what is elsewhere, and as a guest meets them.
+    /// [`Errno::Perm`] outside `top`, otherwise the same as for a guest.
     pub fn find_below(&self, top: Node, path: &str) -> Result<Node, Errno> {
         let place = self.resolve(self.root(), path, Last::Follow)?;
         let node = place.found()?;
@@ -57,7 +57,7 @@ impl Files {
         is_below.then_some(node).ok_or(Errno::Perm)
     }
 
-    /// The bytes of a regular file of the tree.
+    /// The content of a regular file in the tree.
     #[must_use]
     pub fn content(&self, node: Node) -> Option<&Content> {
         match &self.nodes.get(node.number).filter(|_| node.is_own())?.body {
@@ -66,7 +66,7 @@ impl Files {
         }
     }
 
-    /// The names in a directory of the tree, in the order in which they are listed.
+    /// The names in a directory of the tree, in listing order.
     pub fn names(&self, dir: Node) -> impl Iterator<Item = (&str, Node)> {
         let dir = if dir.is_own() {
             self.dir(dir.number).ok()
@@ -77,12 +77,13 @@ impl Files {
         entries.map(|(_, entry)| (&*entry.name, Node::own(entry.number)))
     }
 
-    /// Makes a directory with those around it; one that is there stays. They count as the guest's do.
+    /// Creates a directory and its parents, unless they exist. They count like the guest's.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] over the limit, [`Errno::Notdir`] and [`Errno::Loop`] for what is in the way,
-    /// [`Errno::Inval`] for a name that is none, [`Errno::Perm`] outside what the guest may change.
+    /// [`Errno::Nospc`] over the limit, [`Errno::Notdir`] and [`Errno::Loop`] if something else has
+    /// one of the names, [`Errno::Inval`] for an invalid name, [`Errno::Perm`] outside of the
+    /// directories that the guest may change.
     pub fn put_dir(&mut self, path: &str, now: u64) -> Result<Node, Errno> {
         let mut dir = self.root();
         for name in names(path) {
@@ -102,7 +103,7 @@ impl Files {
         Ok(dir)
     }
 
-    /// Makes a file with the directories around it, or gives one that is there another content.
+    /// Writes a file, and creates its parent directories.
     ///
     /// # Errors
     ///
@@ -129,11 +130,11 @@ impl Files {
         Ok(node)
     }
 
-    /// Makes a link with the directories around it.
+    /// Creates a symbolic link and its parent directories.
     ///
     /// # Errors
     ///
-    /// As [`put_dir`](Self::put_dir), and [`Errno::Exist`] when something has the name.
+    /// As [`put_dir`](Self::put_dir), and [`Errno::Exist`] if the name exists.
     pub fn put_link(&mut self, path: &str, target: &str, now: u64) -> Result<Node, Errno> {
         let (around, name) = split(path)?;
         let dir = self.put_dir(around, now)?;
@@ -143,7 +144,7 @@ impl Files {
         self.put(dir, name, Body::Link(target.into()), now)
     }
 
-    /// Gives a file or a link a further name.
+    /// Adds a hard link to a file or symbolic link.
     ///
     /// # Errors
     ///
@@ -167,8 +168,8 @@ impl Files {
         Ok(())
     }
 
-    /// Makes a file without a name, for descriptors that are opened on it again
-    /// ([`reopen`](Self::reopen)). It goes when the last of these is closed.
+    /// Creates a file without a name, to be opened with [`reopen`](Self::reopen). It is dropped
+    /// when its last descriptor is closed.
     ///
     /// # Errors
     ///
@@ -191,18 +192,18 @@ impl Files {
         self.add(dir, name, body, now)
     }
 
-    /// The number that the next node gets.
+    /// Number of the next node.
     #[must_use]
     pub fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Has nodes get numbers from this on, if it is more than the next one and at most 2^53.
+    /// Sets the number of the next node, if it is larger than the current one and at most 2^53.
     pub fn number_from(&mut self, next: u64) {
         self.next = self.next.max(next.min(MAX_NUMBER));
     }
 
-    /// Has the one node that `make` makes get this number, unless another has it, or it is 2^53 or more.
+    /// Gives the one node that `make` creates this number, if it is unused and below 2^53.
     pub fn numbered<T>(&mut self, number: u64, make: impl FnOnce(&mut Self) -> T) -> T {
         let is_free = (ROOT..MAX_NUMBER).contains(&number) && self.nodes.get(number).is_none();
         if !is_free {
@@ -217,11 +218,11 @@ impl Files {
         result
     }
 
-    /// Sets the times of a node.
+    /// Sets the timestamps of a node.
     ///
     /// # Errors
     ///
-    /// [`Errno::Noent`] for one that is not there.
+    /// [`Errno::Noent`] if it does not exist.
     pub fn put_times(
         &mut self,
         node: Node,
@@ -237,12 +238,12 @@ impl Files {
         Ok(())
     }
 
-    /// Removes a name, and with a `tree` all that is in a directory.
+    /// Removes a name, and with `tree` a directory with its contents.
     ///
     /// # Errors
     ///
-    /// [`Errno::Notempty`] for a directory without `tree`, [`Errno::Noent`], and [`Errno::Perm`] outside
-    /// what the guest may change.
+    /// [`Errno::Notempty`] for a directory without `tree`, [`Errno::Noent`], and [`Errno::Perm`]
+    /// outside of the directories that the guest may change.
     pub fn remove(&mut self, path: &str, tree: bool, now: u64) -> Result<(), Errno> {
         let (around, name) = split(path)?;
         let around = self.find(around)?;
@@ -258,7 +259,7 @@ impl Files {
         self.unname(dir, label, now)
     }
 
-    /// Removes everything in a directory, however deep it is.
+    /// Removes everything in a directory, at any depth.
     fn empty(&mut self, top: u64, now: u64) -> Result<(), Errno> {
         let mut waiting = vec![top];
         while let Some(dir) = waiting.last().copied() {
@@ -276,11 +277,11 @@ impl Files {
         Ok(())
     }
 
-    /// Moves a name to one that nothing has.
+    /// Renames a file or directory to a name that does not exist.
     ///
     /// # Errors
     ///
-    /// [`Errno::Exist`] when something has it, and as a guest meets them.
+    /// [`Errno::Exist`] if the new name exists, otherwise the same as for a guest.
     pub fn rename(&mut self, from: &str, to: &str, now: u64) -> Result<(), Errno> {
         self.find(from)?;
         match self.find(to) {
@@ -304,7 +305,7 @@ impl Files {
         }
     }
 
-    /// Whether a node is the same in both, with the same content and times.
+    /// Whether a node has the same content and timestamps in both states.
     #[must_use]
     pub fn is_unchanged(&self, before: &Self, node: Node) -> bool {
         let (Ok(own), Ok(theirs)) = (self.inode(node.number), before.inode(node.number)) else {
@@ -319,21 +320,21 @@ impl Files {
         node.is_own() && is_same && times(own) == times(theirs)
     }
 
-    /// Whether both have the same names, contents and times as far as that is known at once: `false` does
-    /// not say that they differ. What is open is not looked at.
+    /// Compares identities of names, contents and timestamps: `false` does not mean that they
+    /// differ. Ignores descriptors.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// Whether the same is open in both as far as that is known at once.
+    /// Compares identities of the descriptor tables: `false` does not mean that they differ.
     #[must_use]
     pub fn has_same_open(&self, other: &Self) -> bool {
         self.descriptors.is_same(&other.descriptors)
     }
 }
 
-/// Whether a name of the host's is one that a guest could give.
+/// Checks that a name from the host is valid for a guest, too.
 pub(crate) fn check_name(name: &str) -> Result<(), Errno> {
     match name {
         "" | "." | ".." => Err(Errno::Inval),

@@ -1,8 +1,8 @@
-//! A virtual file system whose state is one value: the calls of WASI preview 1 on a persistent tree.
+//! A virtual file system with its state in one value: WASI preview 1 calls on a persistent tree.
 //!
-//! [`Files`] is a tree of files with the descriptors that are open on it. A clone of it is a snapshot: it
-//! costs a few counters, shares every block and every name, and neither sees what happens to the other. So
-//! forks, rewinds and recovery points cost what changes, and nothing else.
+//! [`Files`] is a tree of files with the descriptors open on it. A clone is a snapshot: it costs a
+//! few counters and shares all blocks and names, and changes to one do not affect the other. Forks,
+//! rewinds and recovery points therefore cost only what they change.
 //!
 //! ```
 //! use belljar_files::{Files, Limits, OpenOptions, OFlags, Pool, World, rights};
@@ -37,35 +37,37 @@
 //! # }
 //! ```
 //!
-//! * **Bytes** are in blocks of 64 KiB ([`Block`]), shared by all states in which they are the same, in
-//!   memory up to a bound of the process and beyond that in one nameless file ([`Pool`]). That is read and
-//!   written at positions and never mapped: a full disk is [`Errno::Nospc`] in one write.
-//! * **Everything is counted** as it happens: bytes, files, names, descriptors ([`Usage`], [`Limits`]).
-//! * **There is no out.** No path of the host is opened, whatever names and links a guest makes. What is the
-//!   caller's (streams, directories of the host) has numbers in the same table of descriptors
-//!   ([`Files::open_foreign`]) and places in the tree ([`Files::make_portal`]), and is the caller's to serve.
-//! * **It repeats.** Time and chance come with each call ([`World`]), numbers of files from a counter in the
-//!   state, lists are in the order in which names were made.
-//! * **Read-only trees** are served beside it ([`ReadOnly`]), such as a library packed into one file
+//! * **Contents** are stored in blocks of 64 KiB ([`Block`]) that states share, in memory up to a
+//!   limit for the process and beyond that in one unnamed file ([`Pool`]). The file is read and
+//!   written at offsets and never mapped: a full disk fails a single write with [`Errno::Nospc`].
+//! * **All resources are counted** as they change: bytes, files, names, descriptors ([`Usage`],
+//!   [`Limits`]).
+//! * **No escape.** No path of the host is opened, whatever names and links a guest creates.
+//!   Objects of the caller (streams, directories of the host) have numbers in the descriptor table
+//!   ([`Files::open_foreign`]) and places in the tree ([`Files::make_portal`]); the caller serves
+//!   them.
+//! * **Deterministic.** Time and randomness are passed with each call ([`World`]), file numbers
+//!   come from a counter in the state, and listings are in order of creation.
+//! * **Read-only trees** can be attached ([`ReadOnly`]), such as a library packed into one file
 //!   ([`Packed`]).
 //!
 //! # Differences from Linux
 //!
-//! Random sequences of calls are done on this and on a file system of Linux, and every answer is the same,
-//! but for these:
+//! Tests run random sequences of calls on this crate and on a file system of Linux. All results are
+//! the same, except:
 //!
 //! | call | here | on Linux |
 //! |---|---|---|
-//! | Time of last access | moves only when it is set | moves when a file is read |
-//! | Size of a directory | 0 | what the file system makes of it |
+//! | Time of last access | changes only when set | changes on reads |
+//! | Size of a directory | 0 | depends on the file system |
 //! | Names that the host made | cannot be changed: `EPERM` | `EROFS` or `EACCES` |
-//! | `fd_allocate` | `ENOTSUP`, as in wasmtime | sets room aside |
+//! | `fd_allocate` | `ENOTSUP`, as in wasmtime | preallocates |
 //! | `DSYNC`, `RSYNC`, `SYNC` | `ENOTSUP`, as in wasmtime | writes wait for the disk |
-//! | `DIRECTORY` with `CREAT`, `EXCL` or `TRUNC` | `EINVAL`, as in wasmtime | depends on what is there |
-//! | `path_link` that follows | `EINVAL`, as in wasmtime | links what the link points to |
-//! | Setting no time | looks for the file | looks for nothing |
-//! | Names made during a listing | are not in it | may be in it |
-//! | `..` of a removed directory | `ENOENT` once the one around it is removed, too | stays |
+//! | `DIRECTORY` with `CREAT`, `EXCL` or `TRUNC` | `EINVAL`, as in wasmtime | depends on the file |
+//! | `path_link` that follows | `EINVAL`, as in wasmtime | links the target of the link |
+//! | Setting no time | resolves the path | does not resolve the path |
+//! | Names made during a listing | are not listed | may be listed |
+//! | `..` of a removed directory | `ENOENT` once its parent is removed, too | keeps working |
 //!
 //! Names are UTF-8. There are no owners and no permissions.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Lists of directories: `fd_readdir`.
+//! Directory listings: `fd_readdir`.
 
 use crate::dir::FIRST_LABEL;
 use crate::errno::Errno;
@@ -6,17 +6,17 @@ use crate::files::Files;
 use crate::node::Node;
 use crate::types::Kind;
 
-/// Bytes of an entry before its name.
+/// Length of an entry without its name.
 const HEAD: usize = 24;
 
-/// Writes entries into a buffer until it is full.
+/// Writes entries into a buffer until the buffer is full.
 struct Writer<'a> {
     into: &'a mut [u8],
     used: usize,
 }
 
 impl Writer<'_> {
-    /// Writes as much of an entry as fits, and tells whether there is room for more.
+    /// Writes as much of an entry as fits. Returns whether there is room for more.
     fn put(&mut self, next: u64, ino: u64, kind: Kind, name: &str) -> bool {
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&next.to_le_bytes());
@@ -33,13 +33,13 @@ impl Writer<'_> {
 }
 
 impl Files {
-    /// Lists a directory from a cookie on, and tells how many bytes were written: as many as fit, the last
-    /// entry cut off, unless the list has ended. Cookie 0 begins a list, which ends where the directory
-    /// ended then; what was removed meanwhile is left out.
+    /// Lists a directory from a cookie, and returns the number of bytes written. Fills the buffer,
+    /// truncating the last entry, unless the listing ends. Cookie 0 starts a listing, which ends
+    /// where the directory ended at that time; entries removed meanwhile are left out.
     ///
     /// # Errors
     ///
-    /// [`Errno::Notdir`] for anything but a directory, [`Errno::Noent`] for one that was removed.
+    /// [`Errno::Notdir`] for anything but a directory, [`Errno::Noent`] if it was removed.
     pub fn fd_readdir(&mut self, fd: u32, into: &mut [u8], cookie: u64) -> Result<usize, Errno> {
         let dir = self.dir_of(fd)?;
         if cookie == 0 && dir.is_own() {
@@ -47,7 +47,7 @@ impl Files {
             self.descriptors.get_mut(fd)?.offset = end;
         }
         let end = match self.descriptors.get(fd)?.offset {
-            // Begun in the middle.
+            // Started in the middle.
             0 => u64::MAX,
             end => end,
         };

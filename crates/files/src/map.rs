@@ -1,29 +1,29 @@
-//! A persistent ordered map from numbers, the one structure that all others are made of.
+//! A persistent ordered map with integer keys, which all other structures are built on.
 //!
-//! A radix tree with 32 children a node and no chains of single children, so that dense keys (inode
-//! numbers, blocks of a file) and hashes are found in a few steps alike. A clone is a handle; a change
-//! copies the nodes on the way that others hold, and changes those in place that nobody else does.
+//! A radix tree with 32 children per node and no chains of single children, so dense keys (inode
+//! numbers, blocks of a file) and hashes both take few steps. A clone is a handle. A change copies
+//! the shared nodes on the path, and updates unshared ones in place.
 
 use std::sync::{Arc, Weak};
 
 const BITS: u32 = 5;
 const MASK: u64 = (1 << BITS) - 1;
-/// Levels of a tree over all keys.
+/// Maximum number of levels.
 const LEVELS: usize = 13;
 
-/// A persistent map whose keys are numbers, in their order.
+/// A persistent map with integer keys, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Map<V> {
     root: Option<Arc<Node<V>>>,
     len: usize,
 }
 
-/// The keys that share all bits above `shift + BITS` with `base`, whose lower bits are zero.
+/// A subtree: its keys share all bits above `shift + BITS` with `base`, whose lower bits are zero.
 #[derive(Clone, Debug)]
 struct Node<V> {
     base: u64,
     shift: u32,
-    /// Which of the 32 slots are taken.
+    /// Bit set of the slots in use.
     taken: u32,
     slots: Slots<V>,
 }
@@ -53,7 +53,7 @@ impl<V> Node<V> {
         1 << ((key >> self.shift) & MASK)
     }
 
-    /// Position among the taken slots of the one with this bit.
+    /// Index of this bit's slot among those in use.
     fn position(&self, bit: u32) -> usize {
         (self.taken & (bit - 1)).count_ones() as usize
     }
@@ -98,7 +98,7 @@ impl<V> Map<V> {
         }
     }
 
-    /// Entries from a key on, in order.
+    /// Entries from a key onwards, in order.
     pub(crate) fn range(&self, from: u64) -> Range<'_, V> {
         Range {
             from,
@@ -125,7 +125,7 @@ impl<V> Map<V> {
         }
     }
 
-    /// The address of the tree; 0 of an empty one.
+    /// The address of the tree; 0 if it is empty.
     pub(crate) fn id(&self) -> usize {
         self.root.as_ref().map_or(0, |root| Arc::as_ptr(root).addr())
     }
@@ -137,7 +137,7 @@ impl<V> Map<V> {
         }
     }
 
-    /// Whether both are the same tree. Two that are equal may not be.
+    /// Whether both are the same tree. Equal maps may be different trees.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.root, &other.root) {
             (None, None) => true,
@@ -146,7 +146,7 @@ impl<V> Map<V> {
         }
     }
 
-    /// Visits the entries in nodes that `other` does not share, each with its value there.
+    /// Visits the entries in nodes that `other` does not share, each with its value in `other`.
     pub(crate) fn beyond<'a>(
         &'a self,
         other: &'a Self,
@@ -158,7 +158,7 @@ impl<V> Map<V> {
     }
 }
 
-/// A handle on a map that does not keep it.
+/// A weak handle to a map.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakMap<V> {
     root: Option<Weak<Node<V>>>,
@@ -204,7 +204,7 @@ fn beyond<'a, V>(
     }
 }
 
-/// The topmost node at or below `node` that covers no more than the keys of one with this base and shift.
+/// The topmost node at or below `node` that covers only keys of a node with this base and shift.
 fn counterpart<V>(mut node: Option<&Arc<Node<V>>>, base: u64, shift: u32) -> Option<&Arc<Node<V>>> {
     while let Some(found) = node {
         if found.shift <= shift {
@@ -224,7 +224,7 @@ fn counterpart<V>(mut node: Option<&Arc<Node<V>>>, base: u64, shift: u32) -> Opt
 
 impl<V: Clone> Map<V> {
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        // Nothing is copied for a key that is not there.
+        // Copies nothing if the key does not exist.
         self.get(key)?;
         let mut node = Arc::make_mut(self.root.as_mut()?);
         loop {
@@ -259,7 +259,7 @@ impl<V: Clone> Map<V> {
         removed
     }
 
-    /// Removes all entries from a key on.
+    /// Removes all entries from a key onwards.
     pub(crate) fn truncate(&mut self, from: u64) {
         while let Some((key, _)) = self.last().filter(|(key, _)| *key >= from) {
             self.remove(key);
@@ -269,7 +269,7 @@ impl<V: Clone> Map<V> {
 
 fn insert<V: Clone>(link: &mut Arc<Node<V>>, key: u64, value: V) -> Option<V> {
     if !link.holds(key) {
-        // The lowest level at which both have a place in one node.
+        // The lowest level at which both fit into one node.
         let differing = (link.base ^ key).checked_ilog2().unwrap_or_default();
         let shift = differing / BITS * BITS;
         let other = Arc::clone(link);
@@ -311,7 +311,7 @@ fn insert<V: Clone>(link: &mut Arc<Node<V>>, key: u64, value: V) -> Option<V> {
     }
 }
 
-/// Removes a key that is there, and tells whether nothing is left.
+/// Removes an existing key. Returns whether the subtree is now empty.
 fn remove<V: Clone>(link: &mut Arc<Node<V>>, key: u64) -> (Option<V>, bool) {
     let node = Arc::make_mut(link);
     let bit = node.bit(key);
@@ -332,7 +332,7 @@ fn remove<V: Clone>(link: &mut Arc<Node<V>>, key: u64) -> (Option<V>, bool) {
     if is_empty {
         node.taken &= !bit;
     }
-    // One child alone takes the place of its parent, so that no chains are left.
+    // An only child replaces its parent, so that no chains remain.
     if let Slots::Nodes(nodes) = &mut node.slots
         && nodes.len() == 1
         && let Some(only) = nodes.pop()
@@ -348,7 +348,7 @@ fn remove<V: Clone>(link: &mut Arc<Node<V>>, key: u64) -> (Option<V>, bool) {
 #[derive(Debug)]
 pub(crate) struct Range<'a, V> {
     from: u64,
-    /// Nodes, and the first slot of each that was not looked at.
+    /// Nodes, each with its first unvisited slot.
     stack: Vec<(&'a Node<V>, u32)>,
 }
 
@@ -364,7 +364,7 @@ impl<'a, V> Iterator for Range<'a, V> {
                 if node.holds(self.from) {
                     first = first.max(((self.from >> node.shift) & MASK) as u32);
                 } else {
-                    // All of it lies before.
+                    // The whole node is before the start.
                     first = 32;
                 }
             }
@@ -467,7 +467,7 @@ mod tests {
             for (key, value) in &model {
                 prop_assert_eq!(map.get(*key), Some(value));
             }
-            // Whatever differs is visited.
+            // All differences are visited.
             let mut seen = BTreeMap::new();
             map.beyond(&kept.0, &mut |k, v, other| { seen.insert(k, (*v, other.copied())); });
             for (key, value) in &model {

@@ -1,4 +1,4 @@
-//! The namespace that the host lays out for a guest: directories, devices, trees and open descriptors.
+//! The namespace that the host sets up for a guest: directories, devices, trees and descriptors.
 
 use std::sync::Arc;
 
@@ -10,49 +10,49 @@ use crate::node::{Body, Device, Node};
 use crate::readonly::ReadOnly;
 use crate::types::{FdFlags, Kind};
 
-/// The numbers that a document may give descriptors: more than any guest gets.
+/// Upper bound of descriptor numbers in a document: more than any guest gets.
 const MAX_FD: u32 = 1 << 16;
 
 /// The target of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenOn {
-    /// A node of the tree, or of one attached to it.
+    /// A node of the tree or of an attached one.
     Node(Node),
-    /// Something of the caller's, by the caller's number for it.
+    /// An object of the caller, by the caller's number.
     Foreign(u64),
 }
 
-/// A descriptor as a document has it.
+/// A descriptor in the form used for serialization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFile {
     /// Its target.
     pub on: OpenOn,
-    /// Whether it was opened to be read.
+    /// Whether it is open for reading.
     pub read: bool,
-    /// Whether it was opened to be written.
+    /// Whether it is open for writing.
     pub write: bool,
     /// Its flags.
     pub flags: FdFlags,
-    /// Where it is, in bytes; in a directory a note of the listing under way.
+    /// Offset in bytes; in a directory, the end of the current listing.
     pub offset: u64,
-    /// Whether the guest was given it.
+    /// Whether the host gave it to the guest.
     pub given: bool,
 }
 
 impl Files {
-    /// The root.
+    /// The root directory.
     #[must_use]
     pub fn root(&self) -> Node {
         Node::own(ROOT)
     }
 
-    /// Makes a directory of the host with those around it, and tells which; one that is there stays. In
-    /// those around it only the host makes names, and in itself the guest if it is `writable`. Neither
-    /// counts.
+    /// Creates a directory of the host and its parents, unless they exist. Only the host can create
+    /// names in the parents; the guest can in the directory itself if it is `writable`. None of
+    /// them counts.
     ///
     /// # Errors
     ///
-    /// [`Errno::Notdir`] when something else is in the way.
+    /// [`Errno::Notdir`] if something else has the name.
     pub fn make_dirs(&mut self, path: &str, writable: bool) -> Result<Node, Errno> {
         let mut dir = self.root();
         for name in names(path) {
@@ -71,21 +71,21 @@ impl Files {
         Ok(dir)
     }
 
-    /// Makes a device.
+    /// Creates a device.
     ///
     /// # Errors
     ///
-    /// [`Errno::Exist`] when there is something of that name.
+    /// [`Errno::Exist`] if the name exists.
     pub fn make_device(&mut self, path: &str, device: Device) -> Result<Node, Errno> {
         self.make(path, Body::Device(device))
     }
 
-    /// Makes a directory that is not in here: paths into it are the caller's, who calls it by this number
-    /// ([`portal`](Self::portal)).
+    /// Creates a directory that the caller serves itself. Calls on paths into it are answered by
+    /// the caller, which identifies the directory by `number` ([`portal`](Self::portal)).
     ///
     /// # Errors
     ///
-    /// [`Errno::Exist`] when there is something of that name.
+    /// [`Errno::Exist`] if the name exists.
     pub fn make_portal(&mut self, path: &str, number: u64) -> Result<Node, Errno> {
         self.make(path, Body::Portal(number))
     }
@@ -107,8 +107,8 @@ impl Files {
         }
     }
 
-    /// Attaches a read-only tree, and tells its root. It is no part of the tree unless it is mounted there;
-    /// `path` is what the guest calls it.
+    /// Attaches a read-only tree, and returns its root. The tree is visible only where it is
+    /// mounted; `path` is its path in the guest.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Files {
         })
     }
 
-    /// The node of an attached tree that a guest has at a path.
+    /// The node of an attached tree at a path in the guest.
     #[must_use]
     pub fn find_attached(&self, path: &str) -> Option<Node> {
         let inside = |(index, attached): (usize, &Attached)| {
@@ -148,7 +148,7 @@ impl Files {
         })
     }
 
-    /// The path that a guest has of a node of an attached tree.
+    /// The guest's path of a node in an attached tree.
     pub(crate) fn attached_path(&self, node: Node) -> Option<String> {
         let attached = self.attached.get((node.tree as usize).checked_sub(1)?)?;
         let mut path = String::new();
@@ -160,11 +160,11 @@ impl Files {
         Some(format!("{}{path}", attached.path))
     }
 
-    /// Shows a directory at a path as well: the root of a tree that was attached, or one of the tree.
+    /// Mounts a directory at a path: the root of an attached tree, or a directory of this one.
     ///
     /// # Errors
     ///
-    /// [`Errno::Notdir`] when something else is in the way, or it is no directory.
+    /// [`Errno::Notdir`] if something else has the name, or `shown` is not a directory.
     pub fn mount(&mut self, path: &str, shown: Node) -> Result<(), Errno> {
         if self.kind(shown)? != Kind::Directory {
             return Err(Errno::Notdir);
@@ -183,12 +183,12 @@ impl Files {
         self.set_covered(point.number, shown)
     }
 
-    /// Gives the guest a directory under the lowest number that is free, with the name by which it asks for
-    /// it. It does not count.
+    /// Gives the guest a preopened directory under the lowest free number, with the name that the
+    /// guest sees. It does not count.
     ///
     /// # Errors
     ///
-    /// [`Errno::Notdir`] when it is none.
+    /// [`Errno::Notdir`] if it is not a directory.
     pub fn give(&mut self, node: Node, name: &str) -> Result<u32, Errno> {
         if self.kind(node)? != Kind::Directory {
             return Err(Errno::Notdir);
@@ -204,12 +204,12 @@ impl Files {
         })
     }
 
-    /// Has the lowest number that is free stand for something of the caller's, by the caller's number for
-    /// it. One that the guest was `given` does not count.
+    /// Opens an object of the caller under the lowest free number, identified by the caller's
+    /// number. Descriptors `given` to the guest do not count.
     ///
     /// # Errors
     ///
-    /// [`Errno::Mfile`] when as many are open as may be.
+    /// [`Errno::Mfile`] if the limit on descriptors is reached.
     pub fn open_foreign(&mut self, number: u64, given: bool) -> Result<u32, Errno> {
         self.open(Open {
             target: Target::Foreign(number),
@@ -222,13 +222,13 @@ impl Files {
         })
     }
 
-    /// The name under which the guest was given a directory.
+    /// The guest's name of a preopened directory.
     #[must_use]
     pub fn preopen(&self, fd: u32) -> Option<&str> {
         self.descriptors.get(fd).ok()?.preopen.as_deref()
     }
 
-    /// All descriptors, by their numbers.
+    /// All descriptors with their numbers.
     pub fn open_files(&self) -> impl Iterator<Item = (u32, OpenFile)> {
         self.descriptors.iter().map(|(fd, open)| {
             let file = OpenFile {
@@ -246,12 +246,12 @@ impl Files {
         })
     }
 
-    /// Opens a file again under its number, in the place of what has it.
+    /// Reopens a file under its number, replacing a descriptor that has it.
     ///
     /// # Errors
     ///
-    /// [`Errno::Badf`] for a number that no guest gets, [`Errno::Noent`] for a node that is not there,
-    /// [`Errno::Mfile`] when as many are open as may be.
+    /// [`Errno::Badf`] for a number out of range, [`Errno::Noent`] for a node that does not exist,
+    /// [`Errno::Mfile`] if the limit on descriptors is reached.
     pub fn reopen(&mut self, fd: u32, file: &OpenFile) -> Result<(), Errno> {
         if fd >= MAX_FD {
             return Err(Errno::Badf);
@@ -279,12 +279,12 @@ impl Files {
     }
 }
 
-/// The names in a path of the host's.
+/// The names in a path given by the host.
 pub(crate) fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
-/// A path of the host's, taken apart before its last name.
+/// Splits a path given by the host before its last name.
 pub(crate) fn split(path: &str) -> Result<(&str, &str), Errno> {
     let path = path.trim_end_matches('/');
     match path.rsplit_once('/') {

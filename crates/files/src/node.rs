@@ -1,4 +1,4 @@
-//! Nodes: what names lead to.
+//! Nodes: the files, directories, links and devices of a tree.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::content::Content;
 use crate::dir::Dir;
 use crate::types::Kind;
 
-/// Something that names lead to: in the tree, or in one that is attached to it.
+/// A node of the tree, or of a tree attached to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
     /// 0 for the tree itself.
@@ -19,20 +19,20 @@ impl Node {
         Self { tree: 0, number }
     }
 
-    /// Its number in its tree.
+    /// Its number within its tree.
     #[must_use]
     pub fn number(self) -> u64 {
         self.number
     }
 
-    /// Whether it is in the tree itself, and not in a read-only one.
+    /// Whether it is in the tree itself, not in an attached one.
     #[must_use]
     pub fn is_own(self) -> bool {
         self.tree == 0
     }
 }
 
-/// A device, by what is read from it. All of them swallow what is written.
+/// A device, by what reads return. All devices discard writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum Device {
 #[derive(Clone, Debug)]
 pub(crate) struct Inode {
     pub body: Body,
-    /// How many names it has.
+    /// Number of names.
     pub names: u32,
     pub atime: u64,
     pub mtime: u64,
@@ -60,7 +60,7 @@ pub(crate) enum Body {
     File(Content),
     Link(Arc<str>),
     Device(Device),
-    /// Where something begins that is not in here, by the caller's number for it.
+    /// A directory that the caller serves, by the caller's number.
     Portal(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Opening: `path_open`.
+//! Opening files: `path_open`.
 
 use crate::content::Content;
 use crate::descriptors::{Open, Target};
@@ -9,14 +9,14 @@ use crate::resolve::{Last, Name};
 use crate::types::{FdFlags, Kind, OFlags, rights};
 use crate::world::World;
 
-/// How something is to be opened.
+/// How to open a file or directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Whether a link that the path ends with is followed.
+    /// Whether to follow a link at the end of the path.
     pub follow: bool,
-    /// Whether it is made, has to be new, a directory, or cut off.
+    /// Whether to create or truncate it, and whether it must be new or a directory.
     pub oflags: OFlags,
-    /// The rights that the caller asks for ([`rights`]). Only those to read and to write are checked.
+    /// The requested rights ([`rights`]). Only those to read and write are checked.
     pub rights: u64,
     /// Flags of the descriptor.
     pub flags: FdFlags,
@@ -47,15 +47,15 @@ impl OpenOptions {
 }
 
 impl Files {
-    /// Opens a file or a directory, and tells its number.
+    /// Opens a file or directory, and returns its descriptor.
     ///
     /// # Errors
     ///
-    /// [`Errno::Mfile`] when as many are open as may be, [`Errno::Noent`], [`Errno::Exist`],
-    /// [`Errno::Isdir`] for a directory to be written, [`Errno::Notdir`], [`Errno::Loop`] for a link that
-    /// is not followed, [`Errno::Perm`] for a file of a read-only tree to be written, [`Errno::Nospc`],
-    /// [`Errno::Notsup`] for synchronous writes, [`Errno::Inval`] for a directory to be made or cut off,
-    /// and what looking for the path meets.
+    /// [`Errno::Mfile`] if the limit on descriptors is reached, [`Errno::Noent`], [`Errno::Exist`],
+    /// [`Errno::Isdir`] for a directory opened for writing, [`Errno::Notdir`], [`Errno::Loop`] for
+    /// a link that is not followed, [`Errno::Perm`] for writing to a read-only tree,
+    /// [`Errno::Nospc`], [`Errno::Notsup`] for synchronous writes, [`Errno::Inval`] for creating or
+    /// truncating a directory, and errors of resolving the path.
     pub fn path_open(
         &mut self,
         fd: u32,

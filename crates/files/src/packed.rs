@@ -1,8 +1,8 @@
-//! Trees packed into one file, which is opened once and read at positions.
+//! Trees packed into one file, which is opened once and read at offsets.
 //!
-//! Such a file begins with eight bytes that tell what it is, and the length of its index. The index has a
-//! line for each file, sorted by path: its bytes as a decimal number, a space, its path. The contents follow
-//! in the same order. Nothing is compressed.
+//! The file begins with eight magic bytes and the length of the index. The index has a line for
+//! each file, sorted by path: its length in decimal, a space, its path. The contents follow in the
+//! same order, uncompressed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -19,10 +19,10 @@ const MAGIC: &[u8; 8] = b"files 1\n";
 /// Bytes before the index.
 const HEAD: u64 = 16;
 const MAX_INDEX: u64 = 64 << 20;
-/// The time of everything in it: the beginning of 1980, the earliest that zip archives can have.
+/// The timestamp of all files: the start of 1980, the earliest that zip archives can store.
 const MTIME: u64 = 315_532_800_000_000_000;
 
-/// A read-only tree in one file. Reading it takes no other descriptor, and no path.
+/// A read-only tree in one file. Reading needs no further descriptor and no path.
 #[derive(Debug)]
 pub struct Packed {
     file: Option<File>,
@@ -38,7 +38,7 @@ struct Item {
 
 #[derive(Debug)]
 enum Body {
-    /// The nodes in it, sorted by name.
+    /// Nodes in the directory, sorted by name.
     Dir(Vec<u64>),
     File {
         start: u64,
@@ -62,11 +62,11 @@ impl Default for Packed {
 }
 
 impl Packed {
-    /// Writes files with these paths and contents so that [`open`](Self::open) reads them.
+    /// Packs files, given as contents by path, into the form that [`open`](Self::open) reads.
     ///
     /// # Errors
     ///
-    /// Those of the writer, and [`io::ErrorKind::InvalidInput`] for a path that no file in it can have.
+    /// Those of the writer, and [`io::ErrorKind::InvalidInput`] for an invalid path.
     pub fn pack(files: &BTreeMap<String, Vec<u8>>, mut to: impl Write) -> io::Result<()> {
         let mut index = String::new();
         for (path, bytes) in files {
@@ -87,11 +87,12 @@ impl Packed {
         files.values().try_for_each(|bytes| to.write_all(bytes))
     }
 
-    /// Opens a tree that was packed.
+    /// Opens a packed tree.
     ///
     /// # Errors
     ///
-    /// Those of reading, and [`io::ErrorKind::InvalidData`] for a file that is not one, or was cut short.
+    /// Read errors, and [`io::ErrorKind::InvalidData`] for a file of another format or a truncated
+    /// one.
     pub fn open(file: File) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let len = file.metadata()?.len();
@@ -122,11 +123,12 @@ impl Packed {
         packed.sorted().ok_or_else(invalid)
     }
 
-    /// A tree of one file, which has this name.
+    /// A tree with a single file of this name.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] for a name that is none, and those of looking at the file.
+    /// [`io::ErrorKind::InvalidInput`] for an invalid name, and errors of reading the file's
+    /// metadata.
     pub fn of_file(name: &str, file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let mut packed = Self::default();
@@ -136,7 +138,7 @@ impl Packed {
         Ok(packed)
     }
 
-    /// Adds a file with the directories around it.
+    /// Adds a file and its parent directories.
     fn add(
         &mut self,
         dirs: &mut HashMap<String, u64>,
@@ -175,7 +177,8 @@ impl Packed {
         Some(number)
     }
 
-    /// Sorts what directories list: a path's order is not that of its names. `None` where two have one name.
+    /// Sorts directory listings by name, which differs from the order of paths. `None` on
+    /// duplicates.
     fn sorted(mut self) -> Option<Self> {
         let names: Vec<Box<str>> = self.nodes.iter().map(|node| node.name.clone()).collect();
         for node in &mut self.nodes {
@@ -329,7 +332,7 @@ mod tests {
         assert!(pack(&[path(MAX_PATH + 1)]).is_err());
         assert!(pack(&["a".into(), "a-b".into(), "a/b/c".into()]).is_err());
 
-        // As a program would write them that checks nothing.
+        // An index from a writer that checks nothing.
         let opened = |lines: &str| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(MAGIC).unwrap();
@@ -352,7 +355,7 @@ mod tests {
         let node = files.find_attached("/usr/lib/a/x/y").unwrap();
         assert_eq!(files.paths_of([node, root])[&node], "/usr/lib/a/x/y");
         assert_eq!(files.paths_of([node, root])[&root], "/usr/lib");
-        // As earlier versions wrote them.
+        // As written by earlier versions.
         assert_eq!(files.find_attached("/usr/lib/."), Some(root));
         assert_eq!(files.find_attached("/usr/lib/a/../a/./x/y"), Some(node));
         for path in ["/usr/lib/none", "/usr/lib/b/x", "/usr/library/b", "/workspace"] {

@@ -1,4 +1,4 @@
-//! Calls on names: `path_*`, but for opening and renaming.
+//! Calls on paths: `path_*`, except opening and renaming.
 
 use crate::descriptors::Target;
 use crate::dir::Dir;
@@ -9,7 +9,7 @@ use crate::resolve::{Last, Name, Place, Stop};
 use crate::types::{Kind, SetTimes, Stat};
 use crate::world::World;
 
-/// How a path that ends with a link is resolved.
+/// How to resolve a path that ends with a link.
 fn last(follow: bool) -> Last {
     if follow { Last::Follow } else { Last::Keep }
 }
@@ -24,7 +24,7 @@ impl Files {
         Ok(self.resolve(self.dir_of(fd)?, path, last)?)
     }
 
-    /// The place of a new name, with the directory's number.
+    /// Resolves a new name. Returns its place with the number of the directory.
     fn new_place<'a>(
         &'a self,
         fd: u32,
@@ -45,8 +45,8 @@ impl Files {
         Ok((self.changeable(place.dir)?, name))
     }
 
-    /// The number that the caller has for what a path leads into, and the rest of the path, which is empty
-    /// where the path leads there itself; `None` for all paths that stay in the tree.
+    /// The caller's number of the portal that a path leads into, and the rest of the path, which is
+    /// empty for the portal itself. `None` for paths that stay in the tree.
     #[must_use]
     pub fn portal(&self, fd: u32, follow: bool, path: &str) -> Option<(u64, String)> {
         let dir = self.dir_of(fd).ok()?;
@@ -56,12 +56,12 @@ impl Files {
         }
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     ///
     /// # Errors
     ///
-    /// [`Errno::Exist`] when there is something of that name, [`Errno::Nospc`] over the limit,
-    /// [`Errno::Perm`] where only the host makes names, and what looking for the path meets.
+    /// [`Errno::Exist`] if the name exists, [`Errno::Nospc`] over the limit, [`Errno::Perm`] where
+    /// only the host creates names, and errors of resolving the path.
     pub fn path_create_directory(
         &mut self,
         fd: u32,
@@ -79,16 +79,16 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Errno::Noent`] when there is nothing, and what looking for the path meets.
+    /// [`Errno::Noent`] if the path does not exist, and errors of resolving it.
     pub fn path_filestat_get(&self, fd: u32, follow: bool, path: &str) -> Result<Stat, Errno> {
         self.stat(self.place(fd, path, last(follow))?.found()?)
     }
 
-    /// Sets the times of what a path leads to.
+    /// Sets the timestamps of the file at a path.
     ///
     /// # Errors
     ///
-    /// [`Errno::Perm`] in a read-only tree, and what looking for the path meets.
+    /// [`Errno::Perm`] in a read-only tree, and errors of resolving the path.
     pub fn path_filestat_set_times(
         &mut self,
         fd: u32,
@@ -101,12 +101,13 @@ impl Files {
         self.set_times(node, times, world)
     }
 
-    /// Gives a file a further name. A link that the path ends with is not followed but gets the name.
+    /// Creates a hard link. If the source path ends with a symbolic link, the link itself gets the
+    /// name.
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] when it is to be followed, [`Errno::Perm`] for a directory or in a read-only tree,
-    /// [`Errno::Exist`], [`Errno::Nospc`], and what looking for the paths meets.
+    /// [`Errno::Inval`] to follow a link, [`Errno::Perm`] for a directory or in a read-only tree,
+    /// [`Errno::Exist`], [`Errno::Nospc`], and errors of resolving the paths.
     pub fn path_link(
         &mut self,
         (fd, follow, path): (u32, bool, &str),
@@ -137,11 +138,11 @@ impl Files {
         Ok(())
     }
 
-    /// Where the link at a path points to.
+    /// The target of the link at a path.
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] for anything but a link, and what looking for the path meets.
+    /// [`Errno::Inval`] for anything but a link, and errors of resolving the path.
     pub fn path_readlink(&self, fd: u32, path: &str) -> Result<&str, Errno> {
         let node = self.place(fd, path, Last::Keep)?.found()?;
         self.target(node).ok_or(Errno::Inval)
@@ -151,8 +152,8 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Errno::Notempty`], [`Errno::Notdir`], [`Errno::Perm`] where only the host makes names, and what
-    /// looking for the path meets.
+    /// [`Errno::Notempty`], [`Errno::Notdir`], [`Errno::Perm`] where only the host creates names,
+    /// and errors of resolving the path.
     pub fn path_remove_directory(
         &mut self,
         fd: u32,
@@ -176,12 +177,12 @@ impl Files {
         self.unname(dir, label, now)
     }
 
-    /// Makes a link that points to a path, whatever is there.
+    /// Creates a symbolic link. The target does not have to exist.
     ///
     /// # Errors
     ///
-    /// [`Errno::Noent`] for an empty target, [`Errno::Nametoolong`] for one that is no path,
-    /// [`Errno::Exist`], [`Errno::Nospc`], [`Errno::Perm`], and what looking for the path meets.
+    /// [`Errno::Noent`] for an empty target, [`Errno::Nametoolong`] for an invalid one,
+    /// [`Errno::Exist`], [`Errno::Nospc`], [`Errno::Perm`], and errors of resolving the path.
     pub fn path_symlink(
         &mut self,
         target: &str,
@@ -204,13 +205,13 @@ impl Files {
         self.add(dir, &name, Body::Link(target.into()), now).map(drop)
     }
 
-    /// Removes the name of anything but a directory. The file goes with its last name, or when nobody has
-    /// it open any more.
+    /// Removes the name of anything but a directory. A file is dropped when it has no name and no
+    /// open descriptor.
     ///
     /// # Errors
     ///
-    /// [`Errno::Isdir`] for a directory, [`Errno::Perm`] where only the host makes names, and what looking
-    /// for the path meets.
+    /// [`Errno::Isdir`] for a directory, [`Errno::Perm`] where only the host creates names, and
+    /// errors of resolving the path.
     pub fn path_unlink_file(
         &mut self,
         fd: u32,
@@ -233,7 +234,7 @@ impl Files {
         self.unname(dir, label, now)
     }
 
-    /// The number that the caller has for what a descriptor stands for, where that is not in the tree.
+    /// The caller's number of the foreign object or portal that a descriptor is open on.
     #[must_use]
     pub fn foreign(&self, fd: u32) -> Option<u64> {
         match self.descriptors.get(fd).ok()?.target {

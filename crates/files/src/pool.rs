@@ -1,4 +1,4 @@
-//! Where blocks are: in memory up to a bound of the process, beyond that in the spool.
+//! Storage for blocks: in memory up to a limit for the process, beyond that in the spool.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -12,23 +12,23 @@ use crate::content::Content;
 use crate::errno::Errno;
 use crate::spool::{Spool, Storage};
 
-/// Bytes of blocks that are kept in memory when nobody says how many.
+/// Default limit of block bytes in memory.
 pub const DEFAULT_MEMORY: u64 = 256 << 20;
 
-/// How much room blocks have, and where.
+/// Limits of a pool, and the place of its spool.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
     /// Bytes of blocks that are kept in memory.
     pub memory: u64,
-    /// The directory in which the nameless file is made that takes what memory has no room for; without
-    /// one, that does not fit.
+    /// Directory for the spool, an unnamed file with the blocks that exceed `memory`. Without it,
+    /// writes beyond `memory` fail.
     pub spool: Option<PathBuf>,
-    /// Bytes that the nameless file may have, if the process may make a file that long.
+    /// Maximum length of the spool in bytes, subject to the process's file size limit.
     pub disk: u64,
 }
 
 impl Default for PoolOptions {
-    /// 256 MiB in memory, and no bound in the system's directory for temporary files.
+    /// 256 MiB of memory, and an unlimited spool in the system's directory for temporary files.
     fn default() -> Self {
         Self {
             memory: DEFAULT_MEMORY,
@@ -38,20 +38,20 @@ impl Default for PoolOptions {
     }
 }
 
-/// The room that blocks take.
+/// Space that blocks take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolUsage {
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes of the nameless file, in whole blocks. On Linux the disk gets back what other blocks had of
-    /// it; elsewhere the file may be longer.
+    /// Bytes of the spool, in whole blocks. On Linux, freed blocks return their space to the disk;
+    /// elsewhere the file may be longer.
     pub disk: u64,
 }
 
-/// Room for blocks, shared by all states of a process. A clone is a handle on the same room.
+/// Storage for blocks, shared by all states of a process. A clone is a handle to the same storage.
 ///
-/// A process that is forked from it has what is in memory, and memory alone for what it writes. Blocks in
-/// the nameless file it cannot read ([`Errno::Io`]): the other process may have written over them.
+/// After a fork, the child can read blocks in memory and writes only to memory. Blocks in the spool
+/// fail with [`Errno::Io`], because the parent may overwrite them.
 #[derive(Clone)]
 pub struct Pool {
     inner: Arc<Inner>,
@@ -61,12 +61,12 @@ struct Inner {
     options: PoolOptions,
     memory: AtomicU64,
     spool: OnceLock<Spool>,
-    /// Held while the file is made.
+    /// Held while the spool is created.
     making: Mutex<()>,
     open: Opener,
-    /// The process that made it.
+    /// The process that created the pool.
     process: u32,
-    /// Hashes names so that no guest can make many that collide.
+    /// Randomly seeded, so that guests cannot create colliding names.
     hasher: RandomState,
 }
 
@@ -85,7 +85,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A pool. Nothing is made before it is needed.
+    /// Creates a pool. The spool is created when it is first needed.
     #[must_use]
     pub fn new(options: PoolOptions) -> Self {
         Self::with_storage(
@@ -111,7 +111,7 @@ impl Pool {
         }
     }
 
-    /// The room that blocks take now.
+    /// Space that blocks take now.
     #[must_use]
     pub fn usage(&self) -> PoolUsage {
         PoolUsage {
@@ -120,26 +120,26 @@ impl Pool {
         }
     }
 
-    /// Whether there is a file for what memory has no room for. It is made if need be.
+    /// Whether the spool exists. Creates it if necessary.
     #[must_use]
     pub fn has_spool(&self) -> bool {
         self.make_spool().is_ok()
     }
 
-    /// A block with these bytes.
+    /// Creates a block with these bytes.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] when there is no room, [`Errno::Inval`] for more bytes than a block has.
+    /// [`Errno::Nospc`] if the pool is full, [`Errno::Inval`] if they exceed the length of a block.
     pub fn block(&self, bytes: &[u8]) -> Result<Block, Errno> {
         Block::new(self, bytes)
     }
 
-    /// A file's content with these bytes.
+    /// Creates a content with these bytes.
     ///
     /// # Errors
     ///
-    /// [`Errno::Nospc`] when there is no room.
+    /// [`Errno::Nospc`] if the pool is full.
     pub fn content(&self, bytes: &[u8]) -> Result<Content, Errno> {
         let mut content = Content::default();
         for (index, part) in bytes.chunks(BLOCK).enumerate() {
@@ -148,12 +148,12 @@ impl Pool {
         Ok(content)
     }
 
-    /// All that `from` gives, or `None` when that is more than `max` bytes. A failure to keep it is told
-    /// apart from one of the reader.
+    /// Reads `from` to its end. Returns `None` if that is more than `max` bytes. A failure to store
+    /// the bytes is reported apart from one of the reader.
     ///
     /// # Errors
     ///
-    /// The reader's error; in the inner result, [`Errno::Nospc`] when there is no room.
+    /// The reader's error; in the inner result, [`Errno::Nospc`] if the pool is full.
     pub fn receive(
         &self,
         from: &mut dyn Read,
@@ -181,7 +181,7 @@ impl Pool {
         self.inner.hasher.hash_one(name)
     }
 
-    /// Takes memory for so many bytes, if there is room.
+    /// Reserves memory. Returns whether there was enough.
     pub(crate) fn take_memory(&self, bytes: u64) -> bool {
         let bound = self.inner.options.memory;
         let taken = |now: u64| now.checked_add(bytes).filter(|sum| *sum <= bound);
@@ -192,13 +192,13 @@ impl Pool {
         self.inner.memory.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes a slot of the spool, which is made if need be.
+    /// Reserves a slot of the spool, creating the spool if necessary.
     pub(crate) fn take_slot(&self) -> Result<u32, Errno> {
         let max = self.inner.options.disk / BLOCK as u64;
         self.make_spool()?.take(max).ok_or(Errno::Nospc)
     }
 
-    /// The spool, in which whoever asks has a slot.
+    /// The spool. The caller has a slot in it.
     pub(crate) fn spool(&self) -> Result<&Spool, Errno> {
         self.inner.spool.get().ok_or(Errno::Io)
     }
@@ -208,12 +208,12 @@ impl Pool {
             return Ok(spool);
         }
         if self.inner.process != std::process::id() {
-            // Forked, perhaps while another thread was making it.
+            // Forked, perhaps while another thread created it.
             return Err(Errno::Nospc);
         }
         let making = self.inner.making.lock().unwrap_or_else(PoisonError::into_inner);
         if self.inner.spool.get().is_none() {
-            // Wherever no file can be made, memory is all the room there is.
+            // If no file can be created, memory is all there is.
             let storage = (self.inner.open)(&self.inner.options).map_err(|_| Errno::Nospc)?;
             self.inner.spool.get_or_init(|| Spool::new(storage));
         }
@@ -230,7 +230,7 @@ mod tests {
     fn a_forked_process_makes_no_spool_and_does_not_wait() {
         let mut pool = Pool::new(PoolOptions::default());
         Arc::get_mut(&mut pool.inner).unwrap().process += 1;
-        // As another thread may have held it when the process was forked.
+        // Held by another thread at the time of a fork.
         let held = pool.inner.making.lock().unwrap();
         assert_eq!(pool.take_slot(), Err(Errno::Nospc));
         drop(held);

@@ -1,4 +1,4 @@
-//! Trees that never change, served beside the one that does.
+//! Immutable trees, served next to the main tree.
 
 use crate::errno::Errno;
 use crate::types::Kind;
@@ -8,30 +8,30 @@ use crate::types::Kind;
 pub struct ReadOnlyEntry {
     /// [`Kind::Directory`] or [`Kind::File`].
     pub kind: Kind,
-    /// Bytes of a file.
+    /// Length of a file in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Time of the last change, in nanoseconds since 1970.
     pub mtime: u64,
 }
 
-/// A tree that never changes, such as a packed library. Its nodes have numbers, 0 is its root.
+/// A tree that never changes, such as a packed library. Nodes have numbers; the root is 0.
 pub trait ReadOnly: Send + Sync {
     /// The attributes of a node.
     fn stat(&self, node: u64) -> Option<ReadOnlyEntry>;
 
-    /// The node of that name in a directory.
+    /// Finds a node by name in a directory.
     fn lookup(&self, dir: u64, name: &str) -> Option<u64>;
 
-    /// The directory that a node is in; the root is in itself.
+    /// The parent directory of a node. The root is its own parent.
     fn parent(&self, node: u64) -> u64;
 
-    /// The name of a node in its directory; that of the root is empty.
+    /// The name of a node in its directory; empty for the root.
     fn name(&self, node: u64) -> Option<&str>;
 
-    /// The name and the node at an index of a directory's list, which is always the same.
+    /// The name and node at an index of a directory's listing, whose order is fixed.
     fn entry(&self, dir: u64, index: u64) -> Option<(&str, u64)>;
 
-    /// Reads a file's bytes from `at` on, and tells how many; 0 at its end.
+    /// Reads a file's bytes from `at`. Returns the number of bytes read, 0 at the end.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use crate::resolve::{Last, Name, Place};
 use crate::types::Kind;
 use crate::world::World;
 
-/// One of the two names, without what is borrowed from the tree.
+/// One of the two places, without borrows from the tree.
 pub(crate) struct End {
     dir: u64,
     name: String,
@@ -16,13 +16,14 @@ pub(crate) struct End {
 }
 
 impl Files {
-    /// Moves a name, in the place of another if there is one.
+    /// Renames a file or directory, replacing the target if it exists.
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] for a directory into itself, [`Errno::Notempty`], [`Errno::Isdir`] and
-    /// [`Errno::Notdir`] for what cannot be replaced, [`Errno::Busy`] for `.` and `..`, [`Errno::Perm`]
-    /// where only the host makes names, [`Errno::Nospc`], and what looking for the paths meets.
+    /// [`Errno::Inval`] for moving a directory into itself, [`Errno::Notempty`], [`Errno::Isdir`]
+    /// and [`Errno::Notdir`] for a target that cannot be replaced, [`Errno::Busy`] for `.` and
+    /// `..`, [`Errno::Perm`] where only the host creates names, [`Errno::Nospc`], and errors of
+    /// resolving the paths.
     pub fn path_rename(
         &mut self,
         (fd, path): (u32, &str),
@@ -42,7 +43,7 @@ impl Files {
         })
     }
 
-    /// Checks a move; `None` where both names lead to one file already.
+    /// Checks a rename. Returns `None` if both names are the same file.
     pub(crate) fn rename_places(
         &self,
         from: &Place<'_>,
@@ -101,7 +102,7 @@ impl Files {
         };
         let is_dir = self.kind(Node::own(number))? == Kind::Directory;
         let entry = self.entry(from.dir, from.label).ok_or(Errno::Noent)?;
-        // Counts of names are right in between, too: the one that goes makes room for the one that comes.
+        // The counts are right in between, too: the removed name makes room for the added one.
         self.remove_entry(from.dir, from.label, &entry, now)?;
         match to.node {
             Some(replaced) => {
@@ -110,7 +111,7 @@ impl Files {
                 self.count_dirs(to.dir, was_dir, is_dir)?;
                 self.lost_name(replaced.number, now)?;
             }
-            // In its directory a name keeps its place in the list, so that no listing meets it twice.
+            // Within a directory a name keeps its place, so that no listing returns it twice.
             None if from.dir == to.dir => {
                 self.rename_entry(from.dir, from.label, &to.name, number, is_dir)?;
             }

@@ -1,4 +1,4 @@
-//! From a path to a node: the one place where paths are walked.
+//! Path resolution: the only place that walks paths.
 
 use crate::dir::Dir;
 use crate::errno::Errno;
@@ -6,38 +6,38 @@ use crate::files::{Files, MAX_NAME, MAX_PATH, ROOT};
 use crate::node::{Body, Node};
 use crate::types::Kind;
 
-/// Links that are followed on one way.
+/// Maximum number of links followed while resolving a path.
 pub const MAX_LINKS: usize = 40;
 
 /// How a link at the end of a path is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// It is followed.
+    /// Follow it.
     Follow,
-    /// It is meant itself, unless a slash behind it asks for a directory.
+    /// Return the link itself, unless a slash follows, which asks for a directory.
     Keep,
-    /// It is meant itself: the name is about to be made, moved or removed.
+    /// Return the link itself: the name is about to be created, moved or removed.
     Name,
-    /// A file is about to be made, behind it or not. No file has a slash behind its name.
+    /// A file is about to be created. The name of a file cannot be followed by a slash.
     Make { follow: bool },
 }
 
-/// Where a path leads.
+/// The result of resolving a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
-    /// The directory of the last name; where the path ends with `.`, `..` or the root, that itself.
+    /// The directory of the last name. If the path ends with `.`, `..` or the root, that directory.
     pub dir: Node,
     /// The last name.
     pub name: Name<'a>,
     /// The node with that name.
     pub node: Option<Node>,
-    /// The label of the name in a directory of the tree.
+    /// The label of the name, in a directory of the tree.
     pub label: u64,
-    /// Whether a slash follows on the name.
+    /// Whether a slash follows the name.
     pub slash: bool,
 }
 
-/// How a path ends.
+/// The last component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name<'a> {
     Normal(&'a str),
@@ -46,11 +46,11 @@ pub(crate) enum Name<'a> {
     Root,
 }
 
-/// Why a walk ends before its path does.
+/// Why resolution stopped before the end of the path.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Errno(Errno),
-    /// It leads into something of the caller's, by its number, and goes on there by this path.
+    /// The path leads into a portal: the caller's number, and the rest of the path.
     Portal(u64, String),
 }
 
@@ -64,21 +64,20 @@ impl From<Stop> for Errno {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Errno(errno) => errno,
-            // The caller looks for portals first.
+            // The caller handles portals first.
             Stop::Portal(..) => Self::Perm,
         }
     }
 }
 
 impl Place<'_> {
-    /// The node, which has to be there.
+    /// The node, which must exist.
     pub(crate) fn found(&self) -> Result<Node, Errno> {
         self.check_length()?;
         self.node.ok_or(Errno::Noent)
     }
 
-    /// Whether the last name is one that something may have: where two paths are given, names are looked
-    /// at when both directories are found.
+    /// Checks the length of the last name. With two paths, both directories are resolved first.
     pub(crate) fn check_length(&self) -> Result<(), Errno> {
         match self.name {
             Name::Normal(name) if name.len() > MAX_NAME => Err(Errno::Nametoolong),
@@ -87,7 +86,7 @@ impl Place<'_> {
     }
 }
 
-/// Whether a path is one at all.
+/// Checks that a path is valid.
 pub(crate) fn check_path(path: &str) -> Result<(), Errno> {
     match path {
         "" => Err(Errno::Noent),
@@ -97,14 +96,14 @@ pub(crate) fn check_path(path: &str) -> Result<(), Errno> {
     }
 }
 
-/// The rest of a path: targets of links first, then the names that followed the links.
+/// The rest of a path: link targets first, then the names after the links.
 struct Rest<'a> {
     text: &'a str,
     behind: Vec<&'a str>,
 }
 
 impl<'a> Rest<'a> {
-    /// The next part of the path, without the slashes around it.
+    /// The next component, without slashes.
     fn next(&mut self) -> Option<&'a str> {
         loop {
             self.text = self.text.trim_start_matches('/');
@@ -118,7 +117,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Whether nothing but slashes follows.
+    /// Whether only slashes follow.
     fn is_over(&self) -> bool {
         let is_empty = |text: &str| text.bytes().all(|byte| byte == b'/');
         is_empty(self.text) && self.behind.iter().all(|text| is_empty(text))
@@ -143,7 +142,7 @@ impl<'a> Rest<'a> {
 }
 
 impl Files {
-    /// Walks a path from a directory on.
+    /// Resolves a path relative to a directory.
     pub(crate) fn resolve<'a>(
         &'a self,
         start: Node,
@@ -235,7 +234,7 @@ impl Files {
             }
             dir = node;
         }
-        // A removed directory stays while it is open, and has no name.
+        // A removed directory stays while it is open, but has no name.
         if dir.is_own() {
             self.dir(dir.number)?;
         }
@@ -248,7 +247,7 @@ impl Files {
         })
     }
 
-    /// The node that a name in a directory leads to, and its label.
+    /// Finds a name in a directory. Returns its node and label.
     pub(crate) fn child(&self, dir: Node, name: &str) -> Result<Option<(Node, u64)>, Errno> {
         if name.len() > MAX_NAME {
             return Err(Errno::Nametoolong);
@@ -262,13 +261,13 @@ impl Files {
         Ok(found.map(|(label, number)| (self.uncover(Node::own(number)), label)))
     }
 
-    /// The node mounted on a node, or the node itself.
+    /// The node mounted on a node, otherwise the node itself.
     fn uncover(&self, node: Node) -> Node {
         let covered = self.dir(node.number).ok().and_then(|dir| dir.covered_by);
         covered.unwrap_or(node)
     }
 
-    /// Whether a place is one where something of the host's begins, which no guest moves or removes.
+    /// Checks that a place does not belong to the host: no guest can move or remove those.
     pub(crate) fn check_movable(&self, place: &Place<'_>) -> Result<(), Errno> {
         let entry = if place.dir.is_own() {
             self.entry(place.dir.number, place.label)
@@ -285,7 +284,7 @@ impl Files {
         Ok(())
     }
 
-    /// The directory around one.
+    /// The parent of a directory.
     pub(crate) fn parent(&self, dir: Node) -> Result<Node, Errno> {
         if dir.is_own() {
             return self.dir(dir.number).map(|dir| Node::own(dir.parent));
@@ -298,7 +297,7 @@ impl Files {
         Ok(Node { number, ..dir })
     }
 
-    /// Where a symbolic link points to.
+    /// The target of a symbolic link.
     #[must_use]
     pub fn target(&self, node: Node) -> Option<&str> {
         match &self.nodes.get(node.number).filter(|_| node.is_own())?.body {
@@ -314,7 +313,7 @@ impl Files {
         }
     }
 
-    /// Whether a directory is another, or lies in it.
+    /// Whether a directory is another one or lies in it.
     pub(crate) fn is_inside(&self, inner: u64, outer: u64) -> bool {
         let mut at = inner;
         loop {

@@ -1,8 +1,8 @@
-//! The one nameless file that blocks go to which memory has no room for.
+//! The spool: one unnamed file for blocks that exceed the memory of the pool.
 //!
-//! It is read and written at positions and never mapped, so a full disk is an error of one write. Its
-//! slots have the size of a block. The lowest free one is used first, and the file is shortened when its
-//! last ones are free.
+//! It is read and written at offsets and never mapped, so a full disk fails a single write. Its
+//! slots have the size of a block. The lowest free slot is used first, and the file shrinks when
+//! the slots at its end are free.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,13 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::block::BLOCK;
 
-/// The operations that a spool needs of its file.
+/// The file operations that a spool needs.
 pub(crate) trait Storage: Send + Sync + fmt::Debug {
     fn read_exact_at(&self, into: &mut [u8], at: u64) -> io::Result<()>;
     fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Gives the disk back what is there, if the system can; what is read there then does not matter.
+    /// Returns space to the disk if the system supports it. The contents become undefined.
     fn discard(&self, at: u64, len: u64);
 }
 
@@ -35,7 +35,7 @@ impl Storage for File {
     #[cfg(target_os = "linux")]
     fn discard(&self, at: u64, len: u64) {
         use rustix::fs::FallocateFlags as Flags;
-        // At worst the disk has it until the file is shortened.
+        // At worst the space stays in use until the file shrinks.
         let _ = rustix::fs::fallocate(self, Flags::PUNCH_HOLE | Flags::KEEP_SIZE, at, len);
     }
 
@@ -87,21 +87,21 @@ impl Storage for File {
 pub(crate) struct Spool {
     storage: Box<dyn Storage>,
     slots: Mutex<Slots>,
-    /// The process that made it. One that was forked from it has the same file open, in which the other puts
-    /// other bytes, and leaves it alone.
+    /// The process that created it. A forked process has the same file open but does not use it,
+    /// because the parent overwrites slots.
     process: u32,
 }
 
 #[derive(Debug, Default)]
 struct Slots {
     free: BTreeSet<u32>,
-    /// Slots before this one are taken or free; the file ends here.
+    /// Number of slots in the file, used or free.
     end: u32,
-    /// Free slots at the end that the file still has.
+    /// Free slots at the end that are still in the file.
     stale: u32,
 }
 
-/// The file is shortened by so many slots at once: a system call for each block would be too many.
+/// Slots to cut off at once: shrinking by single blocks would take too many system calls.
 const SHORTENED_BY: u32 = 64;
 
 impl Spool {
@@ -117,7 +117,7 @@ impl Spool {
         self.process == std::process::id()
     }
 
-    /// A slot for a block, while there are fewer than `max`.
+    /// Takes a slot for a block, up to a limit of `max` slots.
     pub(crate) fn take(&self, max: u64) -> Option<u32> {
         if !self.is_own() {
             return None;
@@ -141,7 +141,7 @@ impl Spool {
         }
         let is_last = self.lock().end == slot + 1;
         if !is_last {
-            // While it is nobody else's yet.
+            // Before another block can take it.
             self.storage.discard(start(slot), BLOCK as u64);
         }
         let mut slots = self.lock();
@@ -153,15 +153,15 @@ impl Spool {
             slots.stale += 1;
         }
         if slots.stale >= SHORTENED_BY || (slots.end == 0 && slots.stale > 0) {
-            // At worst the file stays as long as it is. The lock is held so that nobody takes a slot that
-            // is cut off.
+            // At worst the file keeps its length. The lock keeps others from taking a slot that is
+            // being cut off.
             if self.storage.set_len(start(slots.end)).is_ok() {
                 slots.stale = 0;
             }
         }
     }
 
-    /// Bytes of the slots that are taken.
+    /// Bytes of the slots in use.
     pub(crate) fn taken(&self) -> u64 {
         if !self.is_own() {
             return 0;
@@ -193,7 +193,7 @@ impl Spool {
     }
 }
 
-/// How long the process may make a file now. A write past that would end it by a signal.
+/// The process's file size limit. A write past it would raise a fatal signal.
 #[cfg(unix)]
 fn longest() -> u64 {
     use rustix::process::{Resource, getrlimit};
@@ -220,7 +220,7 @@ mod tests {
         spool.write(slots[0], 5, b"bytes").unwrap();
         spool.process += 1;
         {
-            // As another thread may have held it when the process was forked.
+            // Held by another thread at the time of a fork.
             let _held = spool.lock();
             assert_eq!((spool.take(10), spool.taken()), (None, 0));
             assert!(spool.write(slots[0], 5, b"other").is_err());

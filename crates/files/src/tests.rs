@@ -1,4 +1,4 @@
-//! Tests of the whole.
+//! Tests of the whole crate.
 
 #[cfg(target_os = "linux")]
 mod against;
@@ -13,7 +13,7 @@ mod table;
 
 use crate::{FdFlags, Files, Limits, Node, OFlags, OpenOptions, Pool, PoolOptions, World, rights};
 
-/// A clock that moves by a microsecond whenever it is asked.
+/// A clock that advances by a microsecond per call.
 #[derive(Debug)]
 pub(crate) struct Clock(pub u64);
 
@@ -38,7 +38,7 @@ impl World for Clock {
     }
 }
 
-/// A pool with so many bytes of memory and nothing else.
+/// A pool with this much memory and no spool.
 pub(crate) fn memory(bytes: u64) -> Pool {
     Pool::new(PoolOptions {
         memory: bytes,
@@ -47,7 +47,7 @@ pub(crate) fn memory(bytes: u64) -> Pool {
     })
 }
 
-/// A tree with `/w` for the guest, which has it as descriptor 0.
+/// A tree with `/w` as the guest's descriptor 0.
 pub(crate) fn tree(pool: &Pool, limits: Limits) -> (Files, Node) {
     let mut files = Files::new(pool, limits);
     let dir = files.make_dirs("/w", true).unwrap();
@@ -55,7 +55,7 @@ pub(crate) fn tree(pool: &Pool, limits: Limits) -> (Files, Node) {
     (files, dir)
 }
 
-/// To be read and written, and made if there is none.
+/// Read, write, create if missing.
 pub(crate) const MADE: OpenOptions = OpenOptions {
     follow: true,
     oflags: OFlags(OFlags::CREAT),
@@ -63,7 +63,7 @@ pub(crate) const MADE: OpenOptions = OpenOptions {
     flags: FdFlags(0),
 };
 
-/// To be read.
+/// Read only.
 pub(crate) const READ: OpenOptions = OpenOptions {
     follow: true,
     oflags: OFlags(0),
@@ -71,14 +71,14 @@ pub(crate) const READ: OpenOptions = OpenOptions {
     flags: FdFlags(0),
 };
 
-/// Makes a file below descriptor 0 with these bytes.
+/// Creates a file below descriptor 0.
 pub(crate) fn write(files: &mut Files, path: &str, bytes: &[u8]) {
     let fd = files.path_open(0, path, MADE, &mut Clock::default()).unwrap();
     assert_eq!(files.fd_write(fd, bytes, &mut Clock::default()), Ok(bytes.len()));
     files.fd_close(fd).unwrap();
 }
 
-/// The bytes of a file below descriptor 0.
+/// Reads a file below descriptor 0.
 pub(crate) fn read(files: &mut Files, path: &str) -> Vec<u8> {
     let node = files.find(&format!("/w/{path}")).unwrap();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Nodes and names made, moved, counted and dropped: what every call is made of.
+//! Creating, moving, counting and dropping nodes and names: the building blocks of all calls.
 
 use crate::descriptors::{Open, Target};
 use crate::dir::{Dir, Entry};
@@ -10,7 +10,7 @@ use crate::types::{Kind, Stat};
 use crate::world::World;
 
 impl Files {
-    /// The time of a change that happens now.
+    /// The timestamp of a change that happens now.
     pub(crate) fn stamp(&mut self, world: &mut dyn World) -> u64 {
         let now = world.now();
         self.stamp_at(now)
@@ -49,7 +49,7 @@ impl Files {
         }
     }
 
-    /// The read-only tree that a node is in.
+    /// The read-only tree of a node.
     pub(crate) fn tree(&self, node: Node) -> Result<&dyn ReadOnly, Errno> {
         let index = (node.tree as usize).checked_sub(1).ok_or(Errno::Noent)?;
         self.attached.get(index).map(|attached| &*attached.tree).ok_or(Errno::Noent)
@@ -70,7 +70,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Errno::Noent`] for a node that is not there any more.
+    /// [`Errno::Noent`] for a node that no longer exists.
     pub fn stat(&self, node: Node) -> Result<Stat, Errno> {
         if !node.is_own() {
             let ReadOnlyEntry { kind, size, mtime } = self.tree_entry(node)?;
@@ -102,7 +102,7 @@ impl Files {
         })
     }
 
-    /// Whether as many bytes more may be kept.
+    /// Checks that usage may grow by this many bytes.
     pub(crate) fn may_grow(&self, bytes: u64) -> Result<(), Errno> {
         let sum = self.bytes.checked_add(bytes).filter(|sum| *sum <= self.limits.bytes);
         if sum.is_some() || bytes == 0 {
@@ -117,7 +117,7 @@ impl Files {
         self.bytes = self.bytes.saturating_sub(from).saturating_add(to);
     }
 
-    /// Whether another name may be made in a directory of the tree.
+    /// Checks that a directory of the tree may get another name.
     pub(crate) fn may_add(&self, dir: u64) -> Result<(), Errno> {
         let is_counted = !self.dir(dir)?.sealed;
         if is_counted && self.files >= self.limits.files {
@@ -126,7 +126,7 @@ impl Files {
         Ok(())
     }
 
-    /// The number of a directory in which the guest may make and remove names.
+    /// The number of a directory, if the guest may create and remove names in it.
     pub(crate) fn changeable(&self, dir: Node) -> Result<u64, Errno> {
         if !dir.is_own() || self.dir(dir.number)?.sealed {
             return Err(Errno::Perm);
@@ -134,7 +134,7 @@ impl Files {
         Ok(dir.number)
     }
 
-    /// Makes a node under a new name, which is not there.
+    /// Creates a node under a new name.
     pub(crate) fn add(
         &mut self,
         dir: u64,
@@ -158,7 +158,7 @@ impl Files {
         Ok(Node::own(number))
     }
 
-    /// Makes a node without a name, which counts as one.
+    /// Creates a node without a name, which counts as one.
     pub(crate) fn add_nameless(&mut self, inode: Inode) -> Node {
         let number = self.next;
         self.next += 1;
@@ -168,7 +168,7 @@ impl Files {
         Node::own(number)
     }
 
-    /// Gives a node a further name, which is not there.
+    /// Adds a new name to a node.
     pub(crate) fn name(
         &mut self,
         dir: u64,
@@ -190,7 +190,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes a name by its label, and with the last one the node, unless it is open.
+    /// Removes a name by label, and with the last name the node, unless it is open.
     pub(crate) fn unname(&mut self, dir: u64, label: u64, now: u64) -> Result<(), Errno> {
         let Some(entry) = self.entry(dir, label) else {
             return Err(Errno::Noent);
@@ -204,7 +204,7 @@ impl Files {
         found.filter(|(at, _)| *at == label).map(|(_, entry)| entry.clone())
     }
 
-    /// Removes a name, but not what it led to.
+    /// Removes a name without touching its node.
     pub(crate) fn remove_entry(
         &mut self,
         dir: u64,
@@ -226,20 +226,20 @@ impl Files {
         Ok(())
     }
 
-    /// Notes that a node has lost a name.
+    /// Records that a node has lost a name.
     pub(crate) fn lost_name(&mut self, number: u64, now: u64) -> Result<(), Errno> {
         let inode = self.inode_mut(number)?;
         inode.ctime = now;
         inode.names -= 1;
         if inode.names == 0 {
-            // Open, it counts as the name that it had.
+            // While open, it counts as the name that it had.
             self.files += 1;
             self.drop_if_unused(number);
         }
         Ok(())
     }
 
-    /// Has a name that is there lead to another node, and tells to which it led.
+    /// Points an existing name to another node. Returns the previous one.
     pub(crate) fn relead(
         &mut self,
         dir: u64,
@@ -253,14 +253,14 @@ impl Files {
         Ok(())
     }
 
-    /// Notes that a name in a directory leads to a directory or not, unlike before.
+    /// Updates the count of subdirectories when a name changes between directory and other kinds.
     pub(crate) fn count_dirs(&mut self, dir: u64, before: bool, now: bool) -> Result<(), Errno> {
         let dir = self.dir_mut(dir)?;
         dir.dirs = dir.dirs + u32::from(now) - u32::from(before);
         Ok(())
     }
 
-    /// Puts an entry that was removed back under another name.
+    /// Reinserts a removed entry under another name.
     pub(crate) fn rename_entry(
         &mut self,
         dir: u64,
@@ -279,7 +279,7 @@ impl Files {
         Ok(())
     }
 
-    /// Notes where a directory is.
+    /// Records the parent and name of a directory.
     pub(crate) fn set_place(&mut self, dir: u64, parent: u64, name: &str) -> Result<(), Errno> {
         let dir = self.dir_mut(dir)?;
         dir.parent = parent;
@@ -317,7 +317,7 @@ impl Files {
         self.resized(size, 0);
     }
 
-    /// Gives a number to something that is opened, the lowest that is free.
+    /// Adds a descriptor under the lowest free number.
     pub(crate) fn open(&mut self, open: Open) -> Result<u32, Errno> {
         self.may_open(&open)?;
         let target = open.target;
@@ -353,7 +353,7 @@ impl Files {
         }
     }
 
-    /// Notes that a descriptor on this was closed; tells the number of a foreign one.
+    /// Handles a closed descriptor of this target. Returns the number of a foreign object.
     pub(crate) fn closed(&mut self, target: Target) -> Option<u64> {
         match target {
             Target::Foreign(number) => return Some(number),

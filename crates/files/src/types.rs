@@ -1,4 +1,4 @@
-//! Parameters and results of calls, with the names and the layout of WASI preview 1.
+//! Parameters and results of calls, named and laid out as in WASI preview 1.
 
 use crate::errno::Errno;
 
@@ -19,26 +19,26 @@ pub enum Kind {
 /// The attributes of a file: `filestat`. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// 1 for the tree, further numbers for read-only trees in it.
+    /// 1 for the tree; attached read-only trees have further numbers.
     pub dev: u64,
-    /// Its number, which no other file of the state had before.
+    /// The number of the node, unique within the history of the state.
     pub ino: u64,
     /// The type of the file.
     pub kind: Kind,
-    /// How many names it has; a directory has two and one for each directory in it.
+    /// Number of names; for a directory, 2 plus the number of subdirectories.
     pub nlink: u64,
-    /// Bytes of a file, or of where a link points to; 0 for others.
+    /// Length of a file or of a link's target in bytes; 0 for others.
     pub size: u64,
-    /// When it was made, or what it was set to: reading does not move it.
+    /// Time of creation unless set: reading does not update it.
     pub atime: u64,
-    /// When its content last changed.
+    /// Time of the last change to the content.
     pub mtime: u64,
-    /// When anything about it last changed.
+    /// Time of the last change to anything.
     pub ctime: u64,
 }
 
 impl Stat {
-    /// As `filestat` is laid out.
+    /// Serializes as `filestat`.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 64] {
         let kind = u64::from(self.kind as u8);
@@ -61,12 +61,12 @@ pub struct FdStat {
     pub flags: FdFlags,
     /// The calls that it allows.
     pub rights: u64,
-    /// The calls that descriptors opened through it allow.
+    /// The calls allowed for descriptors opened through it.
     pub inheriting: u64,
 }
 
 impl FdStat {
-    /// As `fdstat` is laid out.
+    /// Serializes as `fdstat`.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 24] {
         let mut bytes = [0; 24];
@@ -85,15 +85,15 @@ pub struct FdFlags(pub u16);
 impl FdFlags {
     /// Writes go to the end of the file.
     pub const APPEND: u16 = 1;
-    /// Not supported, as the other two of synchronous writes.
+    /// Not supported, like the other two kinds of synchronous writes.
     pub const DSYNC: u16 = 2;
-    /// Kept, and without a meaning for files.
+    /// Stored, but without effect on files.
     pub const NONBLOCK: u16 = 4;
     /// Not supported.
     pub const RSYNC: u16 = 8;
     /// Not supported.
     pub const SYNC: u16 = 16;
-    /// Those that ask for writes that reach a disk.
+    /// The flags for writes that reach the disk.
     pub(crate) const SYNCHRONOUS: u16 = Self::DSYNC | Self::RSYNC | Self::SYNC;
 
     pub(crate) fn has(self, flag: u16) -> bool {
@@ -101,18 +101,18 @@ impl FdFlags {
     }
 }
 
-/// How a file is opened.
+/// How to open a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OFlags(pub u16);
 
 impl OFlags {
-    /// Makes the file if there is none.
+    /// Create the file if it does not exist.
     pub const CREAT: u16 = 1;
-    /// Fails unless it is a directory.
+    /// Fail unless it is a directory.
     pub const DIRECTORY: u16 = 2;
-    /// Fails if there is one.
+    /// Fail if it exists.
     pub const EXCL: u16 = 4;
-    /// Cuts the file off.
+    /// Truncate the file.
     pub const TRUNC: u16 = 8;
 
     pub(crate) fn has(self, flag: u16) -> bool {
@@ -120,19 +120,19 @@ impl OFlags {
     }
 }
 
-/// Where a seek counts from.
+/// The reference point of a seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
     /// The beginning.
     Set,
-    /// Where the descriptor is.
+    /// The current offset.
     Cur,
     /// The end.
     End,
 }
 
 impl Whence {
-    /// By its number.
+    /// Converts from the WASI number.
     ///
     /// # Errors
     ///
@@ -150,30 +150,30 @@ impl Whence {
 /// How a call sets a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetTime {
-    /// It stays.
+    /// Leave it unchanged.
     #[default]
     Keep,
-    /// It becomes the time of the call.
+    /// Set it to the time of the call.
     Now,
-    /// It becomes this one.
+    /// Set it to this time.
     To(u64),
 }
 
-/// How a call sets the times of a file.
+/// How a call sets the timestamps of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetTimes {
-    /// Of that of its last access.
+    /// Time of the last access.
     pub atime: SetTime,
-    /// Of that of its last change.
+    /// Time of the last modification.
     pub mtime: SetTime,
 }
 
 impl SetTimes {
-    /// From the arguments of `fd_filestat_set_times`.
+    /// Converts from the arguments of `fd_filestat_set_times`.
     ///
     /// # Errors
     ///
-    /// [`Errno::Inval`] when a time is to be now and another.
+    /// [`Errno::Inval`] if a time is both given and to be now.
     pub fn from_raw(atime: u64, mtime: u64, flags: u16) -> Result<Self, Errno> {
         let one = |time, flags| match flags & 3 {
             0 => Ok(SetTime::Keep),
@@ -221,7 +221,7 @@ pub mod rights {
     pub(crate) const PATH_REMOVE_DIRECTORY: u64 = 1 << 25;
     pub(crate) const PATH_UNLINK_FILE: u64 = 1 << 26;
     pub(crate) const POLL_FD_READWRITE: u64 = 1 << 27;
-    /// All, those of sockets included.
+    /// All rights, those of sockets included.
     pub(crate) const ALL: u64 = (1 << 30) - 1;
 
     /// The rights that C libraries expect of a preopened directory.
@@ -242,7 +242,7 @@ pub mod rights {
         | FD_FILESTAT_GET
         | FD_FILESTAT_SET_TIMES;
 
-    /// And of what is opened through it.
+    /// The rights that C libraries expect of descriptors opened through it.
     pub(crate) const PREOPEN_INHERITING: u64 = PREOPEN
         | FD_DATASYNC
         | FD_READ
@@ -256,10 +256,10 @@ pub mod rights {
         | FD_FILESTAT_SET_SIZE
         | POLL_FD_READWRITE;
 
-    /// The rights that no directory has.
+    /// Rights that directories never have.
     pub(crate) const NOT_DIRECTORY: u64 = FD_SEEK | FD_FILESTAT_SET_SIZE | PATH_FILESTAT_SET_SIZE;
 
-    /// The rights of a device besides those to read and to write. With fewer, C libraries take it for a
-    /// terminal.
+    /// Rights of a device in addition to reading and writing. Without these, C libraries treat it
+    /// as a terminal.
     pub(crate) const DEVICE: u64 = FD_SEEK | FD_TELL | FD_FDSTAT_SET_FLAGS | FD_FILESTAT_GET;
 }

@@ -1,4 +1,4 @@
-//! Everything in a directory, for the host to list, copy and compare.
+//! Walking a directory tree, for the host to list, copy and compare.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use crate::files::{Files, MAX_PATH};
 use crate::node::Node;
 use crate::types::Kind;
 
-/// Something that a walk has come by.
+/// A node found by a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its path from where the walk began.
+    /// Its path relative to the start of the walk.
     pub path: String,
     /// The node.
     pub node: Node,
@@ -18,16 +18,14 @@ pub struct Found {
     pub kind: Kind,
 }
 
-/// Goes through everything in a directory of the tree, directories before what is in them, in the order in
-/// which they are listed.
+/// Walks a directory of the tree, parents before their contents, in listing order.
 ///
-/// Links are not followed, and trees that are mounted are not entered. It takes no stack, and no path of
-/// more than 4,095 bytes: what has a longer one, as only trees have that were made step by step, is left
-/// out and counted.
+/// Does not follow links or enter mounted trees. Uses no recursion. Nodes with paths of more than
+/// 4,095 bytes, which a guest can create step by step, are skipped and counted.
 pub struct Walk<'a> {
     files: &'a Files,
     path: String,
-    /// The directories on the way: how long their paths are, and what is left of them.
+    /// Current directories: the length of their paths, and their remaining entries.
     stack: Vec<(usize, Entries<'a>)>,
     skipped: u64,
 }
@@ -41,7 +39,7 @@ impl std::fmt::Debug for Walk<'_> {
 }
 
 impl Files {
-    /// Goes through everything in a directory.
+    /// Walks everything in a directory.
     #[must_use]
     pub fn walk(&self, top: Node) -> Walk<'_> {
         let mut walk = Walk {
@@ -54,8 +52,7 @@ impl Files {
         walk
     }
 
-    /// Regular files and links below a directory that are not in `before` under that path, or are not the
-    /// same there.
+    /// Regular files and links below a directory that are new or changed since `before`.
     pub fn changes<'a>(&'a self, before: &'a Self, top: Node) -> impl Iterator<Item = Found> + 'a {
         let walk = (!self.is_same(before)).then(|| self.walk(top));
         let leaves = walk.into_iter().flatten().filter(|found| found.kind != Kind::Directory);
@@ -68,8 +65,8 @@ impl Files {
         })
     }
 
-    /// Paths that lead to nodes, those in the tree found in one walk for all of them. What has no name, or
-    /// none that is short enough, is left out.
+    /// The paths of nodes, found in a single walk. Leaves out nodes without a name and those whose
+    /// paths are too long.
     #[must_use]
     pub fn paths_of(&self, nodes: impl IntoIterator<Item = Node>) -> HashMap<Node, String> {
         let is_named = |node: &Node| {
@@ -100,7 +97,7 @@ impl Files {
 }
 
 impl Walk<'_> {
-    /// How many nodes were left out because their paths are too long, without what is in them.
+    /// Number of nodes skipped because their paths are too long, not counting their contents.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped

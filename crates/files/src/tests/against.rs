@@ -1,8 +1,8 @@
-//! Ours against a file system of Linux: random sequences of calls are done on both, and every answer has
-//! to be the same.
+//! Comparison with a file system of Linux: random sequences of calls run on both, and every result
+//! must be the same.
 //!
-//! The host's side is a process of its own whose root is a directory made for it, so that absolute paths
-//! and `..` mean the same on both sides. That takes root, or a namespace of users.
+//! The Linux side runs in a process of its own with `chroot` to a new directory, so that absolute
+//! paths and `..` mean the same on both sides. This takes root or a user namespace.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,9 +17,9 @@ use super::{Clock, EPOCH, memory};
 use crate::files::ROOT;
 use crate::{Errno, Files, Limits, PoolOptions, Usage};
 
-/// Says to the process that is started in what directory it is to be.
+/// Passes the root directory to the child process.
 const PLACE: &str = "BELLJAR_FILES_TEST_ROOT";
-/// How many sequences are tried.
+/// Number of sequences to try.
 const CASES: &str = "BELLJAR_FILES_TEST_CASES";
 
 #[test]
@@ -61,7 +61,7 @@ fn compare() {
         max_shrink_iters: 20_000,
         ..Config::default()
     };
-    // Always the same, unless more are asked for.
+    // Fixed seed, unless more cases are requested.
     let mut runner = match cases {
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
         Some(_) => TestRunner::new(config),
@@ -72,7 +72,7 @@ fn compare() {
     }
 }
 
-/// What the descriptor of a step's write has, and how long the file is to be then.
+/// The length of a file before a step's write, and after it.
 fn growth(host: &Linux, step: &Step) -> u64 {
     let (fd, end) = match step {
         Step::Write(fd, len, _) => (*fd, host.position(*fd) + *len as u64),
@@ -92,7 +92,7 @@ fn growth(host: &Linux, step: &Step) -> u64 {
 }
 
 fn compare_one(steps: &[Step]) -> Result<(), TestCaseError> {
-    // A small memory, so that many blocks are in the spool.
+    // Little memory, so that many blocks are in the spool.
     let pool = crate::Pool::new(PoolOptions {
         memory: 100_000,
         spool: Some("/".into()),

@@ -1,4 +1,4 @@
-//! What Linux cannot be asked: times, rights, devices, trees and what the host lays out.
+//! What cannot be compared with Linux: timestamps, rights, devices, trees and the host's namespace.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn stat(files: &Files, path: &str) -> Stat {
     files.path_filestat_get(0, false, path).unwrap()
 }
 
-/// Whether the times of access, content and status have moved.
+/// Whether the times of access, modification and status change have moved.
 fn moved(before: Stat, after: Stat) -> (bool, bool, bool) {
     (after.atime > before.atime, after.mtime > before.mtime, after.ctime > before.ctime)
 }
@@ -114,7 +114,7 @@ fn rights_are_those_that_wasmtime_reports() {
     let mut clock = Clock::default();
     let given = files.fd_fdstat_get(0).unwrap();
     assert_eq!((given.kind, given.flags), (Kind::Directory, FdFlags(0)));
-    // As read from wasmtime-wasi 48.
+    // As in wasmtime-wasi 48.
     assert_eq!((given.rights, given.inheriting), (0x7bf_fe00 & !(1 << 19 | 1 << 22), 0xff7_ffff));
     let all = (1 << 30) - 1;
     for (read, write, rights) in [
@@ -163,13 +163,13 @@ fn numbers_are_the_lowest_that_are_free_and_move_with_what_they_stand_for() {
     assert_eq!((files.foreign(3), files.fd_tell(3)), (Some(77), Err(Errno::Badf)));
     assert_eq!(files.fd_renumber(2, 3), Ok(Some(77)));
     assert_eq!((open(&mut files), files.fd_close(9)), (2, Err(Errno::Badf)));
-    // What is open is a part of the state.
+    // Open files are part of the state.
     let mut fork = files.clone();
     let mut byte = [0];
     assert_eq!(fork.fd_read(1, &mut byte, &mut clock).map(|_| byte[0]), Ok(b'e'));
     files.fd_close(1).unwrap();
     assert_eq!((fork.fd_tell(1), files.fd_tell(1)), (Ok(5), Err(Errno::Badf)));
-    // And is opened again from a document.
+    // They can be reopened from a document.
     let mut other = tree(&memory(1 << 20), Limits::NONE).0;
     write(&mut other, "f", b"abcdef");
     for (fd, open) in fork.open_files().collect::<Vec<_>>() {
@@ -314,7 +314,7 @@ fn a_packed_tree_is_read_and_never_written() {
     for (fd, cookie) in [(0, u64::MAX), (1, u64::MAX), (1, u64::MAX - 1), (lib, u64::MAX)] {
         assert_eq!(files.fd_readdir(fd, &mut [0; 99], cookie), Ok(0), "{cookie}");
     }
-    // The host's names are the host's.
+    // Names of the host cannot be changed.
     for path in ["/usr/new", "/new", "../new"] {
         assert_eq!(files.path_create_directory(0, path, &mut clock), Err(Errno::Perm), "{path}");
     }
@@ -340,7 +340,7 @@ fn what_the_host_put_among_the_guests_names_stays() {
         }
         assert_eq!(files.path_unlink_file(0, path, &mut clock), Err(Errno::Isdir));
     }
-    // What is around a mount moves with it.
+    // The directory around a mount moves with it.
     assert_eq!(files.path_rename((0, "sub"), (0, "d/sub"), &mut clock), Ok(()));
     assert_eq!(files.path_filestat_get(0, true, "d/sub/packed/lib/code.py").map(|s| s.size), Ok(5));
     let inside = files.path_filestat_get(0, true, "d/sub/packed/..").unwrap();
@@ -394,7 +394,7 @@ fn entries_of_a_list_are_laid_out_as_wasi_has_them() {
     assert_eq!(last[16..], *b"\x04\0\0\0\x04\0\0\0name");
     let next = u64::from_le_bytes(last[..8].try_into().unwrap());
     assert_eq!(files.fd_readdir(0, &mut buffer, next), Ok(0));
-    // An entry that does not fit is cut off, and the buffer is full.
+    // An entry that does not fit is truncated, and the buffer is full.
     for size in 0..used {
         assert_eq!(files.fd_readdir(0, &mut buffer[..size], 0), Ok(size));
     }

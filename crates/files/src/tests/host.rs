@@ -1,4 +1,4 @@
-//! The host's own way in.
+//! The host's own operations.
 
 use super::{Clock, MADE, memory, read, tree, write};
 use crate::{Errno, FdFlags, Files, Kind, Limits, OpenFile, OpenOn};
@@ -204,7 +204,7 @@ fn a_node_gets_the_number_that_is_asked_for_if_no_other_has_it() {
     let next = files.next_number();
     assert_eq!(make(&mut files, 100, "a"), 100);
     assert_eq!(make(&mut files, 50, "b"), 50);
-    // Those that are taken, that nothing has and that are too large.
+    // Numbers in use, free, and out of range.
     assert_eq!(make(&mut files, 100, "c"), 101);
     assert_eq!(make(&mut files, 0, "d"), 102);
     assert_eq!(make(&mut files, u64::MAX, "e"), 103);
@@ -213,7 +213,7 @@ fn a_node_gets_the_number_that_is_asked_for_if_no_other_has_it() {
     assert_eq!(make(&mut files, 1, "g"), 104);
     files.number_from(u64::MAX);
     assert_eq!(make(&mut files, 0, "h"), 1 << 53);
-    // What was not made takes no number.
+    // A failed creation takes no number.
     assert!(files.numbered(200, |files| files.put_dir("/none", 0)).is_err());
     assert_eq!(make(&mut files, 0, "i"), (1 << 53) + 1);
 }

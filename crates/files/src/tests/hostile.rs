@@ -1,4 +1,4 @@
-//! What no program does, and a guest may.
+//! What no program does, but a hostile guest might.
 
 use super::{Clock, MADE, memory, read, tree, write};
 use crate::dir::Dir;
@@ -14,11 +14,11 @@ fn a_tree_a_million_deep_is_dropped_without_a_stack() {
         dir = files.add(dir, "d", Body::Dir(Dir::new(dir, "d", false)), 0).unwrap().number();
     }
     assert_eq!(files.usage().files, DEPTH);
-    // A stack that one recursion a level would overflow.
+    // A recursion per level would overflow this stack.
     let small = std::thread::Builder::new().stack_size(64 << 10);
     let walked = small.spawn(move || {
         let copy = files.clone();
-        // Only as many are listed as have paths that can be written down.
+        // Only nodes with a short enough path are listed.
         let mut walk = files.walk(top);
         assert_eq!(walk.by_ref().count(), 2048);
         assert_eq!(walk.skipped(), 1);
@@ -87,7 +87,7 @@ fn links_in_circles_end() {
             assert_eq!(files.path_open(0, name, MADE, &mut clock), Err(Errno::Loop), "{name}");
         }
     }
-    // 40 are followed, and no more.
+    // 40 links are followed, not 41.
     write(&mut files, "end", b"1");
     let mut target = "end".to_owned();
     for number in 0..41 {
@@ -140,7 +140,7 @@ fn a_listing_ends_however_names_change_under_it() {
     for number in 0..50 {
         write(&mut files, &format!("f{number}"), b"");
     }
-    // Each name that is met is moved to another directory, renamed in place, replaced, or made again.
+    // Every name is moved to another directory, renamed, replaced, or recreated when listed.
     files.path_create_directory(0, "other", &mut clock).unwrap();
     let (mut cookie, mut met, mut buffer) = (0, Vec::new(), [0; 60]);
     loop {
@@ -166,7 +166,7 @@ fn a_listing_ends_however_names_change_under_it() {
         }
         assert!(met.len() < 200, "{met:?}");
     }
-    // Once each, at most.
+    // At most once each.
     let mut once = met.clone();
     once.sort();
     once.dedup();
@@ -196,7 +196,7 @@ fn all_bounds_at_once() {
     assert_eq!(files.fd_write(b, &[1; 60], &mut clock), Err(Errno::Nospc));
     assert_eq!(files.fd_write(b, &[1; 40], &mut clock), Ok(40));
     assert_eq!(files.fd_pwrite(a, &[2; 60], 0, &mut clock), Ok(60), "nothing grows");
-    // Without a name a file counts as it did, until it is closed.
+    // A file without a name counts until it is closed.
     files.path_unlink_file(0, "a", &mut clock).unwrap();
     assert_eq!(files.usage().files, 2);
     files.path_create_directory(0, "d", &mut clock).unwrap();
@@ -217,12 +217,12 @@ fn all_bounds_at_once() {
     assert_eq!(files.path_create_directory(0, &long, &mut clock), Ok(()));
     let longer = "n".repeat(20);
     assert_eq!(files.path_create_directory(0, &longer, &mut clock), Err(Errno::Nametoolong));
-    // A tree that moves down takes all in it along.
+    // A tree that moves down moves with its contents.
     files.path_create_directory(0, "top", &mut clock).unwrap();
     assert_eq!(files.path_rename((0, "d"), (0, "top/d"), &mut clock), Err(Errno::Nametoolong));
     assert_eq!(files.path_rename((0, "d/e"), (0, "top/e"), &mut clock), Ok(()));
     assert_eq!(files.path_rename((0, "d"), (0, "d2"), &mut clock), Ok(()));
-    // A limit that was lowered: nothing grows, and everything can be moved and removed.
+    // With a lowered limit nothing grows, but everything can be moved and removed.
     files.set_limits(Limits {
         bytes: 0,
         files: 0,

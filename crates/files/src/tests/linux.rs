@@ -1,4 +1,4 @@
-//! The same calls on a directory of the host, which is the root of this process.
+//! The same calls on a directory of Linux, the root of this process.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ pub(crate) struct Linux {
 const MODE: Mode = Mode::RWXU;
 
 impl Linux {
-    /// Begins anew in an empty root.
+    /// Starts in an empty root.
     pub(crate) fn new() -> Self {
         for entry in std::fs::read_dir("/").unwrap() {
             let entry = entry.unwrap();
@@ -44,13 +44,13 @@ impl Linux {
         open.map(AsFd::as_fd).ok_or(Errno::Badf)
     }
 
-    /// A descriptor on a directory, as the calls on paths ask for it.
+    /// The descriptor of a directory, for calls on paths.
     fn dir(&self, fd: u32) -> Result<BorrowedFd<'_>, Errno> {
         let fd = self.fd(fd)?;
         is_dir(fd).then_some(fd).ok_or(Errno::Notdir)
     }
 
-    /// A descriptor on a file, as the calls on bytes ask for it.
+    /// The descriptor of a file, for calls on contents.
     fn file(&self, fd: u32) -> Result<BorrowedFd<'_>, Errno> {
         let fd = self.fd(fd)?;
         (!is_dir(fd)).then_some(fd).ok_or(Errno::Badf)
@@ -182,7 +182,7 @@ impl Linux {
         (read, write): (bool, bool),
         append: bool,
     ) -> Result<Answer, Errno> {
-        // What wasmtime-wasi makes of it.
+        // As wasmtime-wasi handles it.
         let creates = oflags.has(OFlags::CREAT);
         let writes = write || creates || oflags.has(OFlags::TRUNC);
         let is_dir = oflags.has(OFlags::DIRECTORY);
@@ -211,7 +211,7 @@ impl Linux {
         Ok(Answer::Number(free as u64))
     }
 
-    /// Bytes and names as they are counted, those of open files without a name included.
+    /// Bytes and names as counted, open files without a name included.
     pub(crate) fn usage(&self) -> (u64, u64) {
         let (mut sizes, mut names) = (std::collections::BTreeMap::new(), 0);
         for (path, _, content, _) in dump() {
@@ -237,12 +237,12 @@ impl Linux {
         self.open.iter().flatten().count() - 1
     }
 
-    /// Size of an open file.
+    /// Length of an open file.
     pub(crate) fn size(&self, fd: u32) -> u64 {
         fs::fstat(self.fd(fd).unwrap()).unwrap().st_size as u64
     }
 
-    /// Where a write to a descriptor begins.
+    /// Offset at which a write to a descriptor begins.
     pub(crate) fn position(&self, fd: u32) -> u64 {
         let open = self.fd(fd).unwrap();
         if fs::fcntl_getfl(open).unwrap().contains(Open::APPEND) {
@@ -304,7 +304,7 @@ fn answer(stat: &fs::Stat) -> Answer {
     Answer::Stat {
         kind,
         links: stat.st_nlink,
-        // Sizes of directories are what the file system makes of them.
+        // The size of a directory depends on the file system.
         size: if kind == 3 { 0 } else { stat.st_size as u64 },
         modified: modified(stat),
     }
@@ -327,7 +327,7 @@ fn list(fd: BorrowedFd<'_>) -> Result<Vec<(String, u8)>, Errno> {
     Ok(names)
 }
 
-/// Everything in the root, as `steps::dump` tells it of ours.
+/// All files in the root, in the form of `steps::dump`.
 pub(crate) fn dump() -> Vec<(String, u8, Vec<u8>, Option<u64>)> {
     let (mut all, mut waiting) = (Vec::new(), vec![Path::new("/").to_owned()]);
     while let Some(dir) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! Memory, the spool, and a disk that is full.
+//! Memory, the spool, and a full disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use super::{Clock, MADE, memory, read, tree, write};
 use crate::spool::Storage;
 use crate::{BLOCK, Content, Errno, Limits, Pool, PoolOptions, PoolUsage};
 
-/// A disk with room for some blocks, which can break.
+/// A disk with room for some blocks, which can fail.
 #[derive(Clone, Debug, Default)]
 struct Disk(Arc<Mutex<State>>);
 
@@ -18,7 +18,7 @@ struct State {
     room: usize,
     is_broken: bool,
     writes: usize,
-    /// Bytes that were written, by the size of the write.
+    /// Number of writes by length.
     lengths: BTreeMap<usize, usize>,
 }
 
@@ -63,7 +63,7 @@ impl Storage for Disk {
     }
 }
 
-/// A pool with room for so many blocks in memory and on a disk.
+/// A pool with room for a number of blocks in memory and on a disk.
 fn pool(in_memory: usize, on_disk: usize) -> (Pool, Disk) {
     let disk = Disk::default();
     disk.0.lock().unwrap().room = on_disk * BLOCK;
@@ -112,18 +112,18 @@ fn a_full_disk_is_an_error_of_one_write() {
     write(&mut files, "kept", &vec![2; 2 * BLOCK]);
     let before = files.clone();
     let fd = files.path_open(0, "big", MADE, &mut clock).unwrap();
-    // As much as there is room for, as POSIX has it, and then no more.
+    // Writes as much as fits, as POSIX requires, and then fails.
     assert_eq!(files.fd_write(fd, &vec![3; 9 * BLOCK], &mut clock), Ok(BLOCK));
     assert_eq!(files.fd_write(fd, &[3; 9], &mut clock), Err(Errno::Nospc));
     assert_eq!(files.usage().bytes, 4 * BLOCK as u64);
     assert_eq!(read(&mut files, "kept"), vec![2; 2 * BLOCK]);
     assert_eq!(read(&mut files, "small"), vec![1; BLOCK]);
-    // What others have, too, would have to be copied.
+    // Writing to shared blocks needs a copy, which does not fit either.
     let kept = files.path_open(0, "kept", MADE, &mut clock).unwrap();
     assert_eq!(files.fd_pwrite(kept, b"x", 5, &mut clock), Err(Errno::Nospc));
     drop(before);
     assert_eq!(files.fd_pwrite(kept, b"x", 5, &mut clock), Ok(1));
-    // A disk that breaks is another error, and takes nothing else along.
+    // A failing disk is another error, and affects nothing else.
     disk.0.lock().unwrap().is_broken = true;
     assert_eq!(files.fd_pread(kept, &mut [0; 9], 0, &mut clock), Err(Errno::Io));
     assert_eq!(read(&mut files, "small"), vec![1; BLOCK]);
@@ -253,7 +253,7 @@ fn what_is_held_is_what_is_counted() {
     let held = pool.usage().memory;
     assert!(held <= 100 * 2 * 128, "{held}");
     assert!(files.beyond(&before) >= held);
-    // In the spool a byte takes a slot, and counts as one.
+    // In the spool a byte takes a whole slot, and counts for it.
     let (pool, _) = self::pool(0, 10);
     let content = pool.content(b"x").unwrap();
     assert_eq!(content.beyond(&Content::default()), pool.usage().disk);
@@ -283,7 +283,7 @@ fn the_disk_is_given_back_in_the_middle_of_the_spool() {
     assert_eq!(read(&mut files, "late"), b"x");
 }
 
-/// It is done in a process of its own: the bound is that of all threads.
+/// Runs in a process of its own, because the limit applies to all threads.
 #[cfg(unix)]
 #[test]
 fn a_bound_on_the_size_of_files_is_no_room_and_no_signal() {

@@ -1,4 +1,4 @@
-//! Random sequences of calls, and what they answer on ours.
+//! Random sequences of calls, and their results on this crate.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -41,15 +41,15 @@ pub(crate) enum Step {
     Rename(u32, String, u32, String),
     Symlink(String, u32, String),
     Unlink(u32, String),
-    /// Keeps what is there now.
+    /// Takes a snapshot.
     Snapshot,
-    /// Goes back to it.
+    /// Restores the snapshot.
     Restore,
-    /// Lets so many files, bytes and descriptors more be made.
+    /// Sets limits this far above the usage: files, bytes and descriptors.
     Limit(u64, u64, usize),
 }
 
-/// What a call answers.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
@@ -65,7 +65,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// A time that a call set, and `None` for one that it happened at.
+/// A time set by a call; `None` for the time of a call.
 pub(crate) fn set_time(time: u64) -> Option<u64> {
     (time < 1_000_000_000_000).then_some(time)
 }
@@ -81,7 +81,7 @@ impl From<Stat> for Answer {
     }
 }
 
-/// Does a call on ours.
+/// Runs a call on this crate.
 pub(crate) fn run(files: &mut Files, step: &Step, clock: &mut Clock) -> Result<Answer, Errno> {
     let done = |()| Answer::Done;
     match step {
@@ -154,7 +154,7 @@ pub(crate) fn run(files: &mut Files, step: &Step, clock: &mut Clock) -> Result<A
     }
 }
 
-/// Lists a directory with a buffer that is too small for it, from cookie to cookie.
+/// Lists a directory cookie by cookie, with a buffer that is too small for it.
 pub(crate) fn list(files: &mut Files, fd: u32) -> Result<Vec<(String, u8)>, Errno> {
     let (mut names, mut cookie, mut buffer) = (Vec::new(), 0, [0; 300]);
     loop {
@@ -178,7 +178,7 @@ pub(crate) fn list(files: &mut Files, fd: u32) -> Result<Vec<(String, u8)>, Errn
     }
 }
 
-/// Everything in a state by its path: kind, what is in it, and the names of one file by their number.
+/// Everything in a state by path: kind, contents, and the number that hard links share.
 pub(crate) fn dump(files: &Files) -> Vec<(String, u8, Vec<u8>, Option<u64>)> {
     let mut all: Vec<_> = files
         .walk(files.root())
@@ -232,7 +232,7 @@ fn times() -> impl Strategy<Value = SetTimes> {
             (1..6u64).prop_map(|seconds| SetTime::To(seconds * 1_000_000_000)),
         ]
     };
-    // Linux does not look for a file of which no time is set.
+    // Linux does not resolve the path if no time is to be set.
     let all = (time(), time()).prop_map(|(atime, mtime)| SetTimes { atime, mtime });
     all.prop_filter("nothing is set", |times| *times != SetTimes::default())
 }

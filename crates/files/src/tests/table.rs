@@ -1,11 +1,11 @@
-//! The table of what differs from Linux on purpose, in the documents of the crate: each line is tried.
+//! Tries each line of the table of deliberate differences from Linux in the crate's documentation.
 
 use super::{Clock, MADE, READ, memory, tree, write};
 use crate::{Errno, FdFlags, Files, Limits, OFlags, OpenOptions, SetTimes};
 
 type Check = fn(&mut Files, &mut Clock);
 
-/// What each line of the table says.
+/// One check for each line of the table.
 const CHECKS: [(&str, Check); 10] = [
     ("Time of last access", |files, clock| {
         let fd = files.path_open(0, "f", READ, clock).unwrap();

@@ -74,7 +74,7 @@ const UNSAFE: &[&str] = &[
     "src/memory/tracker.rs",
     "src/module/code.rs",
     "src/module/target.rs",
-    "crates/server/src/mcp/with/child.rs",
+    "crates/server/src/faces/mcp/with/child.rs",
     "crates/server/src/server/inherited.rs",
 ];
 

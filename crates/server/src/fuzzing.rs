@@ -1,7 +1,8 @@
 //! Parsers of bytes that others send, as fuzz targets and tests call them. No part of the interface. Of
 //! each input the first byte says which of a face's parsers it is for; whether it is what that one reads.
 
-use crate::{e2b, http, judge0, librechat, mcp, piston, process, v1};
+use crate::faces::{e2b, judge0, librechat, mcp, piston, process, v1};
+use crate::http;
 
 /// What E2B's clients send: envelopes, hosts, paths, queries, commands, JSON.
 pub fn parse_e2b(bytes: &[u8]) -> bool {

@@ -7,6 +7,7 @@ pub(crate) mod auth;
 pub(crate) mod authed;
 pub(crate) mod body;
 pub(crate) mod bounds;
+pub(crate) mod face;
 pub(crate) mod files;
 pub(crate) mod forwarded;
 pub(crate) mod fuzzing;

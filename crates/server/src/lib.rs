@@ -21,33 +21,22 @@
     clippy::unwrap_used
 )]
 
-mod dify;
-mod e2b;
-mod environment;
 mod faces;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hex;
 mod http;
-mod judge0;
-mod jupyter;
-mod librechat;
-pub mod mcp;
 #[cfg(feature = "otel")]
 pub mod otel;
-mod passing;
-mod piston;
-mod process;
 mod routes;
-mod sandbox_fusion;
 mod server;
 mod service;
-mod v1;
 
 pub use belljar_stores::{StoreUrlError, open_store};
-pub use faces::{Face, Faces, UnknownFace};
+pub use faces::mcp;
 pub use http::app::{App, Settings};
 pub use http::auth::{Key, Keys};
+pub use http::face::{Face, Faces, UnknownFace};
 pub use http::forwarded::{TrustedProxy, is_path};
 pub use http::keyfile;
 pub use http::listen::Address;

@@ -11,11 +11,11 @@ use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
-use crate::faces::Face;
+use crate::faces::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 use crate::http::app::App;
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::{access, guard, health, sealed};
-use crate::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
 
 /// Makes the routes of an interface.
 type Routes = fn(&App) -> Router<App>;

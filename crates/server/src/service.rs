@@ -2,12 +2,14 @@
 
 pub(crate) mod alone;
 pub(crate) mod anywhere;
+pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod figures;
 pub(crate) mod held;
 pub(crate) mod kept;
 pub(crate) mod memory;
 pub(crate) mod owner;
+pub(crate) mod passing;
 mod place;
 pub(crate) mod questions;
 mod saved;

@@ -14,7 +14,7 @@ use super::forwarded::TrustedProxy;
 use super::problem::Problem;
 use super::remembered::Remembered;
 use super::shares::Shares;
-use crate::faces::Faces;
+use crate::http::face::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;
 

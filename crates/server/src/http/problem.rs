@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::status::{retry, status};
 use super::unread::{BodyError, UploadError};
-use crate::faces::Face;
+use crate::http::face::Face;
 use crate::service::error::ServiceError;
 
 /// An error as a client gets it.

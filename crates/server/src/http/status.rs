@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 
-use crate::faces::Face;
+use crate::http::face::Face;
 use crate::service::error::Class;
 
 /// The status for a failure in an interface.

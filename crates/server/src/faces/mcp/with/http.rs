@@ -35,7 +35,7 @@ use url::Url;
 use self::connector::Connector;
 use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
-use crate::mcp::text::line_of;
+use crate::faces::mcp::text::line_of;
 
 /// How long a server has to take a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);

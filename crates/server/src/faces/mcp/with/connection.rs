@@ -25,7 +25,7 @@ use super::error::WithError;
 use super::file::{Entry, Reached};
 use super::http::{HttpClient, HttpError};
 use super::remote::Remote;
-use crate::mcp::text::lines_of;
+use crate::faces::mcp::text::lines_of;
 
 /// The most tools that one server may list.
 const MAX_LISTED: usize = 1_000;

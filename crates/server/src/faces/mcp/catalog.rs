@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_tool_that_is_listed_can_be_called() {
-        use crate::mcp::arguments::{Call, Wrong};
+        use crate::faces::mcp::arguments::{Call, Wrong};
         for tool in tools("", false) {
             let called = Call::of(&tool.name, None);
             assert!(!matches!(called, Err(Wrong::Tool)), "{}", tool.name);

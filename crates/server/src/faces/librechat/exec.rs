@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use super::store::{Contents, FileRef, Place, Store, Stored, Written, new_id};
 use super::{DATA, Kept, LibreChat, broken, failed};
+use crate::faces::process;
 use crate::http::app::App;
 use crate::http::authed::Authed;
-use crate::process;
 use crate::service::owner::Owner;
 
 pub(super) fn routes() -> Router<App> {

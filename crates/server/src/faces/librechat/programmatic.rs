@@ -27,14 +27,14 @@ use super::exec::{Answer, Inputs, capture, collect, left};
 use super::names::{self, AskedTool, Named};
 use super::store::{FileRef, Store, Written, new_id};
 use super::{DATA, Kept, LibreChat, broken, failed, told};
+use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::authed::Authed;
-use crate::passing::Passing;
-use crate::process::{self, Ending};
 use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
+use crate::service::passing::Passing;
 use crate::service::shelf;
 
 /// How long a session waits for its caller to come back.

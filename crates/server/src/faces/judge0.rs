@@ -18,14 +18,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use self::fields::{ENCODED, Fields};
-use crate::environment::Environment;
-use crate::faces::Face;
+use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
-use crate::process::{self, Ending};
+use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::shelf::{Kept, new_id};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::process;
+use crate::faces::process;
 
 /// What an answer tells unless its client names fields.
 const DEFAULT: [&str; 8] =

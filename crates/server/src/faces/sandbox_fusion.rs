@@ -18,13 +18,13 @@ use belljar::{Capture, Outcome, Request, Run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::faces::Face;
+use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
-use crate::process::{self, Ending};
 use crate::service::error::{Class, ServiceError};
 use crate::service::owner::Owner;
 

@@ -11,13 +11,13 @@ use belljar::{Capture, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::environment::Environment;
-use crate::faces::Face;
+use crate::faces::process;
 use crate::http::app::App;
 use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
-use crate::process;
+use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 
 pub(crate) fn routes() -> Router<App> {

@@ -16,11 +16,11 @@ use super::{
     Command, CommandStatus, MAX_ANSWER, Room, SandboxFusion, Status, failed, input_files,
     sandbox_error, too_many_files, wanted,
 };
+use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::authed::Authed;
-use crate::passing::Passing;
-use crate::process::{self, Ending};
 use crate::service::error::ServiceError;
+use crate::service::passing::Passing;
 
 #[derive(Deserialize)]
 pub(super) struct JupyterRequest {

@@ -14,11 +14,11 @@ use tokio::io::AsyncWriteExt;
 
 use super::store::{Place, Stored, Written, new_id};
 use super::{DATA, Kept, broken, failed, no_key, told};
+use crate::faces::process;
 use crate::http::app::App;
 use crate::http::files::FileHead;
 use crate::http::sealed::{self, Reading};
 use crate::http::unread::BodyError;
-use crate::process;
 
 /// Bytes of one upload: what LibreChat itself sends at most.
 const MAX_UPLOAD: u64 = 150 << 20;

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use self::cancelling::Requests;
 use self::store::{Disk, Store};
-use crate::faces::Face;
 use crate::http::app::App;
 use crate::http::authed::{Admission, BadBody};
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
 use crate::service::error::{Class, ServiceError};

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use belljar::{Error, SessionError};
 use serde_json::json;
 
-use crate::faces::Face;
+use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
 use crate::http::unread::{BodyError, UploadError};

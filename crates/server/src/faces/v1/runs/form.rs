@@ -32,7 +32,7 @@ pub(super) async fn read(
 }
 
 /// The request that a form's parts are.
-pub(in crate::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
+pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
     while let Some(part) = form.next_field().await.map_err(|error| failed(&error))? {
         let Some(name) = part.name().map(str::to_owned) else {

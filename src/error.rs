@@ -1,20 +1,22 @@
 //! Errors of the engine itself. Failures of guest code are data in the [`Outcome`](crate::Outcome).
 
+pub(crate) mod session;
+
 use std::path::PathBuf;
 
 use crate::api::refusal::Refusal;
-use crate::bakery::BakeError;
-use crate::blame::{Blame, Code, Coded};
-use crate::bundle::BundleError;
-use crate::cache::CacheError;
-use crate::cause::with_causes;
-use crate::hint::Hint;
-use crate::image::ImageError;
-use crate::instance::InstanceError;
+use crate::artifact::bundle::BundleError;
+use crate::artifact::cache::CacheError;
+use crate::artifact::image::ImageError;
+use crate::artifact::{ArtifactError, CodeError};
+use crate::error::session::SessionError;
+use crate::image::BakeError;
 use crate::memory::MemoryError;
-use crate::module::{ArtifactError, CodeError};
-use crate::session::error::SessionError;
+use crate::sandbox::InstanceError;
 use crate::store::StoreError;
+use crate::util::cause::with_causes;
+use crate::util::error_code::{Blame, Code, Coded};
+use crate::util::hint::Hint;
 use crate::workspace::WorkspaceError;
 
 /// The engine failed to do its work.

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::cause::Cause;
-use crate::image::ImageError;
+use crate::artifact::image::ImageError;
+use crate::util::cause::Cause;
 use crate::value::{Value, wire};
 
 /// Feeds one frame of a guest to a new transcript; whether it is one that the runner sends.
@@ -14,7 +14,7 @@ pub fn parse_frame(frame: &[u8]) -> bool {
 
 /// Has a guest call tools: each line is a frame. Returns how many bytes it was answered.
 pub fn call_tools(frames: &[u8]) -> usize {
-    crate::tools::answer_frames(frames)
+    crate::sandbox::calls::answer_frames(frames)
 }
 
 /// Checks the head of an image.
@@ -23,7 +23,7 @@ pub fn call_tools(frames: &[u8]) -> usize {
 ///
 /// When it is none.
 pub fn check_image_head(bytes: &[u8]) -> Result<(), ImageError> {
-    crate::image::check_head(bytes, Path::new("(bytes)"))
+    crate::artifact::image::check_head(bytes, Path::new("(bytes)"))
 }
 
 /// Reads a checkpoint as if its image had no memory, into a store of its own; whether it is whole.
@@ -79,7 +79,7 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
 ///
 /// When it holds what the meter does not know.
 pub fn meter_module(module: &[u8]) -> Result<Vec<u8>, Cause> {
-    crate::module::meter_module(module).map_err(Cause::new)
+    crate::artifact::meter_module(module).map_err(Cause::new)
 }
 
 /// Proves of a metered module that it looks at its fuel.
@@ -88,7 +88,7 @@ pub fn meter_module(module: &[u8]) -> Result<Vec<u8>, Cause> {
 ///
 /// When that cannot be proved.
 pub fn check_metered(module: &[u8]) -> Result<(), Cause> {
-    crate::module::check_module(module).map_err(Cause::new)
+    crate::artifact::check_module(module).map_err(Cause::new)
 }
 
 /// Reads a typed value of a guest whose head is what stands before the first NUL, and whose bytes

@@ -5,6 +5,8 @@
 //! frame. `docs/reference/security.md` says what a forged frame can and cannot do.
 
 mod display;
+pub(crate) mod fatal;
+pub(crate) mod interpreter;
 mod question;
 mod typed;
 
@@ -20,13 +22,13 @@ use crate::api::outcome::{DataFrameEntry, Table, Violation};
 use crate::api::policy::Plan;
 use crate::api::request::{Dialect, Echo, FigureFormat, Rules, Threads};
 use crate::api::tool::Tool;
-use crate::hex;
-use crate::instance::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::limits::{
     MAX_DATAFRAME_BYTES, MAX_DATAFRAMES, MAX_DISPLAY_BYTES, MAX_DISPLAY_VALUES, MAX_PLOTS,
     MAX_VALUE_DEPTH, MAX_VALUE_ITEMS, MAX_WARNINGS,
 };
-use crate::tools::{Calls, Reply};
+use crate::sandbox::calls::{Calls, Reply};
+use crate::sandbox::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
+use crate::util::hex;
 use crate::value::Value;
 
 /// The protocol's version; the runner refuses another.

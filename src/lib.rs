@@ -30,47 +30,28 @@
 )]
 
 mod api;
-mod bakery;
-mod blame;
-pub mod blocking;
-mod bundle;
-mod cache;
-mod cause;
-pub mod doctor;
-#[cfg(test)]
-mod documents;
+mod artifact;
+mod cluster;
+mod engine;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest;
-mod hex;
-mod hint;
 mod image;
-mod images;
-mod instance;
-mod interpreter;
-mod licenses;
 mod limits;
 mod memory;
-mod module;
-#[cfg(test)]
-#[cfg(feature = "compile")]
-mod overflows;
-#[cfg(feature = "compile")]
-mod pack;
-mod parallel;
-pub mod progress;
-mod reactor;
-mod run;
 mod runtime;
+mod sandbox;
 mod session;
-mod shared;
 pub mod store;
-mod stored;
-mod tools;
-mod turns;
+#[cfg(test)]
+mod tests;
+mod util;
 pub mod value;
 mod workspace;
+
+pub use runtime::{blocking, doctor};
+pub use util::progress;
 
 pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};
 pub use api::outcome::event::{Display, Event, EventKind};
@@ -86,28 +67,28 @@ pub use api::request::{
 pub use api::tool::{Answerer, DeferredTool, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
 pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
 pub use api::{interrupt::Interrupt, policy::Bounds, tenant::Meter, tenant::Tenant};
-pub use bakery::{BakeError, RecipeError};
-pub use blame::Blame;
-pub use bundle::{BundleError, Processor};
-pub use cache::CacheError;
-pub use cache::pip::PipError;
-pub use cause::Cause;
+pub use artifact::bundle::{BundleError, Processor};
+pub use artifact::cache::CacheError;
+pub use artifact::cache::pip::PipError;
+pub use artifact::image::ImageError;
+pub use artifact::{ArtifactError, CodeError, Tier};
+pub use cluster::{Claim, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions};
+pub use engine::run::{CheckReport, Run, RunFiles};
 pub use error::Error;
-pub use image::ImageError;
-pub use images::{ImageContents, ImageIdentity, ImageInfo, Images};
-pub use instance::InstanceError;
-pub use licenses::License;
+pub use image::{BakeError, RecipeError};
 pub use memory::{MemoryError, Strategy, trim_memory};
-pub use module::{ArtifactError, CodeError, Tier};
+pub use runtime::images::{ImageContents, ImageIdentity, ImageInfo, Images};
+pub use runtime::licenses::License;
 #[cfg(feature = "compile")]
-pub use pack::{BundleInfo, BundleOptions};
-pub use run::{CheckReport, Run, RunFiles};
+pub use runtime::pack::{BundleInfo, BundleOptions};
 pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
+pub use sandbox::InstanceError;
 pub use session::{
     CHUNK_GRACE, ChunkProblem, Collected, Completeness, Completion, FileAction, HistoryBounds,
     HistoryEntry, Inspection, LeaseEnd, LeaseRequest, PathEntry, PathKind, RestoreOptions,
     RestoreRequest, Saved, Session, SessionBounds, SessionError, SessionFiles, SessionInfo,
     SessionLimits, SessionOptions, SessionStatus, Sessions, collect_chunks,
 };
-pub use stored::{Claim, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions};
+pub use util::cause::Cause;
+pub use util::error_code::Blame;
 pub use workspace::{PathProblem, RunFile, WorkspaceError};

@@ -1,6 +1,6 @@
 //! All fixed limits that a user may meet. Limits that a request or runtime can set have their
 //! defaults and ceilings in `api/policy.rs`, `session/options.rs` and `runtime.rs`. The documents
-//! state these numbers, and `documents.rs` compares them.
+//! state these numbers, and `tests/documents.rs` compares them.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};

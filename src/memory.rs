@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use crate::hint::Hint;
+use crate::util::hint::Hint;
 
 pub(crate) use creator::Creator;
 pub(crate) use heap::note_freed;

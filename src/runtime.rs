@@ -1,6 +1,13 @@
 //! The runtime: the entry point, and the state that all runs share.
 
+mod block_on;
+pub mod blocking;
+pub mod doctor;
+pub(crate) mod images;
+pub(crate) mod licenses;
 mod options;
+#[cfg(feature = "compile")]
+pub(crate) mod pack;
 
 use std::num::NonZero;
 #[cfg(feature = "compile")]
@@ -17,23 +24,23 @@ use tracing::Instrument;
 use crate::api::policy::{Bounds, resolve};
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request};
-use crate::bakery::{ImageStore, stamp};
-use crate::bundle::{Bundle, BundleError};
-use crate::cache::Cache;
+use crate::artifact::bundle::{Bundle, BundleError};
+use crate::artifact::cache::Cache;
+use crate::artifact::{Artifact, Code, CodeError, Codes, Form, HAS_COMPILER, Tier};
+use crate::engine::admission::{Starts, Turns};
+use crate::engine::run::{self, CheckReport, Run, next_run, no_files};
+use crate::engine::{Engine, Makers};
 use crate::error::Error;
-use crate::images::{ImageIdentity, Images};
-use crate::instance::{Factory, Roots};
-use crate::licenses::{self, License};
+use crate::image::{ImageStore, stamp};
 use crate::memory::Strategy;
-use crate::module::{Artifact, Code, CodeError, Codes, Form, HAS_COMPILER, Tier};
+use crate::runtime::block_on::Reactor;
+use crate::runtime::images::{ImageIdentity, Images};
+use crate::runtime::licenses::License;
 #[cfg(feature = "compile")]
-use crate::pack::{BundleInfo, BundleOptions, pack};
-use crate::progress::{Progress, Silent};
-use crate::reactor::Reactor;
-use crate::run::{self, CheckReport, Run, next_run, no_files};
+use crate::runtime::pack::{BundleInfo, BundleOptions, pack};
+use crate::sandbox::{Factory, Roots};
 use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
-use crate::shared::{Engine, Makers};
-use crate::turns::{Starts, Turns};
+use crate::util::progress::{Progress, Silent};
 use crate::workspace::default_parent;
 
 /// Runs Python in fresh sandboxes. Clones are cheap and share everything.

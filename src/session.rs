@@ -4,29 +4,28 @@
 //! and directories. Recovering, rewinding, forking, waking and restoring from a file are the same
 //! operation: they start an interpreter from a state.
 
-mod afterwards;
-mod asked;
+mod background;
 mod checkpoint;
+mod clock;
 mod context;
-mod core;
-mod earlier;
-pub(crate) mod error;
 mod fence;
 mod files;
 mod history;
 mod info;
 mod labels;
+mod lazy;
 mod lease;
 mod options;
-mod past;
 mod pending;
 mod questions;
 mod registry;
+mod request;
 mod restore;
+mod run;
 mod snapshots;
 mod state;
 mod storage;
-mod times;
+mod timeline;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,22 +36,22 @@ use tracing::Instrument;
 
 use self::checkpoint::{Frozen, Written};
 use self::context::Context;
-use self::core::Core;
 use self::fence::Pass;
+use self::run::Core;
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::Request;
 use crate::api::tool::{ToolAnswer, WaitingCall};
+use crate::engine::on_blocking_thread;
+use crate::engine::run::next_run;
 use crate::error::Error;
-use crate::run::next_run;
-use crate::shared::on_blocking_thread;
 use crate::store::{Condition, Store};
 use crate::workspace::list;
 
-pub use asked::{LeaseRequest, RestoreRequest};
+pub use crate::error::session::{ChunkProblem, FileAction, SessionError};
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
-pub use error::{ChunkProblem, FileAction, SessionError};
+pub(crate) use clock::Times;
 pub(crate) use fence::Recalled;
 pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
@@ -62,8 +61,8 @@ pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
 pub use questions::{Completeness, Completion, Inspection};
 pub use registry::Sessions;
 pub(crate) use registry::{check_name, new_id};
+pub use request::{LeaseRequest, RestoreRequest};
 pub use restore::RestoreOptions;
-pub(crate) use times::Times;
 
 /// An interpreter with its workspace, kept across runs. Clones are cheap and are the same session.
 /// It lives until it is [closed](Self::close) or the runtime is dropped.

@@ -13,9 +13,9 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::blame::{Code, Coded};
-use crate::hint::Hint;
 use crate::limits::{MAX_STORE_KEY, MAX_STORE_KEY_PART};
+use crate::util::error_code::{Code, Coded};
+use crate::util::hint::Hint;
 
 pub use contract::check_contract;
 pub use directory::DirectoryStore;

@@ -16,8 +16,8 @@
 //! ```
 
 mod array;
+mod buffer;
 mod int;
-mod place;
 mod read;
 mod table;
 mod time;

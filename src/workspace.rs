@@ -2,8 +2,8 @@
 //!
 //! They are trees in memory. A file becomes one of the host's only where a caller has it copied out.
 
-mod copies;
-mod edit;
+mod editor;
+mod export;
 mod merge;
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use std::time::{Duration, SystemTime};
 
 use belljar_files::{Content, ContentReader, Errno, Files, Kind, Node};
 
-pub(crate) use self::copies::{Copies, copy_whole};
-pub use self::edit::PathProblem;
-pub(crate) use self::edit::{Editor, Look, below_top};
+pub use self::editor::PathProblem;
+pub(crate) use self::editor::{Editor, Look, below_top};
+pub(crate) use self::export::{Copies, copy_whole};
 pub(crate) use self::merge::merge;
 use crate::api::outcome::FileEntry;
 use crate::api::request::{Content as Given, Deterministic, InputFile};
-use crate::blame::{Code, Coded};
-use crate::hint::{self, Hint};
+use crate::util::error_code::{Code, Coded};
+use crate::util::hint::{self, Hint};
 
 /// Where a guest has its workspace.
 const ROOT: &str = "/workspace";
@@ -51,7 +51,7 @@ pub enum WorkspaceError {
         source: io::Error,
     },
     /// Some of the files that a run left cannot be copied; the others were.
-    #[error("{}", copies::describe(to, copied.len(), failures))]
+    #[error("{}", export::describe(to, copied.len(), failures))]
     Copies {
         /// The directory to which they were to be copied.
         to: PathBuf,

@@ -5,17 +5,17 @@
 //! When the last of them is gone its place in the file is used again, or given back to the system.
 #![expect(unsafe_code, reason = "writes pages through the view of the file")]
 
-mod freed;
-mod windows;
+mod free_list;
+mod page_map;
 
 use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::freed::Freed;
-use self::windows::Run;
-pub(crate) use self::windows::{Imported, Pages};
+use self::free_list::Freed;
+use self::page_map::Run;
+pub(crate) use self::page_map::{Imported, Pages};
 use super::{MemoryError, Process, sys};
 
 /// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
@@ -605,7 +605,7 @@ mod tests {
             .collect();
         assert_eq!(states[99].count(), 60_000);
         assert_eq!(states[99].beyond(&states[0]), 0);
-        let windows = 60_000_usize.div_ceil(windows::WINDOW as usize);
+        let windows = 60_000_usize.div_ceil(page_map::WINDOW as usize);
         let list = windows * size_of::<usize>();
         assert_eq!(states[99].lists_beyond(&states[0]), list, "the list of windows, and no window");
 
@@ -639,7 +639,7 @@ mod tests {
     #[test]
     #[cfg(memory = "linux")]
     fn what_nobody_holds_takes_no_memory() {
-        use super::freed::MAX_FREED;
+        use super::free_list::MAX_FREED;
         use std::io;
         use std::os::unix::fs::MetadataExt;
         let store = PageStore::new().unwrap();

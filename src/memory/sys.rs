@@ -18,6 +18,14 @@
 //! and [`portable`] for every system without a folder of its own: it asks nothing of it but files and a heap.
 //! `build.rs` says which of them it is. Unit tests have all that compile, and hold them to the same contract.
 
+#[cfg(memory = "linux")]
+mod linux;
+#[cfg(any(not(memory = "portable"), all(any(unix, windows), test)))]
+#[cfg_attr(
+    memory = "portable",
+    allow(dead_code, reason = "unit tests look only at what all have in common")
+)]
+mod mapping;
 #[cfg(any(not(memory = "linux"), test))]
 #[cfg_attr(
     memory = "linux",
@@ -27,15 +35,7 @@
         reason = "unit tests look only at what all have in common"
     )
 )]
-mod elsewhere;
-#[cfg(memory = "linux")]
-mod linux;
-#[cfg(any(not(memory = "portable"), all(any(unix, windows), test)))]
-#[cfg_attr(
-    memory = "portable",
-    allow(dead_code, reason = "unit tests look only at what all have in common")
-)]
-mod mapping;
+mod not_linux;
 #[cfg(any(memory = "portable", test))]
 #[cfg_attr(
     not(memory = "portable"),

@@ -1,34 +1,34 @@
 //! Checkpoints: a session as one file. `docs/internals/checkpoints.md` specifies the format.
 
-#[cfg(test)]
-mod bounded;
-mod caps;
-mod chunks;
-mod copies;
-mod documents;
-mod fetched;
-mod filed;
+mod baseline;
+mod boot_clock;
+mod chunk_key;
+mod chunk_reader;
+mod chunk_table;
+mod chunker;
+mod contents;
+mod dedupe;
+mod fetch;
 mod format;
-mod frozen;
 mod garbage;
 #[cfg(test)]
 mod goldens;
 mod input;
 mod json;
-mod known;
-mod later;
-mod layout;
-mod listing;
-mod opened;
-mod pieces;
+mod lazy;
+mod manifest_reader;
+mod manifest_writer;
+mod open_files;
+mod pending;
 mod problem;
 mod read;
-mod rules;
-mod second;
-mod since;
-mod stored;
-mod waiting;
-mod wanted;
+#[cfg(test)]
+mod round_trips;
+mod state_reader;
+mod store;
+mod store_reader;
+mod trim;
+mod validate;
 mod write;
 
 use std::fs::File;
@@ -38,30 +38,30 @@ use std::sync::Arc;
 
 use belljar_files::{BLOCK, Content};
 
-pub(super) use self::filed::Filed;
-pub(super) use self::frozen::Frozen;
+pub(super) use self::baseline::Filed;
+pub(super) use self::contents::Frozen;
 pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
 use self::input::Input;
-pub(super) use self::later::{Named, Reused};
+pub(super) use self::lazy::{Named, Reused};
 use self::read::Opened;
-pub(super) use self::rules::Given;
-pub use self::stored::Saved;
-pub(super) use self::stored::{Written, open as fetch, save as save_apart};
+pub use self::store::Saved;
+pub(super) use self::store::{Written, open as fetch, save as save_apart};
+pub(super) use self::validate::Given;
 use super::SessionError;
+use super::clock::Times;
 use super::context::Context;
-use super::error::FileAction;
 use super::options::FixedSettings;
-use super::past::{Elsewhere, Past};
 use super::pending::Pending;
 use super::storage::Storage;
-use super::times::Times;
+use super::timeline::{Elsewhere, Past};
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
-use crate::cache::CacheError;
-use crate::cache::seal::Identity;
+use crate::artifact::cache::CacheError;
+use crate::artifact::cache::seal::Identity;
+use crate::artifact::image::Image;
+use crate::engine::on_blocking_thread;
 use crate::error::Error;
-use crate::image::Image;
-use crate::shared::on_blocking_thread;
+use crate::error::session::FileAction;
 use crate::store::{Store, Version};
 
 /// A suspended session.

@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::SessionError;
+use super::clock::Clock;
 use super::fence::{Fence, Pass};
 use super::info::{SessionInfo, SessionStatus};
 use super::lease::{Lease, LeaseEnd};
 use super::options::{FixedSettings, SessionLimits, misplaced};
 use super::storage::Storage;
-use super::times::Clock;
 use crate::api::outcome::Outcome;
 use crate::api::policy::{Plan, resolve};
 use crate::api::refusal::Refusal;
 use crate::api::request::{Policy, Request};
+use crate::artifact::image::Image;
+use crate::engine::run::judge::{self, Failure};
+use crate::engine::{Engine, on_blocking_thread};
 use crate::error::Error;
-use crate::image::Image;
-use crate::instance::{Control, StopReason};
-use crate::run::verdict::{self, Failure};
-use crate::shared::{Engine, on_blocking_thread};
+use crate::sandbox::{Control, StopReason};
 use crate::value::Value;
 
 /// Limits the number of sessions in memory.
@@ -122,7 +122,7 @@ impl Context {
         let times = self.clock.times();
         let too_old = self.limits.lifetime.filter(|limit| times.age >= *limit);
         let too_idle = self.limits.idle.filter(|limit| times.idle >= *limit);
-        too_old.map(verdict::session_lifetime).or_else(|| too_idle.map(verdict::session_idle))
+        too_old.map(judge::session_lifetime).or_else(|| too_idle.map(judge::session_idle))
     }
 
     /// Sort key: the time of arrival at this runtime.

@@ -13,13 +13,13 @@ use std::time::SystemTime;
 use belljar_files::{Content, Files, Kind, Node, OpenFile, OpenOn};
 
 use super::context::Context;
-use super::core::Core;
+use super::run::Core;
 use super::state::State;
 use super::{Session, SessionError};
 use crate::api::policy::check_relative;
+use crate::engine::on_blocking_thread;
 use crate::error::Error;
-use crate::instance::{TEMPORARY_PATH, WORKSPACE_PATH, limits};
-use crate::shared::on_blocking_thread;
+use crate::sandbox::{TEMPORARY_PATH, WORKSPACE_PATH, limits};
 use crate::workspace::{Editor, Look, PathProblem, RunFile, below_top, merge, now, time};
 
 /// The files of a session, accessible without a run. Every method waits for earlier runs, as a run

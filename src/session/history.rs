@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::earlier::Earlier;
+use super::lazy::Earlier;
 use super::options::HistoryBounds;
 use super::state::State;
 use crate::api::outcome::Outcome;

@@ -16,7 +16,7 @@ use crate::api::request::{
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer, ToolLimits, WaitingCall};
 use crate::error::Error;
 use crate::limits::{MAX_LOGGED_LEVELS, MAX_WAITING_BYTES, MAX_WAITING_VALUES};
-use crate::tools::{LogRoom, Logged, LoggedAnswer, Weight};
+use crate::sandbox::calls::{LogRoom, Logged, LoggedAnswer, Weight};
 use crate::value::Value as Typed;
 
 /// A run that waits for answers.

@@ -7,28 +7,28 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::afterwards::Afterwards;
+use super::background::Afterwards;
 use super::checkpoint::{Given, Written};
+use super::clock::Clock;
 use super::context::{Context, Room, SharedStatus};
-use super::core::Core;
 use super::fence::Pass;
 use super::info::SessionInfo;
 use super::lease::{Closings, Lease, LeaseEnd, check_labels};
 use super::options::{
     FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools, check_settings,
 };
-use super::past::Snapshot;
 use super::restore::{Origin, RestoreOptions};
+use super::run::Core;
 use super::storage::Storage;
-use super::times::Clock;
+use super::timeline::Snapshot;
 use super::{Inner, Session, SessionError, checkpoint};
 use crate::api::policy::resolve;
 use crate::api::request::Request;
+use crate::artifact::image::Image;
+use crate::engine::Engine;
+use crate::engine::run::random;
 use crate::error::Error;
-use crate::image::Image;
-use crate::interpreter::entropy;
-use crate::run::random;
-use crate::shared::Engine;
+use crate::guest::interpreter::entropy;
 
 /// The sessions of a runtime.
 #[derive(Clone)]
@@ -580,5 +580,5 @@ pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
 pub(crate) fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;
-    Ok(crate::hex::encode(&bytes))
+    Ok(crate::util::hex::encode(&bytes))
 }

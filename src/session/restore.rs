@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::clock::Times;
 use super::lease::LeaseEnd;
 use super::options::SessionLimits;
-use super::times::Times;
 use crate::api::request::{Mount, Policy};
 use crate::api::tool::Tool;
 use crate::store::Store;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::core::Core;
+use super::clock::Clock;
 use super::history::History;
-use super::past::{Past, Snapshot};
 use super::registry::{check_name, new_id};
-use super::times::Clock;
+use super::run::Core;
+use super::timeline::{Past, Snapshot};
 use super::{Session, SessionError, Sessions};
+use crate::engine::run::random;
 use crate::error::Error;
-use crate::interpreter::entropy;
-use crate::run::random;
+use crate::guest::interpreter::entropy;
 
 impl Session {
     /// Stores the session's latest state under a name, for [`Sessions::from_snapshot`]. An existing

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use belljar_files::{Files, Pool, PoolOptions};
 
 use crate::api::policy::Bounds;
-use crate::instance::{Kept, limits};
+use crate::sandbox::{Kept, limits};
 
 /// An interpreter at rest and its files. Immutable.
 #[derive(Clone)]

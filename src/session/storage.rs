@@ -7,8 +7,8 @@ use std::sync::Arc;
 use belljar_files::{Content, Pool, PoolOptions};
 
 use crate::error::Error;
-use crate::instance::Roots;
 use crate::memory::PageStore;
+use crate::sandbox::Roots;
 
 /// Pages and files of all sessions.
 pub(super) struct Storage {

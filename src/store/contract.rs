@@ -30,7 +30,7 @@ pub async fn check_contract(store: Arc<dyn Store>) -> Result<(), String> {
 type Tried = Result<Result<(), String>, StoreError>;
 
 fn told(error: &StoreError) -> String {
-    crate::cause::with_causes(error)
+    crate::util::cause::with_causes(error)
 }
 
 fn expect(holds: bool, promise: &str) -> Result<(), String> {

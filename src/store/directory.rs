@@ -13,7 +13,7 @@ use super::{
     Answer, AtHand, Blob, Condition, Entry, Put, Store, StoreError, Version, check_folder,
     check_key, version_of,
 };
-use crate::cache::create_private_dir;
+use crate::artifact::cache::create_private_dir;
 
 /// Stores each key in its own file.
 ///

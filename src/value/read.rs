@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::place::Place;
+use super::buffer::Place;
 use super::{
     Array, BigInt, Column, Data, DataFrame, Date, DateTime, Dtype, Index, Omission, Opaque, Order,
     Series, Storage, Text, Time, Timedelta, Value, ValueError, Zone,

@@ -17,7 +17,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 
-use super::place::{Numbers, Place};
+use super::buffer::{Numbers, Place};
 use super::read::{Reader, Source};
 use super::write::{Bytes, Node};
 use super::{Value, ValueError};

@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::{Array, Column, Data, DateTime, Dtype, Index, Order, Storage, Time, Value};
-use crate::hex;
+use crate::util::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 

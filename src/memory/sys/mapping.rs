@@ -26,7 +26,7 @@ pub(in crate::memory) use space::{Extent, Space};
 pub(in crate::memory) use windows::{Backing, Space};
 
 #[cfg(windows)]
-pub(in crate::memory) use super::elsewhere::Extent;
+pub(in crate::memory) use super::not_linux::Extent;
 
 /// A mapping of which others see nothing. What nobody writes to takes no memory, and none is promised
 /// for it, where the system promises any.

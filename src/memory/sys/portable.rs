@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-pub(crate) use super::elsewhere::stacks;
-pub(in crate::memory) use super::elsewhere::{
+pub(crate) use super::not_linux::stacks;
+pub(in crate::memory) use super::not_linux::{
     Extent, View, anonymous_file, memory_of, private_pages, process_number, protect, read_exact_at,
     release, reserve, unprotected_pages, watch, without_holes, write_all_at, written_pages,
 };

@@ -4,12 +4,12 @@
 //! A region is put back by mapping its image anew, and what a session wrote is found by comparing. Pages of
 //! sessions are copied: what is mapped begins at a multiple of 64 KiB.
 
-pub(crate) use super::elsewhere::stacks;
-pub(in crate::memory) use super::elsewhere::{
+pub(in crate::memory) use super::mapping::{Backing, Extent, Region};
+pub(crate) use super::not_linux::stacks;
+pub(in crate::memory) use super::not_linux::{
     View, anonymous_file, memory_of, private_pages, process_number, protect, read_exact_at,
     release, reserve, unprotected_pages, watch, without_holes, write_all_at, written_pages,
 };
-pub(in crate::memory) use super::mapping::{Backing, Extent, Region};
 
 /// Images are mapped.
 pub(in crate::memory) const MAPS_IMAGES: bool = true;

@@ -17,12 +17,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::api::policy::Bounds;
 use crate::api::request::{Deterministic, Policy};
-use crate::hex;
-use crate::instance::Descriptor;
 use crate::limits::MAX_HISTORY;
+use crate::sandbox::Descriptor;
+use crate::session::clock::Times;
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryBounds, Places, SessionLimits};
-use crate::session::times::Times;
+use crate::util::hex;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Increased by every change that an older program would misread.

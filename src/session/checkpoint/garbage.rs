@@ -7,7 +7,7 @@
 //! longer than a save may take. To use a condemned chunk, the writer strikes it off the list with a
 //! conditional write, which only one of two concurrent writers can win. A writer never writes at a
 //! key that is being removed, or was removed in the last collection: it writes another
-//! [copy](super::copies). So a removal that the store applies late or twice cannot hit a chunk
+//! [copy](super::chunk_key). So a removal that the store applies late or twice cannot hit a chunk
 //! written since.
 
 use std::collections::{BTreeSet, HashSet};
@@ -18,13 +18,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::copies::{CHUNKS, Copy};
+use super::boot_clock::Since;
+use super::chunk_key::{CHUNKS, Copy};
 use super::format::{MAGIC, Name};
-use super::second;
-use super::since::Since;
-use crate::hex;
+use super::manifest_reader;
 use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
 use crate::store::{Condition, Put, Store, StoreError, Version};
+use crate::util::hex;
 
 /// Key of the list of condemned chunks.
 const CONDEMNED: &str = "condemned";
@@ -216,7 +216,7 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
                     continue;
                 }
                 // The chunks that an unreadable manifest needs are unknown.
-                let Ok((manifest, _)) = second::manifest(&*blob.bytes, true) else {
+                let Ok((manifest, _)) = manifest_reader::manifest(&*blob.bytes, true) else {
                     let unread = "it is no manifest that this version reads";
                     return Err(StoreError::failed("read the state", key)(unread));
                 };

@@ -15,18 +15,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::contents::Frozen;
 use super::format::{FIRST_VERSION as FIRST, HEAD, MAGIC, SUM, VERSION};
-use super::frozen::Frozen;
-use super::opened::open_files;
+use super::open_files::open_files;
 use super::read::Opened;
-use super::rules::Given;
+use super::validate::Given;
 use crate::api::policy::Bounds;
 use crate::api::request::{Mount, Policy};
-use crate::image::{Image, Manifest};
+use crate::artifact::PAGE;
+use crate::artifact::image::{Image, Manifest};
 use crate::memory::{HOST_PAGE, Strategy};
-use crate::module::PAGE;
+use crate::session::clock::Times;
 use crate::session::storage::Storage;
-use crate::session::times::Times;
 
 #[test]
 fn what_this_version_writes_never_changes() {

@@ -4,7 +4,7 @@
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
-use crate::tools::Weight;
+use crate::sandbox::calls::Weight;
 
 /// Maximum memory of a parsed value, in bytes: a `serde_json::Value` in a growing list.
 pub(super) const VALUE_BYTES: u64 = 128;

@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use super::format::Name;
+use crate::error::session::{ChunkProblem, FileAction};
 use crate::memory::MemoryError;
 use crate::session::SessionError;
-use crate::session::error::{ChunkProblem, FileAction};
 use crate::store::StoreError;
 
 pub(super) enum Problem {

@@ -4,20 +4,20 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chunks::{Carried, Chunks};
+use super::chunk_reader::{Carried, Chunks};
 use super::format::{FIRST_VERSION, MAGIC, Manifest, Settings, VERSION};
 use super::input::Input;
+use super::manifest_reader::{Second, manifest};
 use super::problem::Problem;
-use super::rules::{Given, Room, fixed};
-use super::second::{Second, manifest};
+use super::validate::{Given, Room, fixed};
 use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
-use crate::image::Image;
-use crate::instance::Roots;
-use crate::run::no_files;
+use crate::artifact::image::Image;
+use crate::engine::run::no_files;
+use crate::sandbox::Roots;
 use crate::session::SessionError;
-use crate::session::earlier::Earlier;
 use crate::session::history::History;
+use crate::session::lazy::Earlier;
 use crate::session::storage::Storage;
 
 /// A checkpoint whose manifest has been read.

@@ -4,16 +4,16 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-use super::caps::Caps;
-use super::chunks::Opener;
+use super::chunk_reader::Opener;
+use super::chunker::Content;
+use super::contents::Frozen;
 use super::format::{HEAD, MAGIC, Manifest, Name, SUM, VERSION};
-use super::frozen::Frozen;
-use super::later::Reused;
-use super::layout::{Known, Layout, too_large};
-use super::pieces::Content;
+use super::lazy::Reused;
+use super::manifest_writer::{Known, Layout, too_large};
 use super::problem::Problem;
+use super::trim::Caps;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
-use crate::parallel::on_all_cores;
+use crate::util::parallel::on_all_cores;
 
 /// A fast compression level that suffices for typical memory: pointers and zeros.
 const LEVEL: i32 = -3;

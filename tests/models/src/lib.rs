@@ -19,10 +19,10 @@ mod sync {
     pub(crate) use crate::notify::{Notified, Notify};
 }
 
-#[path = "../../../src/instance/control.rs"]
+#[path = "../../../src/sandbox/control.rs"]
 #[expect(dead_code, reason = "the models use a part of it")]
 mod control;
-#[path = "../../../src/instance/relay.rs"]
+#[path = "../../../src/sandbox/relay.rs"]
 mod relay;
 
 mod task;

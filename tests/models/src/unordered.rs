@@ -20,7 +20,7 @@ mod sync {
     }
 }
 
-#[path = "../../../src/instance/relay.rs"]
+#[path = "../../../src/sandbox/relay.rs"]
 mod relay;
 
 #[test]

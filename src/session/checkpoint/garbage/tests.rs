@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-use super::super::copies;
+use super::super::chunk_key;
 use super::super::format::HEAD;
 use super::super::goldens;
-use super::super::layout::{Known, Layout};
+use super::super::manifest_writer::{Known, Layout};
 use super::super::write::head;
 use super::*;
 use crate::store::{Answer, Blob, Entry, MemoryStore};
@@ -180,7 +180,7 @@ async fn stopped(after: usize, goes_on: bool) -> usize {
     }
     collect_again(&store).await;
     for number in 0..COUNT {
-        let there = copies::get(&*store, name(number), 1).await.unwrap();
+        let there = chunk_key::get(&*store, name(number), 1).await.unwrap();
         assert!(there.is_some(), "{number} of a state is gone, stopped after {after}");
     }
     store.delete("states/a").await.unwrap();
@@ -245,7 +245,7 @@ async fn a_removal_that_is_done_late_meets_nothing_that_was_written_since() {
         store.delete(&key).await.unwrap();
     }
     for number in 0..COUNT {
-        let there = copies::get(&*store, name(number), 1).await.unwrap();
+        let there = chunk_key::get(&*store, name(number), 1).await.unwrap();
         assert!(there.is_some(), "{number} of a state is gone");
     }
     // Later, chunks are written at their first key again.

@@ -1,0 +1,34 @@
+//! The Python module: fetched, changed by passes, split into code and memory, compiled once per
+//! machine.
+//!
+//! This is the only place that configures wasmtime.
+
+pub(crate) mod bundle;
+pub(crate) mod cache;
+mod code;
+mod compiler;
+mod config;
+pub(crate) mod image;
+mod passes;
+mod split;
+#[cfg(feature = "compile")]
+mod target;
+mod tier;
+pub(crate) mod wheel;
+
+pub use code::CodeError;
+pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory};
+pub(crate) use compiler::IS_HERE as HAS_COMPILER;
+pub(crate) use passes::{
+    FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, check_module, meter_module,
+    versions as pass_versions,
+};
+pub(crate) use split::{PAGE, STACK_POINTER};
+#[cfg(feature = "compile")]
+pub(crate) use target::compile_for;
+pub(crate) use tier::LIBRARIES;
+pub use tier::Tier;
+#[cfg(feature = "compile")]
+pub(crate) use tier::left_out;
+pub use wheel::ArtifactError;
+pub(crate) use wheel::{Artifact, PINS, read_archive};

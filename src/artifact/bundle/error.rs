@@ -1,0 +1,175 @@
+//! What can be wrong with a bundle.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::util::cause::Cause;
+use crate::util::error_code::{Code, Coded};
+use crate::util::hint::Hint;
+
+/// A bundle cannot be used, or not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleError {
+    /// The operating system refused something.
+    #[error("cannot {action} {path}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// It is not a bundle, or not a whole one.
+    #[error("{path} is not a whole bundle: {reason}", path = path.display())]
+    Damaged {
+        /// The bundle.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is a compressed bundle, which has to be unpacked.
+    #[error("{path} is a file, and a bundle is run from a directory", path = path.display())]
+    Packed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not the bundle whose hash was demanded.
+    #[error("{path} is not the bundle that was demanded: the SHA-256 of its manifest is {found}, expected {expected}",
+            path = path.display())]
+    Other {
+        /// The bundle.
+        path: PathBuf,
+        /// The SHA-256 of its manifest, hexadecimal.
+        found: String,
+        /// The one that was demanded.
+        expected: String,
+    },
+    /// It is whole, and for another program or machine.
+    #[error("the bundle {path} cannot be used here: {reason}", path = path.display())]
+    Foreign {
+        /// The bundle.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Its native code cannot be loaded.
+    #[error("the native code of the bundle {path} cannot be loaded", path = path.display())]
+    Code {
+        /// The bundle.
+        path: PathBuf,
+        /// What wasmtime said.
+        source: Cause,
+    },
+    /// No bundle was named, and this build of belljar has no compiler.
+    #[error("this build of belljar has no compiler, and no bundle was named to run from")]
+    NoCompiler,
+    /// A bundle was to be made for a processor or system for which this program cannot compile.
+    #[error("cannot make a bundle for {target}: {reason}")]
+    Target {
+        /// What was asked for.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A bundle was to be made, or changed, by a runtime that runs from one.
+    #[error("cannot {action}: this runtime runs from the bundle {path}, which is only read",
+            path = path.display())]
+    Fixed {
+        /// What was attempted.
+        action: &'static str,
+        /// The bundle.
+        path: PathBuf,
+    },
+}
+
+impl BundleError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl Coded for BundleError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Io { .. } => Code::BundleIo,
+            Self::Damaged { .. } | Self::Packed { .. } => Code::BundleDamaged,
+            Self::Other { .. } => Code::BundleOther,
+            Self::Foreign { .. } | Self::Code { .. } => Code::BundleForeign,
+            Self::NoCompiler => Code::BundleMissing,
+            Self::Target { .. } => Code::BundleTarget,
+            Self::Fixed { .. } => Code::BundleFixed,
+        }
+    }
+}
+
+impl Hint for BundleError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => {
+                    "name the directory of a bundle with --bundle or BELLJAR_BUNDLE; `belljar \
+                     bundle` makes one"
+                        .into()
+                }
+                io::ErrorKind::PermissionDenied => {
+                    "let this user read the bundle: chmod -R a+rX DIR".into()
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space there, or make the bundle elsewhere".into()
+                }
+                io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+                    "name a directory that is not there yet".into()
+                }
+                _ => return None,
+            },
+            Self::Damaged { .. } => {
+                "copy it here again, or make it again with `belljar bundle`".into()
+            }
+            Self::Packed { path } => format!(
+                "unpack it into a directory: mkdir DIR && tar --zstd -xf {} -C DIR",
+                path.display()
+            ),
+            Self::Other { .. } => {
+                "take the bundle from where its hash comes from, or demand the hash of this one"
+                    .into()
+            }
+            Self::Foreign { .. } => {
+                "make it again with this build of belljar, for this system and processor: `belljar \
+                 bundle --help`"
+                    .into()
+            }
+            Self::Code { source, .. } if is_not_executable(source) => {
+                "its file system must not be mounted with noexec, and nothing may forbid this \
+                 process to map a file as code"
+                    .into()
+            }
+            Self::Code { .. } => "make it again with this build of belljar".into(),
+            Self::NoCompiler => {
+                "name a bundle with --bundle or BELLJAR_BUNDLE; `belljar bundle` of a \
+                                 build that has the compiler makes one"
+                    .into()
+            }
+            Self::Target { .. } => "`belljar bundle --help` says which there are".into(),
+            Self::Fixed { .. } => "do it in a cache, without --bundle and BELLJAR_BUNDLE".into(),
+        })
+    }
+}
+
+/// Whether the system forbade to map the file as code.
+fn is_not_executable(cause: &Cause) -> bool {
+    let mut error: Option<&(dyn std::error::Error + 'static)> = Some(cause);
+    while let Some(one) = error {
+        let text = one.to_string();
+        if text.contains("Permission denied") || text.contains("Operation not permitted") {
+            return true;
+        }
+        error = one.source();
+    }
+    false
+}

@@ -1,0 +1,351 @@
+//! Code: the module compiled for this host and engine, cached as a native file.
+#![expect(
+    unsafe_code,
+    reason = "loading native code is unsafe by nature; the file's seal is checked first"
+)]
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use wasmtime::{Engine, Module};
+
+use super::passes::PassError;
+use super::split::{Split, SplitError, split};
+use super::{Artifact, PINS, Tier, compiler, config, passes};
+use crate::artifact::cache::{Cache, CacheError, create_sealed, seal};
+use crate::memory::{Strategy, without_holes};
+use crate::util::cause::Cause;
+use crate::util::error_code::{self, Coded};
+use crate::util::hint::Hint;
+use crate::util::parallel::{Beforehand, apart};
+use crate::util::progress::{Progress, Stage, Step};
+
+/// A failure to make or load the compiled module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// wasmtime does not run with this configuration on this host.
+    #[error("wasmtime cannot be configured on this machine")]
+    Engine(#[source] Cause),
+    /// A pass cannot change the module.
+    #[error(transparent)]
+    Pass(Cause),
+    /// The module cannot be split.
+    #[error(transparent)]
+    Split(Cause),
+    /// The module cannot be compiled.
+    #[error("the Python module cannot be compiled")]
+    Compile(#[source] Cause),
+    /// The compiled module cannot be loaded.
+    #[error("the compiled Python module cannot be loaded")]
+    Load(#[source] Cause),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl From<PassError> for CodeError {
+    fn from(error: PassError) -> Self {
+        Self::Pass(Cause::new(error))
+    }
+}
+
+impl From<SplitError> for CodeError {
+    fn from(error: SplitError) -> Self {
+        Self::Split(Cause::new(error))
+    }
+}
+
+impl Coded for CodeError {
+    fn code(&self) -> error_code::Code {
+        match self {
+            Self::Engine(_) => error_code::Code::ModuleEngine,
+            Self::Pass(_) => error_code::Code::ModulePass,
+            Self::Split(_) => error_code::Code::ModuleSplit,
+            Self::Compile(_) => error_code::Code::ModuleCompile,
+            Self::Load(_) => error_code::Code::ModuleLoad,
+            Self::Cache(e) => e.code(),
+        }
+    }
+}
+
+impl Hint for CodeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Cache(e) => e.hint(),
+            _ => Some("`belljar doctor` shows what is wrong and how to mend it".into()),
+        }
+    }
+}
+
+/// The compiled module, and the engine it belongs to.
+#[derive(Clone)]
+pub(crate) struct Code {
+    pub engine: Engine,
+    pub module: Module,
+    /// How much of the module it is.
+    pub tier: Tier,
+}
+
+impl Code {
+    /// Loads the code of a bundle.
+    pub(crate) fn open(path: &Path, tier: Tier, strategy: Strategy) -> Result<Self, CodeError> {
+        let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
+        // SAFETY: the caller has chosen to trust the bundle, and whoever can write to it, with native
+        // code, and may have demanded the hash of its manifest, which holds that of this file.
+        // wasmtime itself refuses another version, configuration or set of CPU features.
+        let module = unsafe { deserialize(&engine, path)? };
+        Ok(Self {
+            module: module.map_err(|e| CodeError::Load(Cause::new(e)))?,
+            engine,
+            tier,
+        })
+    }
+}
+
+/// Who wants code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// A run waits for it, or whoever sets the machine up.
+    Now,
+    /// Nobody yet: other work on the machine goes first.
+    Later,
+}
+
+/// How the module is changed before it is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    Metered,
+    /// It cannot be stopped.
+    #[cfg(feature = "unmetered")]
+    Unmetered,
+    /// Metered, and numpy tells of 32-bit integers that overflow.
+    #[cfg(test)]
+    TellingOverflows,
+}
+
+impl Form {
+    fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+        match self {
+            Self::Metered => Ok(passes::on_code(wasm_of(artifact, tier)?)?),
+            #[cfg(feature = "unmetered")]
+            Self::Unmetered => wasm_of(artifact, tier),
+            #[cfg(test)]
+            Self::TellingOverflows => {
+                let module = passes::tell_overflows(&changed(artifact, tier)?)?;
+                Ok(passes::on_code(split(&module)?.code)?)
+            }
+        }
+    }
+}
+
+/// Where native code is kept, and how it is made.
+#[derive(Clone)]
+pub(crate) struct Codes {
+    cache: Cache,
+    artifact: Artifact,
+    engine: Engine,
+    form: Form,
+    /// What is compiled before a run needs it, by tier.
+    beforehand: Arc<[Beforehand; Tier::EVERY.len()]>,
+}
+
+impl Codes {
+    pub(crate) fn new(
+        cache: Cache,
+        artifact: Artifact,
+        strategy: Strategy,
+        form: Form,
+    ) -> Result<Self, CodeError> {
+        Ok(Self {
+            cache,
+            artifact,
+            engine: config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?,
+            form,
+            beforehand: Arc::default(),
+        })
+    }
+
+    /// The native code of `tier`, if it is in the cache.
+    pub(crate) fn find(&self, tier: Tier) -> Result<Option<Code>, CodeError> {
+        self.load(tier, &self.path(tier))
+    }
+
+    /// Loads the native code of `tier` from the cache, compiling it first if need be.
+    pub(crate) fn ensure(
+        &self,
+        tier: Tier,
+        need: Need,
+        progress: &dyn Progress,
+    ) -> Result<Code, CodeError> {
+        let path = self.path(tier);
+        if let Some(code) = self.load(tier, &path)? {
+            return Ok(code);
+        }
+        let waiting = || {
+            progress.begin(Stage::Waiting, "");
+            if need == Need::Now {
+                self.beforehand[tier as usize].hurry();
+            }
+        };
+        let _lock = self.cache.lock(&format!("code{}", suffix(tier)), waiting)?;
+        if let Some(code) = self.load(tier, &path)? {
+            return Ok(code);
+        }
+        let _step = Step::begin(progress, Stage::Compile, tier.name());
+        let native = self.compile(tier, need)?;
+        self.cache.dir(DIRECTORY)?;
+        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
+        drop(native);
+        self.load(tier, &path)?.ok_or_else(|| {
+            CodeError::Cache(CacheError::Tampered {
+                path,
+                reason: "it changed while it was being written",
+            })
+        })
+    }
+
+    fn path(&self, tier: Tier) -> PathBuf {
+        path_for(&self.cache, &self.engine, self.form, tier)
+    }
+
+    fn compile(&self, tier: Tier, need: Need) -> Result<Vec<u8>, CodeError> {
+        if !compiler::IS_HERE {
+            return compiler::compile(&self.engine, &[])
+                .map_err(|e| CodeError::Compile(Cause::new(e)));
+        }
+        let work = || {
+            let code = self.form.wasm_of(&self.artifact, tier)?;
+            let started = Instant::now();
+            let native = compiler::compile(&self.engine, &code);
+            tracing::debug!(%tier, elapsed = ?started.elapsed(), "compiled the module");
+            native.map_err(|e| CodeError::Compile(Cause::new(e)))
+        };
+        match need {
+            Need::Now => apart(work),
+            Need::Later => self.beforehand[tier as usize].run(work),
+        }
+    }
+
+    /// Loads `path`, or removes it and returns `None` when it is not the file that was made.
+    fn load(&self, tier: Tier, path: &Path) -> Result<Option<Code>, CodeError> {
+        match seal::check(path) {
+            Ok(()) => {}
+            Err(CacheError::Tampered { .. }) => {
+                tracing::debug!(path = %path.display(), "no usable code in the cache");
+                seal::remove(path)?;
+                return Ok(None);
+            }
+            Err(e) => return Err(e.into()),
+        }
+        // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
+        // holds the SHA-256 taken when it was written, in a directory that only this user can
+        // write. wasmtime itself refuses another version, configuration or set of CPU features.
+        match unsafe { deserialize(&self.engine, path)? } {
+            Ok(module) => Ok(Some(Code {
+                engine: self.engine.clone(),
+                module,
+                tier,
+            })),
+            Err(error) => {
+                tracing::warn!(%error, "the compiled module is for another engine; making it again");
+                seal::remove(path)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Loads native code, mapped where that can be, so that processes share it.
+///
+/// # Safety
+///
+/// As for [`Module::deserialize_file`]: the file is what wasmtime has made, and nobody changes it.
+unsafe fn deserialize(
+    engine: &Engine,
+    path: &Path,
+) -> Result<wasmtime::Result<Module>, CacheError> {
+    let file = open(path).map_err(CacheError::io("open", path))?;
+    let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
+    // SAFETY: as the caller says.
+    let module = unsafe { Module::deserialize_open_file(engine, file) };
+    if !cfg!(windows) || module.is_ok() {
+        return Ok(module);
+    }
+    // Not every place has files that can be mapped as code, and wine has none. What else may be wrong with
+    // it is found again.
+    let bytes = fs::read(path).map_err(CacheError::io("read", path))?;
+    // SAFETY: as the caller says.
+    Ok(unsafe { Module::deserialize(engine, bytes) })
+}
+
+#[cfg(not(windows))]
+fn open(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}
+
+/// Opens a file that is to be mapped as code, and that nobody changes meanwhile.
+#[cfg(windows)]
+fn open(path: &Path) -> std::io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    use windows_sys::Win32::Foundation::{GENERIC_EXECUTE, GENERIC_READ};
+    const SHARED_FOR_READING: u32 = 1;
+    let mut options = File::options();
+    options.access_mode(GENERIC_READ | GENERIC_EXECUTE).share_mode(SHARED_FOR_READING);
+    options.read(true).open(path)
+}
+
+/// The code of `tier`, changed, and yet to be metered.
+pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    Ok(split(&changed(artifact, tier)?)?.code)
+}
+
+fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    let path = artifact.module();
+    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
+    Ok(passes::on_module(module, tier)?)
+}
+
+/// The memory with which the artifact's module starts. Passes change its code, and none of its data.
+pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
+    let path = artifact.module();
+    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
+    Ok(split(&module)?)
+}
+
+/// Where the native code of `tier` is kept, for this machine.
+pub(crate) fn code_file(cache: &Cache, tier: Tier) -> Result<PathBuf, CodeError> {
+    let engine =
+        config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?;
+    Ok(path_for(cache, &engine, Form::Metered, tier))
+}
+
+/// The directory in the cache.
+const DIRECTORY: &str = "code";
+
+/// Named after everything that the native code depends on: the module, what of it and the passes over
+/// it, and wasmtime's version, configuration, target and CPU features, which its compatibility hash
+/// covers.
+fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    form.hash(&mut hasher);
+    passes::versions().hash(&mut hasher);
+    compiler::compatibility(engine).hash(&mut hasher);
+    if let Some(version) = passes::tier_version(tier) {
+        version.hash(&mut hasher);
+    }
+    let module = &PINS.files.module.sha256[..16];
+    let name = format!("{module}-{:016x}{}.cwasm", hasher.finish(), suffix(tier));
+    cache.path(DIRECTORY).join(name)
+}
+
+/// What the name of a smaller tier's code ends with.
+fn suffix(tier: Tier) -> String {
+    match tier {
+        Tier::All => String::new(),
+        tier => format!("-{tier}"),
+    }
+}

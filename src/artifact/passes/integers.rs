@@ -1,0 +1,152 @@
+//! Integers: numpy's default integer is 64 bits wide in code of the user, as it is on Linux.
+//!
+//! numpy takes the width of an address for its default integer, 32 bits here, and wraps around
+//! silently. Making it 64 everywhere breaks the libraries, whose compiled parts want index arrays as
+//! wide as an address from their own Python code. So values are 64 bits wide for everybody, and the
+//! width of indices follows who asks: a function added to the module walks the interpreter's frames,
+//! and every place in numpy that takes the default calls it ([`asking`]).
+//!
+//! * Constants in numpy's functions become calls ([`PLACES`]).
+//! * Functions that answer with indices widen what they give to the user ([`results`]).
+//! * Where numpy wants indices, 64-bit integers do if each fits in 32 ([`indices`]).
+//! * Integers of 64 bits are shifted by numbers of 64 bits ([`shifts`]).
+//! * The legacy generator draws integers of 64 bits ([`draws`]).
+//!
+//! Nothing is guessed: functions are found by their names, what stands around a changed
+//! instruction is compared, addresses are taken from code that is compared in the same way, and the
+//! layout of the interpreter's structures from the table that it keeps for debuggers. A module that
+//! differs is refused.
+
+mod addresses;
+mod draws;
+mod floats;
+mod indices;
+mod names;
+mod offsets;
+#[cfg(test)]
+mod overflows;
+mod parsed;
+mod patterns;
+mod results;
+mod shifts;
+mod width_query;
+
+use wasmparser::BinaryReaderError;
+
+use addresses::Addresses;
+#[cfg(test)]
+pub(super) use overflows::apply as tell_overflows;
+use parsed::{Changes, Parsed};
+use patterns::PLACES;
+
+/// Raised with every change of what the pass makes.
+pub(super) const VERSION: u32 = 11;
+
+/// The module is not the one that this pass knows.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntegersError {
+    /// The module cannot be parsed.
+    #[error("the Python module cannot be parsed")]
+    Parse(#[from] BinaryReaderError),
+    /// A function is not there, or there are several of its name.
+    #[error("the Python module has no function {0}, or has several")]
+    Function(&'static str),
+    /// A function is not what it was.
+    #[error("the function {function} of the Python module is another one: {what}")]
+    Other {
+        /// The function.
+        function: &'static str,
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// A part of the module is missing.
+    #[error("the Python module has no {0}")]
+    Missing(&'static str),
+}
+
+/// numpy's number for a C `long`, and the width of an address, 32 bits.
+const LONG: i32 = 7;
+
+/// numpy's number for a C `long long`, 64 bits.
+const LONG_LONG: i32 = 9;
+
+/// The unsigned ones are one more.
+const UNSIGNED: i32 = 1;
+
+/// What the added functions are called by: indices of functions in the module.
+struct Functions {
+    /// `() -> i32`: [`LONG`] or [`LONG_LONG`], by who asks.
+    default_int: u32,
+    /// The same, by who writes `int`.
+    named_int: u32,
+    /// The same for values: Python's integers that become arrays, and sums.
+    value_int: u32,
+    /// `(object) -> object`: consumes a result and gives it back as wide as its asker has integers.
+    widen: u32,
+    /// The same for a tuple of them.
+    widen_tuple: u32,
+}
+
+/// Changes the module.
+pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
+    let parsed = Parsed::new(module)?;
+    let addresses = Addresses::find(&parsed)?;
+    let mut changes = Changes::new(&parsed);
+
+    let default_int =
+        changes.add(&[], true, width_query::default_int(&addresses, width_query::COMPUTING))?;
+    let named_int = changes.add(&[], true, width_query::named_int(&addresses))?;
+    let value_int = changes.add(&[], true, width_query::value_int(&addresses))?;
+    let widen_one = changes.add(&[()], true, results::widen_one(&parsed, &addresses)?)?;
+    let widen = changes.add(&[()], true, results::widen(default_int, widen_one))?;
+    let widen_tuple = {
+        let body = results::widen_tuple(&parsed, &addresses, default_int, widen_one)?;
+        changes.add(&[()], true, body)?
+    };
+    let functions = Functions {
+        default_int,
+        named_int,
+        value_int,
+        widen,
+        widen_tuple,
+    };
+
+    for place in PLACES {
+        place.change(&parsed, &functions, &mut changes)?;
+    }
+    results::wrap(&parsed, &addresses, &functions, &mut changes)?;
+    names::wrap(&parsed, &functions, &mut changes)?;
+    indices::wrap(&parsed, &addresses, &mut changes)?;
+    shifts::apply(&parsed, &mut changes)?;
+    draws::apply(&parsed, &mut changes)?;
+    floats::apply(&parsed, &mut changes)?;
+    changes.finish()
+}
+
+/// Changes the C library, which every tier of the code holds, and in all of them alike: what a
+/// function costs decides which functions count fuel.
+pub(super) fn apply_to_c_library(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
+    let parsed = Parsed::new(module)?;
+    let mut changes = Changes::new(&parsed);
+    floats::apply_to_c_library(&parsed, &mut changes)?;
+    changes.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_without_names_is_refused() {
+        assert!(matches!(
+            apply(b"\0asm\x01\0\0\0"),
+            Err(IntegersError::Function(_) | IntegersError::Missing(_))
+        ));
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        assert!(matches!(apply(b"python"), Err(IntegersError::Parse(_))));
+    }
+}

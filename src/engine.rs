@@ -1,0 +1,203 @@
+//! What runs and sessions share.
+
+pub(crate) mod admission;
+pub(crate) mod run;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use crate::api::policy::Bounds;
+use crate::api::request::ImageChoice;
+use crate::artifact::Tier;
+use crate::artifact::image::Image;
+use crate::engine::admission::{Starts, Turns};
+use crate::error::Error;
+use crate::image::{ImageStore, choose, tier_for};
+use crate::sandbox::{Factory, Missing, Roots};
+
+/// Everything that outlives a run.
+pub(crate) struct Engine {
+    pub factory: Factory,
+    pub images: ImageStore,
+    /// Where the files of sandboxes are.
+    pub roots: Roots,
+    /// Where directories are made for callers.
+    pub temp_dir: Arc<Path>,
+    pub defaults: Bounds,
+    pub ceilings: Bounds,
+    pub turns: Turns,
+    pub starts: Starts,
+    pub makers: Makers,
+}
+
+impl Engine {
+    /// As for [`Turns::check_process`].
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        self.turns.check_process()
+    }
+
+    /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
+    /// a thread that may block; one of a bundle, of which only the head is read, at once.
+    pub(crate) async fn image(
+        self: &Arc<Self>,
+        choice: &ImageChoice,
+        code: &str,
+    ) -> Result<Arc<Image>, Error> {
+        let name = match choice {
+            ImageChoice::Auto => self.images.nearest(choose(code)),
+            ImageChoice::Named(name) => name.as_str(),
+        };
+        let tier = self.tier_for(code);
+        if self.factory.suffices(tier)
+            && let Some(image) = self.images.loaded(name)
+        {
+            return Ok(image);
+        }
+        if self.images.are_at_hand() {
+            return Ok(self.images.ensure(&self.factory, name)?);
+        }
+        let (engine, own) = (Arc::clone(self), name.to_owned());
+        let needed = on_blocking_thread(move || engine.images.tier(&own)).await??;
+        self.code(tier.max(needed)).await?;
+        let maker = self.makers.turn(&format!("image {name}")).await;
+        if let Some(image) = self.images.loaded(name) {
+            return Ok(image);
+        }
+        let (engine, name) = (Arc::clone(self), name.to_owned());
+        let made = maker.make(move || {
+            let started = Instant::now();
+            let made = engine.images.ensure(&engine.factory, &name);
+            tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
+            made
+        });
+        Ok(made.await??)
+    }
+
+    /// Sees to it that the code of `tier` is there, compiled if need be on a thread that may block.
+    async fn code(self: &Arc<Self>, tier: Tier) -> Result<(), Error> {
+        if self.factory.suffices(tier) {
+            return Ok(());
+        }
+        let maker = self.makers.turn(tier.name()).await;
+        if self.factory.suffices(tier) {
+            return Ok(());
+        }
+        let engine = Arc::clone(self);
+        Ok(maker.make(move || engine.factory.ensure(tier)).await??)
+    }
+
+    /// The tier that `code` needs, as far as its import statements tell; the smallest where that makes
+    /// no difference.
+    fn tier_for(&self, code: &str) -> Tier {
+        if self.factory.suffices(Tier::All) {
+            return Tier::Core;
+        }
+        tier_for(code)
+    }
+
+    /// Sees to the native code that `code` needs, as far as its import statements tell.
+    pub(crate) async fn foresee(self: &Arc<Self>, code: &str) -> Result<(), Error> {
+        self.code(self.tier_for(code)).await
+    }
+
+    /// Sees to the code that a run lacked; whether it is there now. It is compiled on a thread that may
+    /// block.
+    pub(crate) async fn grow(self: &Arc<Self>, lacked: &Missing) -> bool {
+        tracing::debug!(%lacked, "a run is begun again with more code");
+        let tier = lacked.needs;
+        match self.code(tier).await {
+            Ok(()) => self.factory.tier() >= Some(tier),
+            Err(error) => {
+                tracing::warn!(%error, "the code that a run lacks is not to be had");
+                false
+            }
+        }
+    }
+}
+
+/// Who makes what all runs share: of those that need the same, one at a time. The others wait without a
+/// thread, however long it takes.
+#[derive(Default)]
+pub(crate) struct Makers(Mutex<HashMap<String, Weak<Turn>>>);
+
+type Turn = tokio::sync::Mutex<()>;
+
+impl Makers {
+    /// Waits for the turn to make `what`. Somebody may have made it meanwhile.
+    async fn turn(&self, what: &str) -> Maker {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            turns.get(what).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let turn = Arc::default();
+                turns.insert(what.to_owned(), Arc::downgrade(&turn));
+                turn
+            })
+        };
+        Maker(turn.lock_owned().await)
+    }
+}
+
+/// The turn to make something.
+struct Maker(#[expect(dead_code, reason = "held until dropped")] tokio::sync::OwnedMutexGuard<()>);
+
+impl Maker {
+    /// Makes it on a thread that may block. The turn lasts until that is done, even if nobody waits for
+    /// it any more: otherwise each run that is given up would leave one more thread behind.
+    async fn make<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        on_blocking_thread(move || {
+            let made = work();
+            drop(self);
+            made
+        })
+        .await
+    }
+}
+
+/// Runs `work` on a thread that may block.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn one_makes_it_at_a_time_also_if_it_gives_up() {
+        let makers = Arc::new(Makers::default());
+        let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let make = |what: &'static str| {
+            let (makers, busy, most) = (Arc::clone(&makers), Arc::clone(&busy), Arc::clone(&most));
+            tokio::spawn(async move {
+                let work = move || {
+                    most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(20));
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                };
+                makers.turn(what).await.make(work).await
+            })
+        };
+        let first = make("a");
+        while busy.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        first.abort();
+        for task in [make("a"), make("a"), make("a")] {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+        make("b").await.unwrap().unwrap();
+        assert_eq!(makers.0.lock().unwrap().len(), 1, "nobody waits for the others any more");
+    }
+}

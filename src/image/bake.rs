@@ -1,0 +1,384 @@
+//! Makes an image: boots an instance, runs a recipe in it, and takes its memory.
+
+mod immortal;
+mod interrupt;
+mod packages;
+mod stack;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use belljar_files::{DEFAULT_MEMORY, Packed};
+
+use super::error::{BakeError, MissingCode};
+use super::recipe::{BOOTSTRAP, MODULES, Recipe};
+use crate::api::policy::{Bounds, Plan, resolve};
+use crate::api::request::{Capture, Deterministic, Limits, Request};
+use crate::artifact::PINS;
+use crate::artifact::cache::{Cache, create_private_dir};
+use crate::artifact::image::{Image, InterruptAddresses, Manifest, Reserved};
+use crate::guest::interpreter::{Interpreter, Observed, Task};
+use crate::guest::{RunHost, RunOrder, StatusKind};
+use crate::sandbox::calls::Toolset;
+use crate::sandbox::{
+    Answer, Audience, Budget, Ended, Factory, Host, InstanceError, Library, Missing, Options, RUN,
+    Roots, Turn, limits,
+};
+use crate::util::progress::{Progress, Stage, Step};
+
+pub(super) use packages::{
+    LockedPackage, StoredRecipe, lock_packages, open, pack, package_file, package_name, remove,
+};
+
+/// Order for one image.
+pub(super) struct Order<'a> {
+    pub recipe: &'a Recipe,
+    pub base: &'a Image,
+    /// Names everything that the image depends on.
+    pub key: String,
+    pub packages: &'a [LockedPackage],
+    /// The same as guests read them.
+    pub packed: Option<Arc<Packed>>,
+    pub cache: &'a Cache,
+    /// What guests read.
+    pub library: Library,
+    pub progress: &'a dyn Progress,
+}
+
+/// Runs the recipe and returns the image's manifest and memory. It blocks.
+pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
+    let work = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(BakeError::System)?
+            .block_on(follow(factory, order))
+    };
+    // On a thread of its own: the caller's may belong to an asynchronous runtime.
+    let baked = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("belljar-bake".into());
+        let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
+        baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    // At worst the next bake of the image removes it.
+    let _ = std::fs::remove_dir_all(workshop(order));
+    baked
+}
+
+/// The directory for the workspace of a bake.
+fn workshop(order: &Order<'_>) -> PathBuf {
+    order.cache.path("baking").join(&order.recipe.name)
+}
+
+/// Does what the recipe says.
+async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
+    let mut oven = Oven::open(factory, order)?;
+    if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
+        oven.boot().await?;
+    }
+    oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
+    oven.turn("preparing", INSTALL).await?;
+    if !order.recipe.warm_up.is_empty() {
+        oven.run_own(|_, _| "warm_up", &order.recipe.warm_up).await?;
+    }
+    let interrupt = interrupt::find(&mut oven).await?;
+    oven.rehearse().await?;
+    oven.turn("sealing", SEAL).await?;
+    let reserved = oven.reserve().await?;
+    oven.capture(order, interrupt, reserved)
+}
+
+/// Puts the runner's patches into modules that were imported since.
+const INSTALL: &str = "__import__('_belljar').install()";
+/// Has the host tell CPython how much stack there is.
+const DEEPEN: &str = "__import__('_host').call(b'k')";
+/// Clears what would not survive; the host looks for open descriptors itself.
+const SEAL: &str = "__import__('_belljar').seal() and None";
+
+/// The environment in which every image boots.
+const ENVIRONMENT: &str = "import os as _os
+_os.environ.clear()
+_os.environ.update(HOME='/tmp', TMPDIR='/tmp', PYTHONTZPATH='', MPLCONFIGDIR='/tmp',
+                   LANG='C.UTF-8', USER='sandbox')
+_os.chdir('/workspace')
+del _os
+";
+
+/// An interpreter in which a recipe is run.
+struct Oven<'a> {
+    interpreter: Interpreter,
+    recipe: &'a Recipe,
+    observation: Arc<Mutex<interrupt::Observation>>,
+}
+
+impl<'a> Oven<'a> {
+    fn open(factory: &Factory, order: &'a Order<'_>) -> Result<Self, BakeError> {
+        // What a process that was killed has left: this one holds the image's lock.
+        let dir = workshop(order);
+        let _ = std::fs::remove_dir_all(&dir);
+        create_private_dir(&dir)?;
+        let image = Image {
+            packages: order.packed.clone(),
+            ..order.base.clone()
+        };
+        let files = Roots::new(dir, DEFAULT_MEMORY, order.library.clone())
+            .and_then(|roots| roots.files(&[], image.packages.as_ref()));
+        let mut files = files.map_err(|errno| InstanceError::start(errno.into()))?;
+        files.set_limits(limits(1 << 30, 10_000));
+        let observation = Arc::default();
+        let front = |run| Box::new(Front::new(run, Arc::clone(&observation))) as Box<dyn Host>;
+        let options = Options {
+            image: &image,
+            files: &files,
+            aliases: &[],
+            mounts: &[],
+            memory: 2 << 30,
+            // The same recipe makes the same image: its clock and its random numbers are fixed.
+            deterministic: Some(&Deterministic::default()),
+            kept: None,
+        };
+        Ok(Self {
+            interpreter: Interpreter::start_behind(factory, &options, front)?,
+            recipe: order.recipe,
+            observation,
+        })
+    }
+
+    /// Loads the runner into an interpreter that has just been born.
+    async fn boot(&mut self) -> Result<(), BakeError> {
+        self.turn("booting", ENVIRONMENT).await?;
+        self.turn("loading the runner", BOOTSTRAP).await?;
+        self.turn("setting the limits of the stack", DEEPEN).await
+    }
+
+    /// Runs a turn that must leave nothing on standard error.
+    async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
+        let turn = Turn::Source(source);
+        let driven = self.interpreter.drive(turn, &budget(None), OUTPUT).await?;
+        let output = self.interpreter.take_stderr();
+        match driven.ended {
+            Ended::Returned(0) if output.text.is_empty() => Ok(()),
+            Ended::Missing(missing) => Err(self.lacks(missing)),
+            ended => Err(self.failed(step, format!("{}{ended:?}", output.text))),
+        }
+    }
+
+    /// Runs the runner's code the way a user's code is run.
+    async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(self.failed(step, failure.output)),
+        }
+    }
+
+    /// Runs code of the recipe in the same way; `part_of` says which part of the recipe has a line
+    /// of it.
+    async fn run_own(
+        &mut self,
+        part_of: impl FnOnce(&Recipe, Option<u64>) -> &'static str,
+        code: &str,
+    ) -> Result<(), BakeError> {
+        match self.attempt(code).await? {
+            None => Ok(()),
+            Some(failure) => Err(BakeError::RecipeCode {
+                image: self.recipe.name.clone(),
+                part: part_of(self.recipe, failure.line),
+                output: failure.output,
+            }),
+        }
+    }
+
+    async fn attempt(&mut self, code: &str) -> Result<Option<Failure>, BakeError> {
+        let observed = self.observe(code, None).await?;
+        if let Ended::Missing(missing) = &observed.driven.ended {
+            return Err(self.lacks(missing.clone()));
+        }
+        let transcript = observed.transcript;
+        let output = observed.stderr.text;
+        let line = transcript.status.as_ref().and_then(|status| status.line);
+        let output = match transcript.status {
+            Some(status) if status.status == StatusKind::Ok && transcript.ended => {
+                let mut warnings = transcript.warnings;
+                if !matches!(observed.driven.ended, Ended::Returned(_)) {
+                    warnings.push(format!("{:?}", observed.driven.ended));
+                }
+                if warnings.is_empty() {
+                    return Ok(None);
+                }
+                warnings.join("\n")
+            }
+            Some(status) if output.is_empty() => status.message.unwrap_or_default(),
+            Some(_) => output,
+            None => format!("{output}the interpreter gave no answer"),
+        };
+        Ok(Some(Failure { line, output }))
+    }
+
+    /// Runs what asks for nothing in particular: what the runner reads once for runs that do the same it
+    /// has read then.
+    async fn rehearse(&mut self) -> Result<(), BakeError> {
+        let observed = self.observe_request(Request::new("pass"), None).await?;
+        match observed.driven.ended {
+            Ended::Missing(missing) => Err(self.lacks(missing)),
+            _ if observed.transcript.ended => Ok(()),
+            ended => Err(self.failed("rehearsing", format!("{}{ended:?}", observed.stderr.text))),
+        }
+    }
+
+    /// Runs code as a user's code is run.
+    async fn observe(&mut self, code: &str, fuel: Option<u64>) -> Result<Observed, BakeError> {
+        let request = Request {
+            limits: Limits {
+                timeout: Some(LONGEST),
+                ..Limits::default()
+            },
+            capture: Capture {
+                table_rows: Some(5),
+                ..Capture::default()
+            },
+            deterministic: Some(Deterministic::default()),
+            ..Request::new(code)
+        };
+        self.observe_request(request, fuel).await
+    }
+
+    async fn observe_request(
+        &mut self,
+        request: Request,
+        fuel: Option<u64>,
+    ) -> Result<Observed, BakeError> {
+        let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
+        let task = Task {
+            order: RunOrder::new(&plan, [0; 32], false),
+            // What an image has for its runs is not there yet.
+            turn: Turn::Source(RUN),
+            stdin: Vec::new(),
+            output: OUTPUT,
+            audience: Audience::default(),
+            tools: Toolset::default(),
+            interrupt: None,
+            budget: budget(fuel),
+            started: Instant::now(),
+        };
+        Ok(self.interpreter.run(task).await?)
+    }
+
+    fn lacks(&self, missing: Missing) -> BakeError {
+        BakeError::Missing {
+            image: self.recipe.name.clone(),
+            missing: MissingCode(missing),
+        }
+    }
+
+    fn failed(&self, step: &'static str, output: String) -> BakeError {
+        BakeError::Python {
+            image: self.recipe.name.clone(),
+            step,
+            output,
+        }
+    }
+
+    /// Sets memory aside for what every run begins with.
+    async fn reserve(&mut self) -> Result<Reserved, BakeError> {
+        let run_source = self.interpreter.instance().copy_in(RUN.as_bytes()).await?;
+        let answer = self.interpreter.instance().copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
+        Ok(Reserved {
+            run_source,
+            answer,
+            answer_bytes: ANSWER_BYTES,
+        })
+    }
+
+    /// Takes the interpreter's memory, once nothing is open that it would remember.
+    fn capture(
+        mut self,
+        order: &Order<'_>,
+        interrupt: InterruptAddresses,
+        reserved: Reserved,
+    ) -> Result<(Manifest, Vec<u8>), BakeError> {
+        let files = self.interpreter.instance().files();
+        let open = files.open_files().filter(|(_, open)| !open.given);
+        let open: Vec<i32> = open.map(|(number, _)| number.cast_signed()).collect();
+        if !open.is_empty() {
+            return Err(BakeError::OpenFiles {
+                image: order.recipe.name.clone(),
+                open,
+            });
+        }
+        let manifest = Manifest {
+            name: order.recipe.name.clone(),
+            base: Some(order.recipe.base.clone()),
+            description: order.recipe.description.clone(),
+            imports: order.recipe.imports.clone(),
+            packages: order.packages.iter().map(LockedPackage::pin).collect(),
+            package_file: package_name(order.packages),
+            artifact: PINS.files.module.sha256.clone(),
+            recipe: order.key.clone(),
+            stack_pointer: self.interpreter.instance().stack_pointer(),
+            interrupt: Some(interrupt),
+            reserved: Some(reserved),
+        };
+        Ok((manifest, self.interpreter.instance().memory().to_vec()))
+    }
+}
+
+/// How code failed.
+struct Failure {
+    line: Option<u64>,
+    output: String,
+}
+
+/// Room for a run's order: enough for code of a few hundred lines.
+const ANSWER_BYTES: u32 = 32 << 10;
+
+/// A recipe's code may take this long.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// The most bytes of each of its output streams.
+const OUTPUT: u64 = 1 << 20;
+
+/// How far a turn of a bake may go.
+fn budget(fuel: Option<u64>) -> Budget {
+    Budget {
+        deadline: Instant::now() + LONGEST,
+        fuel,
+        grace: Duration::from_mins(1),
+        grace_fuel: 4_000_000_000,
+    }
+}
+
+/// What answers while an image is made, besides the host's side of a run: with the runner's sources,
+/// by observing the guest's memory, by which the interrupt is found, and by making its objects immortal.
+struct Front {
+    run: RunHost,
+    observation: Arc<Mutex<interrupt::Observation>>,
+}
+
+impl Front {
+    fn new(run: RunHost, observation: Arc<Mutex<interrupt::Observation>>) -> Self {
+        Self { run, observation }
+    }
+}
+
+impl Host for Front {
+    fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer {
+        match frame {
+            b"l" => {
+                let modules = serde_json::json!({ "modules": MODULES });
+                Answer::Bytes(modules.to_string().into_bytes())
+            }
+            [b'i', letter] => {
+                let observation = self.observation.lock();
+                observation.unwrap_or_else(PoisonError::into_inner).note(*letter, memory);
+                Answer::Bytes(Vec::new())
+            }
+            b"k" => stack::words(memory).map_or(Answer::Refused, Answer::Words),
+            [b'y', addresses @ ..] => {
+                immortal::words(addresses, memory).map_or(Answer::Refused, Answer::Words)
+            }
+            _ => self.run.answer(frame, memory),
+        }
+    }
+}

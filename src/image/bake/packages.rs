@@ -1,0 +1,306 @@
+//! Pure Python packages for an image: downloaded, locked, packed into one file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_files::Packed;
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::cache::seal::{self, hash_bytes, hash_file};
+use crate::artifact::cache::{
+    Cache, CacheError, create_atomically, create_sealed, not_upgraded, pip,
+};
+use crate::artifact::read_archive;
+use crate::image::error::BakeError;
+use crate::image::recipe::Recipe;
+use crate::util::progress::{Progress, Stage, Step};
+
+/// The directory of the cache for packages as they were downloaded.
+const WHEELS: &str = "wheels";
+
+/// A package as it was downloaded for a recipe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LockedPackage {
+    name: String,
+    version: String,
+    file: String,
+    sha256: String,
+}
+
+impl LockedPackage {
+    /// `name==version`.
+    pub(crate) fn pin(&self) -> String {
+        format!("{}=={}", self.name, self.version)
+    }
+
+    /// Its file in the cache.
+    pub(crate) fn wheel(&self, cache: &Cache) -> PathBuf {
+        cache.path(WHEELS).join(&self.sha256)
+    }
+}
+
+/// A user's recipe as the cache keeps it, so that its image can be made again.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredRecipe {
+    pub recipe: String,
+    pub packages: Vec<LockedPackage>,
+}
+
+/// The lock file that stands beside a recipe.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct LockFile {
+    requirements: Vec<String>,
+    package: Vec<LockedPackage>,
+}
+
+/// Downloads the recipe's packages into the cache. The versions and hashes of the first time are
+/// written beside the recipe, and hold from then on.
+pub(crate) fn lock_packages(
+    cache: &Cache,
+    recipe: &Recipe,
+    recipe_path: &Path,
+    progress: &dyn Progress,
+) -> Result<Vec<LockedPackage>, BakeError> {
+    if recipe.packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lock_path = recipe_path.with_extension("lock");
+    let lock: LockFile = match fs::read_to_string(&lock_path) {
+        Ok(text) => {
+            toml::from_str(&text).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?
+        }
+        Err(_) => LockFile::default(),
+    };
+    let locked = (lock.requirements == recipe.packages).then_some(lock.package);
+    let requirements = match &locked {
+        Some(packages) => packages.iter().map(LockedPackage::pin).collect(),
+        None => recipe.packages.clone(),
+    };
+    let packages = download(cache, recipe, &requirements, progress)?;
+    match locked {
+        Some(expected) if expected != packages => {
+            Err(broken(recipe, &lock_path, "its hashes are not those of the downloaded files"))
+        }
+        Some(_) => Ok(packages),
+        None => {
+            let lock = LockFile {
+                requirements: recipe.packages.clone(),
+                package: packages.clone(),
+            };
+            let text =
+                toml::to_string(&lock).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?;
+            create_atomically(&lock_path, |file| io::Write::write_all(file, text.as_bytes()))?;
+            Ok(packages)
+        }
+    }
+}
+
+fn download(
+    cache: &Cache,
+    recipe: &Recipe,
+    requirements: &[String],
+    progress: &dyn Progress,
+) -> Result<Vec<LockedPackage>, BakeError> {
+    let _step = Step::begin(progress, Stage::Packages, &recipe.name);
+    let folder = cache.dir(WHEELS)?;
+    let fresh =
+        tempfile::tempdir_in(&folder).map_err(CacheError::io("create a directory in", &folder))?;
+    let wheels =
+        pip::download_pure(requirements, fresh.path()).map_err(|source| BakeError::Download {
+            image: recipe.name.clone(),
+            source,
+        })?;
+    let mut packages = Vec::new();
+    for wheel in wheels {
+        let file = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut parts = file.splitn(3, '-');
+        let (Some(name), Some(version)) = (parts.next(), parts.next()) else {
+            return Err(broken(recipe, &wheel, "its name is not that of a wheel"));
+        };
+        let package = LockedPackage {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            sha256: hash_file(&wheel)?,
+            file: file.clone(),
+        };
+        let kept = package.wheel(cache);
+        fs::rename(&wheel, &kept).map_err(CacheError::io("rename a finished file to", &kept))?;
+        packages.push(package);
+    }
+    Ok(packages)
+}
+
+/// The directory of the cache for packages as guests read them.
+const PACKAGES: &str = "packages";
+
+/// What packages are called where they are packed together, if there are any.
+pub(crate) fn package_name(packages: &[LockedPackage]) -> Option<String> {
+    let hashes: String = packages.iter().map(|p| p.sha256.as_str()).collect();
+    (!packages.is_empty()).then(|| hash_bytes(hashes.as_bytes())[..16].to_owned())
+}
+
+/// The file of packages of this name, in a cache or a bundle.
+pub(crate) fn package_file(cache: &Cache, name: &str) -> PathBuf {
+    cache.path(PACKAGES).join(format!("{name}.files"))
+}
+
+/// The directory in which earlier versions had packages of this name.
+fn earlier_directory(cache: &Cache, name: &str) -> PathBuf {
+    cache.path(PACKAGES).join(name)
+}
+
+/// Opens packages as guests read them, packed into one file of the cache. That is made if it is not there.
+pub(crate) fn pack(
+    cache: &Cache,
+    image: &str,
+    packages: &[LockedPackage],
+    progress: &dyn Progress,
+) -> Result<Option<Arc<Packed>>, BakeError> {
+    let Some(name) = package_name(packages) else {
+        return Ok(None);
+    };
+    let path = package_file(cache, &name);
+    if seal::check(&path).is_err() {
+        let waiting = || progress.begin(Stage::Waiting, image);
+        let lock = cache.lock(&format!("packages-{name}"), waiting);
+        let earlier = earlier_directory(cache, &name);
+        let _lock = if earlier.is_dir() {
+            lock.map_err(not_upgraded(&earlier))?
+        } else {
+            lock?
+        };
+        if seal::check(&path).is_err() {
+            cache.dir(PACKAGES)?;
+            let files = files_of(cache, image, packages)?;
+            create_sealed(&path, |file| Packed::pack(&files, file))?;
+        }
+    }
+    let opened = open(&path)?;
+    // At worst it goes with the image.
+    let _ = fs::remove_dir_all(earlier_directory(cache, &name));
+    Ok(Some(opened))
+}
+
+/// Opens packages that were packed.
+pub(crate) fn open(path: &Path) -> Result<Arc<Packed>, CacheError> {
+    let file = File::open(path).map_err(CacheError::io("open", path))?;
+    Ok(Arc::new(Packed::open(file).map_err(CacheError::io("read", path))?))
+}
+
+/// Removes packages from the cache.
+pub(crate) fn remove(cache: &Cache, packages: &[LockedPackage]) -> Result<(), CacheError> {
+    let Some(name) = package_name(packages) else {
+        return Ok(());
+    };
+    seal::remove(&package_file(cache, &name))?;
+    let earlier = earlier_directory(cache, &name);
+    match fs::remove_dir_all(&earlier) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", &earlier)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// The files of all packages, by their paths.
+fn files_of(
+    cache: &Cache,
+    image: &str,
+    packages: &[LockedPackage],
+) -> Result<BTreeMap<String, Vec<u8>>, BakeError> {
+    let mut files = BTreeMap::new();
+    for package in packages {
+        let unusable = |why: String| BakeError::Package {
+            image: image.to_owned(),
+            package: package.file.clone(),
+            why,
+        };
+        let wheel = package.wheel(cache);
+        if hash_file(&wheel)? != package.sha256 {
+            return Err(unusable("is not the file that was downloaded".into()));
+        }
+        let file = File::open(&wheel).map_err(CacheError::io("open", &wheel))?;
+        read_archive(BufReader::new(file), &mut files)
+            .map_err(|e| unusable(format!("cannot be unpacked: {e}")))?;
+    }
+    Ok(files)
+}
+
+fn broken(recipe: &Recipe, path: &Path, why: &str) -> BakeError {
+    BakeError::Package {
+        image: recipe.name.clone(),
+        package: path.display().to_string(),
+        why: format!("cannot be used: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use belljar_files::ReadOnly;
+
+    use super::*;
+    use crate::util::progress::Silent;
+
+    /// A package in the cache, with `files` files so that it takes a while to pack.
+    fn package(cache: &Cache, files: usize) -> LockedPackage {
+        let folder = cache.dir(WHEELS).unwrap();
+        let made = folder.join("made");
+        let mut archive = zip::ZipWriter::new(File::create(&made).unwrap());
+        for number in 0..files {
+            let name = format!("tea/{number}.py");
+            archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            io::Write::write_all(&mut archive, b"x = 1").unwrap();
+        }
+        archive.finish().unwrap();
+        let sha256 = hash_file(&made).unwrap();
+        fs::rename(&made, folder.join(&sha256)).unwrap();
+        LockedPackage {
+            name: "tea".into(),
+            version: "1".into(),
+            file: "tea-1-py3-none-any.whl".into(),
+            sha256,
+        }
+    }
+
+    /// Two images with the same packages have locks of their own, so both may pack them.
+    #[test]
+    fn packages_are_packed_once_by_several_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let packages = [package(&cache, 200)];
+        let barrier = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for image in ["a", "b", "c", "d"] {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let packed = pack(&cache, image, &packages, &Silent).unwrap().unwrap();
+                    let tea = packed.lookup(0, "tea").unwrap();
+                    assert_eq!((0..).map_while(|at| packed.entry(tea, at)).count(), 200);
+                });
+            }
+        });
+        // The file and its seal: nothing is left of those who were late.
+        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn packages_that_an_earlier_version_unpacked_are_packed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let packages = [package(&cache, 1)];
+        let earlier = earlier_directory(&cache, &package_name(&packages).unwrap());
+        fs::create_dir_all(earlier.join("tea")).unwrap();
+        fs::write(earlier.join("tea/0.py"), "x = 1").unwrap();
+        let packed = pack(&cache, "own", &packages, &Silent).unwrap().unwrap();
+        let tea = packed.lookup(0, "tea").unwrap();
+        let mut bytes = [0; 9];
+        let file = packed.lookup(tea, "0.py").unwrap();
+        assert_eq!(packed.read_at(file, 0, &mut bytes), Ok(5));
+        assert!(!earlier.exists());
+        remove(&cache, &packages).unwrap();
+        assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 0);
+    }
+}

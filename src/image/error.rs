@@ -1,0 +1,159 @@
+//! Errors of making an image.
+
+use super::choose::BUILT_IN;
+use super::recipe::RecipeError;
+use crate::api::refusal::Refusal;
+use crate::artifact::CodeError;
+use crate::artifact::cache::CacheError;
+use crate::artifact::cache::pip::PipError;
+use crate::artifact::image::ImageError;
+use crate::sandbox::{InstanceError, Missing};
+use crate::util::error_code::{Code, Coded};
+use crate::util::hint::Hint;
+use crate::workspace::WorkspaceError;
+
+/// Code that a tier does not hold.
+#[derive(Clone, Debug)]
+pub struct MissingCode(pub(crate) Missing);
+
+/// An image could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BakeError {
+    /// The recipe cannot be used.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// Code that the recipe brings failed: its imports, `init` or `warm_up`.
+    #[error("image {image}: its {part} failed:\n{output}")]
+    RecipeCode {
+        /// The image.
+        image: String,
+        /// Which part of the recipe.
+        part: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// What the runner does in every image failed.
+    #[error("image {image}: {step} failed:\n{output}")]
+    Python {
+        /// The image.
+        image: String,
+        /// Which step.
+        step: &'static str,
+        /// What Python said.
+        output: String,
+    },
+    /// Its code called what the tier does not hold that it ran on.
+    #[error("image {image}: {missing}", missing = missing.0)]
+    Missing {
+        /// The image.
+        image: String,
+        /// What it called.
+        missing: MissingCode,
+    },
+    /// The interpreter left something open that an image cannot hold.
+    #[error("image {image}: descriptors {open:?} are still open after its code ran")]
+    OpenFiles {
+        /// The image.
+        image: String,
+        /// The descriptors.
+        open: Vec<i32>,
+    },
+    /// A running program could not be interrupted in the image.
+    #[error("image {image}: interrupting its code does not work: {why}")]
+    Interrupt {
+        /// The image.
+        image: String,
+        /// What went wrong.
+        why: &'static str,
+    },
+    /// A package is not one that can be added.
+    #[error("image {image}: {package} {why}")]
+    Package {
+        /// The image.
+        image: String,
+        /// The package or its file.
+        package: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The packages could not be downloaded.
+    #[error("image {image}: its packages cannot be downloaded")]
+    Download {
+        /// The image.
+        image: String,
+        /// What the client said.
+        source: PipError,
+    },
+    /// The order for the runner was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The image or its base cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The artifact cannot be read.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// The instance could not be started.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A directory for it could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The cache directory failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The operating system gave no thread or no random numbers.
+    #[error("cannot prepare to make an image")]
+    System(#[source] std::io::Error),
+}
+
+impl Coded for BakeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Recipe(e) => e.code(),
+            // The recipes of the built-in images are the engine's own.
+            Self::RecipeCode { image, .. } | Self::OpenFiles { image, .. }
+                if BUILT_IN.iter().any(|recipe| recipe.name == *image) =>
+            {
+                Code::BakeBuiltIn
+            }
+            Self::RecipeCode { .. } => Code::RecipeRun,
+            Self::OpenFiles { .. } => Code::RecipeOpenFiles,
+            Self::Python { .. } | Self::Missing { .. } => Code::BakePython,
+            Self::Interrupt { .. } => Code::BakeInterrupt,
+            Self::Package { .. } => Code::BakePackage,
+            Self::Download { .. } => Code::BakeDownload,
+            Self::Refused(_) => Code::BakeRefused,
+            Self::Image(e) => e.code(),
+            Self::Code(e) => e.code(),
+            Self::Instance(e) => e.code(),
+            Self::Workspace(e) => e.code(),
+            Self::Cache(e) => e.code(),
+            Self::System(_) => Code::BakeSystem,
+        }
+    }
+}
+
+impl Hint for BakeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::RecipeCode { part, .. } => Some(format!("mend the recipe's {part}")),
+            Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
+            Self::Package { .. } => {
+                Some("only pure Python packages can be added; what is compiled is built in".into())
+            }
+            Self::Download { .. } => Some(
+                "check the names, the versions and the network; only pure Python packages can be \
+                 added, what is compiled is built in"
+                    .into(),
+            ),
+            Self::Image(e) => e.hint(),
+            Self::Code(e) => e.hint(),
+            Self::Instance(e) => e.hint(),
+            Self::Workspace(e) => e.hint(),
+            Self::Cache(e) => e.hint(),
+            _ => None,
+        }
+    }
+}

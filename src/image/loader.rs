@@ -1,0 +1,295 @@
+//! The images of a runtime: loaded, and made when missing.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::bake;
+use super::catalog::{BOOT, Shelf, StoredImage, is_built_in};
+use super::choose::BUILT_IN;
+use super::error::BakeError;
+use super::recipe::Recipe;
+use crate::artifact::bundle::{Bundle, BundleError};
+use crate::artifact::cache::{Cache, CacheError, create_atomically};
+use crate::artifact::image::{Image, ImageError, Manifest};
+use crate::artifact::{Artifact, HAS_COMPILER, PINS, Tier, first_memory, pass_versions};
+use crate::memory::Strategy;
+use crate::sandbox::Factory;
+use crate::util::progress::{Progress, Stage};
+
+/// Images by name.
+pub(crate) struct ImageStore {
+    cache: Cache,
+    shelf: Shelf,
+    artifact: Artifact,
+    strategy: Strategy,
+    progress: Arc<dyn Progress>,
+    loaded: Mutex<HashMap<String, Arc<Image>>>,
+    /// Where they come from instead of the cache, which then is not there.
+    bundle: Option<Arc<Bundle>>,
+}
+
+impl ImageStore {
+    pub(crate) fn new(
+        cache: Cache,
+        artifact: Artifact,
+        strategy: Strategy,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            shelf: Shelf::new(cache.clone()),
+            cache,
+            artifact,
+            strategy,
+            progress,
+            loaded: Mutex::default(),
+            bundle: None,
+        }
+    }
+
+    /// Those of a bundle.
+    pub(crate) fn in_bundle(
+        bundle: Arc<Bundle>,
+        artifact: Artifact,
+        strategy: Strategy,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        let cache = Cache::in_bundle(bundle.root());
+        Self {
+            bundle: Some(bundle),
+            ..Self::new(cache, artifact, strategy, progress)
+        }
+    }
+
+    /// The image that takes the place of the built-in one `name`, where nobody asked for it by its
+    /// name: in a bundle without it the next larger one, or else the largest.
+    pub(crate) fn nearest<'a>(&'a self, name: &'a str) -> &'a str {
+        let Some(bundle) = &self.bundle else {
+            return name;
+        };
+        let here = |name: &&str| bundle.image(name).is_some();
+        let mut larger =
+            BUILT_IN.iter().map(|recipe| recipe.name.as_str()).skip_while(|other| *other != name);
+        let mut smaller = BUILT_IN.iter().rev().map(|recipe| recipe.name.as_str());
+        let own = bundle.manifest().images.first().map(String::as_str);
+        larger.find(here).or_else(|| smaller.find(here)).or(own).unwrap_or(name)
+    }
+
+    /// The image, if this process has loaded it.
+    pub(crate) fn loaded(&self, name: &str) -> Option<Arc<Image>> {
+        self.lock().get(name).cloned()
+    }
+
+    /// Whether none is ever made, so that to have one takes no longer than to map it.
+    pub(crate) fn are_at_hand(&self) -> bool {
+        self.bundle.is_some()
+    }
+
+    /// Loads the image, making it first if need be. This can take seconds; it blocks.
+    pub(crate) fn ensure(&self, factory: &Factory, name: &str) -> Result<Arc<Image>, BakeError> {
+        if let Some(image) = self.loaded(name) {
+            return Ok(image);
+        }
+        factory.ensure(self.tier(name)?)?;
+        let image = Arc::new(self.find_or_bake(factory, name)?);
+        self.lock().insert(name.to_owned(), Arc::clone(&image));
+        Ok(image)
+    }
+
+    /// Makes the image of a user's recipe, whether it is there already or not. When that fails,
+    /// an earlier image of that name stays.
+    pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
+        self.check_changeable("make an image")?;
+        if !HAS_COMPILER {
+            return Err(ImageError::from(BundleError::NoCompiler).into());
+        }
+        let recipe = Recipe::read(path)?;
+        if is_built_in(&recipe.name) || recipe.name == BOOT {
+            return Err(ImageError::BuiltIn { name: recipe.name }.into());
+        }
+        let packages = bake::lock_packages(&self.cache, &recipe, path, &*self.progress)?;
+        self.bake(factory, &recipe, &packages, true)?;
+        let stored = bake::StoredRecipe {
+            recipe: recipe.text().to_owned(),
+            packages,
+        };
+        let kept = self.shelf.recipe_path(&recipe.name)?;
+        let text = serde_json::to_vec_pretty(&stored);
+        let text = text.map_err(|e| CacheError::io("write", &kept)(e.into()))?;
+        create_atomically(&kept, |file| io::Write::write_all(file, &text))?;
+        self.lock().remove(&recipe.name);
+        Ok(self.stored(&recipe.name)?)
+    }
+
+    /// All images, the built-in ones first, then by name.
+    pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
+        match &self.bundle {
+            Some(bundle) => Ok(super::bundled::list(bundle)),
+            None => self.shelf.list(),
+        }
+    }
+
+    /// One image.
+    pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
+        match &self.bundle {
+            Some(bundle) => super::bundled::stored(bundle, name),
+            None => self.shelf.stored(name),
+        }
+    }
+
+    /// Removes an image. A built-in one is made again when it is needed.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
+        self.check_changeable("remove an image")?;
+        self.lock().remove(name);
+        self.shelf.remove(name)
+    }
+
+    fn check_changeable(&self, action: &'static str) -> Result<(), ImageError> {
+        self.bundle.as_ref().map_or(Ok(()), |bundle| Err(super::bundled::fixed(bundle, action)))
+    }
+
+    /// The file of an image's packages.
+    pub(crate) fn package_file(&self, image: &Image) -> Option<PathBuf> {
+        let name = image.manifest.package_file.as_ref()?;
+        Some(bake::package_file(&self.cache, name))
+    }
+
+    /// The tier of code that the image takes.
+    pub(crate) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
+        if self.bundle.is_some() {
+            // It has its code, whatever that is.
+            return Ok(Tier::Core);
+        }
+        self.shelf.tier(name)
+    }
+
+    fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
+        if let Some(bundle) = &self.bundle {
+            let mut image = super::bundled::load(bundle, name, self.strategy)?;
+            let file = self.package_file(&image);
+            image.packages = file.map(|file| bake::open(&file)).transpose()?;
+            return Ok(image);
+        }
+        if !HAS_COMPILER {
+            return Err(ImageError::from(BundleError::NoCompiler).into());
+        }
+        let (recipe, packages) = self.shelf.recipe(name)?;
+        self.bake(factory, &recipe, &packages, false)
+    }
+
+    /// Loads the image of a recipe, making it first if it is missing, or `anew`.
+    fn bake(
+        &self,
+        factory: &Factory,
+        recipe: &Recipe,
+        packages: &[bake::LockedPackage],
+        anew: bool,
+    ) -> Result<Image, BakeError> {
+        let name = recipe.name.as_str();
+        let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
+        let base_key = match base {
+            Some(base) => {
+                let (base, _) = self.shelf.recipe(base)?;
+                base.key(&base.base)
+            }
+            None => String::new(),
+        };
+        let key = recipe.key(&base_key);
+        let path = self.shelf.path(name)?;
+        let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
+        let package_file = bake::package_name(packages);
+        let complete = |image| Image {
+            packages: packed.clone(),
+            ..image
+        };
+        let current = || {
+            if anew {
+                return Ok(None);
+            }
+            let loaded = self.load_current(&path, &key)?;
+            Ok::<_, ImageError>(loaded.filter(|image| image.manifest.package_file == package_file))
+        };
+        if let Some(image) = current()? {
+            return Ok(complete(image));
+        }
+        let lock = format!("image-{name}");
+        let _lock = self.cache.lock(&lock, || self.progress.begin(Stage::Waiting, name))?;
+        if let Some(image) = current()? {
+            return Ok(complete(image));
+        }
+        let base = match base {
+            Some(base) => self.ensure(factory, base)?,
+            None => Arc::new(self.boot()?),
+        };
+        let order = bake::Order {
+            recipe,
+            base: &base,
+            key: key.clone(),
+            packages,
+            packed: packed.clone(),
+            cache: &self.cache,
+            library: self.artifact.open()?,
+            progress: &*self.progress,
+        };
+        let (manifest, memory) = loop {
+            match bake::bake(factory, &order) {
+                // What its imports tell may not be all that its code calls.
+                Err(BakeError::Missing { missing, .. })
+                    if factory.tier() < Some(missing.0.needs) =>
+                {
+                    factory.ensure(missing.0.needs)?;
+                }
+                baked => break baked?,
+            }
+        };
+        Image::create(&path, &manifest, &memory)?;
+        drop(memory);
+        Ok(complete(Image::load(&path, self.strategy)?))
+    }
+
+    /// Loads an image that is whole and was made from what the key names.
+    fn load_current(&self, path: &Path, key: &str) -> Result<Option<Image>, ImageError> {
+        match Image::load(path, self.strategy) {
+            Ok(image) if image.manifest.recipe == key => Ok(Some(image)),
+            Ok(_)
+            | Err(ImageError::Format { .. } | ImageError::Cache(CacheError::Tampered { .. })) => {
+                Ok(None)
+            }
+            Err(ImageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The artifact's own memory, as an image.
+    fn boot(&self) -> Result<Image, BakeError> {
+        let path = self.shelf.path(BOOT)?;
+        let artifact = PINS.files.module.sha256.clone();
+        let key = format!("{artifact}\n{}", pass_versions());
+        if let Some(image) = self.load_current(&path, &key)? {
+            return Ok(image);
+        }
+        let split = first_memory(&self.artifact)?;
+        let manifest = Manifest {
+            name: BOOT.into(),
+            base: None,
+            description: "the artifact as it comes".into(),
+            imports: Vec::new(),
+            packages: Vec::new(),
+            package_file: None,
+            artifact,
+            recipe: key,
+            stack_pointer: split.stack_pointer,
+            interrupt: None,
+            reserved: None,
+        };
+        Image::create(&path, &manifest, &split.memory)?;
+        Ok(Image::load(&path, self.strategy)?)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

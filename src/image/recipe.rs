@@ -1,0 +1,244 @@
+//! Recipes: how an image is made, as a TOML file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::artifact::cache::seal::hash_bytes;
+use crate::artifact::{PINS, pass_versions};
+use crate::util::cause::Cause;
+use crate::util::error_code::{Code, Coded};
+
+/// What loads the runner, and its modules by their dotted names, with their sources.
+pub(super) use sources::{BOOTSTRAP, MODULES};
+
+mod sources {
+    include!(concat!(env!("OUT_DIR"), "/runner.rs"));
+}
+
+/// Raised when images must be made again although neither recipe nor runner changed: the order of
+/// preopened directories, the way images are baked.
+const BAKERY: u32 = 3;
+
+/// Names what every image of this program depends on.
+pub(crate) fn stamp() -> String {
+    hash_bytes(foundation("").as_bytes())
+}
+
+/// What an image is made from before its recipe: the artifact and what is changed in it, and the
+/// runner, by the hash that was taken of it when this program was built.
+fn foundation(base: &str) -> String {
+    format!(
+        "{BAKERY}\n{base}\n{}\n{}\n{}\n{}\n",
+        PINS.files.module.sha256,
+        PINS.files.stdlib.sha256,
+        pass_versions(),
+        sources::HASH,
+    )
+}
+
+/// A recipe cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// The file cannot be read.
+    #[error("cannot read the recipe {path}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not a recipe.
+    #[error("{path} is not a recipe", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: Cause,
+    },
+    /// A name that cannot be used.
+    #[error("{path}: {field} {value:?} {why}", path = path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+impl Coded for RecipeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Read { .. } => Code::RecipeRead,
+            Self::Parse { .. } => Code::RecipeParse,
+            Self::Field { .. } => Code::RecipeField,
+        }
+    }
+}
+
+/// What goes into an image.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    /// The image's name: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// The image it starts from; `data` unless it says otherwise.
+    #[serde(default = "default_base")]
+    pub base: String,
+    /// One sentence for people.
+    #[serde(default)]
+    pub description: String,
+    /// Packages to add, such as `plotly==6.5.0`; pure Python only, without their dependencies.
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// Modules to import.
+    #[serde(default)]
+    pub imports: Vec<String>,
+    /// Code to run after the imports; what it does to modules stays, its variables do not.
+    #[serde(default)]
+    pub init: String,
+    /// Code whose first run is slow: it runs once, so that its second run is the user's.
+    #[serde(default)]
+    pub warm_up: String,
+    #[serde(skip)]
+    text: String,
+}
+
+fn default_base() -> String {
+    "data".into()
+}
+
+impl Recipe {
+    /// Reads a recipe file.
+    pub(crate) fn read(path: &Path) -> Result<Self, RecipeError> {
+        let text = fs::read_to_string(path).map_err(|source| RecipeError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Parses a recipe's text; `path` is for messages.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, RecipeError> {
+        let mut recipe: Self = toml::from_str(text).map_err(|source| RecipeError::Parse {
+            path: path.to_owned(),
+            source: Cause::new(source),
+        })?;
+        text.clone_into(&mut recipe.text);
+        recipe.check(path)?;
+        Ok(recipe)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), RecipeError> {
+        let field = |field, value: &str, why| {
+            Err(RecipeError::Field {
+                path: path.to_owned(),
+                field,
+                value: value.to_owned(),
+                why,
+            })
+        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
+            return field("name", &self.name, "must be 1 to 64 of a-z, 0-9, - and _");
+        }
+        if self.name == "auto" || self.name == self.base {
+            return field("name", &self.name, "cannot be the name of an image of one's own");
+        }
+        let module = |m: &&String| {
+            m.is_empty() || !m.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.')
+        };
+        if let Some(bad) = self.imports.iter().find(module) {
+            return field("imports", bad, "is not the name of a module");
+        }
+        let package = |p: &&String| {
+            // A path is no name: pip would build what is there.
+            !p.starts_with(|c: char| c.is_ascii_alphanumeric())
+                || !p.chars().all(|c| c.is_ascii_alphanumeric() || "._-=".contains(c))
+        };
+        if let Some(bad) = self.packages.iter().find(package) {
+            return field("packages", bad, "is not of the form name or name==version");
+        }
+        Ok(())
+    }
+
+    /// The recipe as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Names what the image depends on: the artifact and what is changed in it, the runner, this
+    /// recipe, and its base.
+    pub(crate) fn key(&self, base: &str) -> String {
+        let mut all = foundation(base);
+        all.push_str(&self.text);
+        hash_bytes(all.as_bytes())
+    }
+
+    /// The code that brings the image's modules in.
+    pub(super) fn import_code(&self) -> String {
+        let mut code = String::new();
+        for module in &self.imports {
+            code.push_str("import ");
+            code.push_str(module);
+            code.push('\n');
+        }
+        code.push_str(&self.init);
+        code
+    }
+
+    /// Which part of the recipe has a line of that code. One that is not known is one of `init`,
+    /// when there is any: imports name the line on which they fail.
+    pub(super) fn part_of_import_code(&self, line: Option<u64>) -> &'static str {
+        let imports = self.imports.len() as u64;
+        if self.init.is_empty() || line.is_some_and(|line| line <= imports) {
+            "imports"
+        } else {
+            "init"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_package(package: &str) -> Result<Recipe, RecipeError> {
+        let text = format!("name = \"own\"\npackages = [{package:?}]");
+        Recipe::parse(&text, Path::new("own.toml"))
+    }
+
+    /// pip would build what is at a path, which runs code of it on the host, and take an option.
+    #[test]
+    fn a_package_is_a_name_and_neither_a_path_nor_an_option() {
+        for package in ["plotly", "plotly==6.5.0", "zope.interface==8.0", "3to2"] {
+            assert!(with_package(package).is_ok(), "{package}");
+        }
+        for package in [
+            ".",
+            "..",
+            "./own",
+            "../own",
+            "/own",
+            "own/here",
+            ".hidden",
+            "-r",
+            "--pre",
+            "-e.",
+            "_own",
+            "=1",
+            "own @ file",
+            "",
+        ] {
+            let refused = with_package(package).unwrap_err().to_string();
+            assert!(refused.contains("is not of the form name or name==version"), "{refused}");
+        }
+    }
+}

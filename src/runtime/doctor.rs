@@ -1,0 +1,309 @@
+//! Looks at everything that belljar keeps on a machine, and says how to mend it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::artifact::bundle::{Bundle, BundleError};
+use crate::artifact::cache::{Cache, CacheError, pip, seal};
+use crate::artifact::image::{ImageError, inspect, verify};
+use crate::artifact::{Artifact, Code, PINS, Tier, code_file};
+use crate::image::{Shelf, StoredImage, bundled, stamp};
+use crate::memory::Strategy;
+use crate::util::cause::with_causes;
+use crate::util::hint::Hint;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// Whether it is good.
+    pub state: State,
+    /// Where it is, how large, which version, or what is wrong.
+    pub detail: String,
+    /// What to do about it, when there is something to do.
+    pub mend: Option<String>,
+}
+
+/// The state of a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum State {
+    /// There and whole.
+    Good,
+    /// Not there yet; it is made when it is needed.
+    Missing,
+    /// There and unusable.
+    Bad,
+}
+
+/// Examines the cache at `cache`, or where a runtime would look for it. Every file is read whole
+/// and checked against its hash: a second or two on a warm disk.
+#[must_use]
+pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
+    let mut findings = vec![platform()];
+    if cfg!(not(feature = "compile")) {
+        findings.push(no_compiler());
+        return findings;
+    }
+    let cache = match Cache::find(cache) {
+        Ok(cache) => cache,
+        Err(error) => {
+            findings.push(bad("cache", &error, "set BELLJAR_CACHE to a directory of yours"));
+            return findings;
+        }
+    };
+    findings.push(check_directory(cache.root()));
+    findings.push(artifact(&cache));
+    findings.extend(code(&cache));
+    findings.extend(images(&cache));
+    findings.push(client());
+    findings
+}
+
+/// Examines the bundle at `path`, every file of which is read whole and checked against its hash, and
+/// whether this program and machine can run from it.
+#[must_use]
+pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
+    let mut findings = vec![platform()];
+    let bundle = match Bundle::open(path, &stamp(), hash) {
+        Ok(bundle) => bundle,
+        Err(error) => {
+            let mend = error.hint().unwrap_or_default();
+            findings.push(bad("bundle", &error, &mend));
+            return findings;
+        }
+    };
+    findings.push(match bundle.verify() {
+        Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
+        Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
+    });
+    let code = Code::open(&bundle.code(), bundle.manifest().tier, Strategy::default());
+    let made = bundle.manifest();
+    findings.push(match code {
+        Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),
+        Err(source) => bad("code", &source, "make the bundle again with this build of belljar"),
+    });
+    findings.extend(bundled::list(&bundle).into_iter().map(|image| {
+        let what = format!("image {}", image.name);
+        match verify(&image.path).and_then(|()| inspect(&image.path)) {
+            Ok((_, memory)) => good(&what, format!("{} of memory", size(memory))),
+            Err(error) => bad(&what, &error, "copy the bundle here again"),
+        }
+    }));
+    findings
+}
+
+const SETUP: &str = "belljar setup";
+
+fn platform() -> Finding {
+    good(
+        "belljar",
+        format!(
+            "{} on {}-{}, Python {}",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+            PINS.wheel.python
+        ),
+    )
+}
+
+/// Without a compiler, no cache is of any use.
+fn no_compiler() -> Finding {
+    let error = BundleError::NoCompiler;
+    Finding {
+        mend: error.hint(),
+        ..missing("bundle", &error.to_string())
+    }
+}
+
+/// Whether files can be made in the cache's directory, or the directory itself.
+fn check_directory(root: &Path) -> Finding {
+    let there = root.ancestors().find(|place| place.exists()).unwrap_or(root);
+    match tempfile::tempfile_in(there) {
+        Ok(_) if there != root => {
+            missing("cache", &format!("{} is made when it is needed", root.display()))
+        }
+        Ok(_) => good("cache", format!("{}, {}", root.display(), size(tree_size(root)))),
+        Err(source) => {
+            let error = CacheError::io("write to", root)(source);
+            bad("cache", &error, "set BELLJAR_CACHE to a directory that this user can write")
+        }
+    }
+}
+
+fn artifact(cache: &Cache) -> Finding {
+    let what = "artifact";
+    let found = Artifact::at(cache);
+    if !found.module().exists() {
+        return missing(what, "not downloaded yet (94 MiB)");
+    }
+    match found.sealed_files().iter().try_for_each(|path| seal::check_fully(path)) {
+        Ok(()) => good(what, format!("{} {}", PINS.wheel.name, PINS.wheel.version)),
+        Err(error) => bad(what, &error, SETUP),
+    }
+}
+
+/// The native code of every tier: all of it makes the smaller ones needless, which else are made when
+/// they are needed.
+fn code(cache: &Cache) -> Vec<Finding> {
+    let found: Vec<Finding> = Tier::EVERY.into_iter().map(|tier| code_of(cache, tier)).collect();
+    match found.iter().rposition(|found| found.state != State::Missing) {
+        Some(largest) => found
+            .into_iter()
+            .enumerate()
+            .filter(|(at, found)| found.state != State::Missing || *at > largest)
+            .map(|(_, found)| found)
+            .collect(),
+        None => found.into_iter().next_back().into_iter().collect(),
+    }
+}
+
+fn code_of(cache: &Cache, tier: Tier) -> Finding {
+    let what = match tier {
+        Tier::All => "code".to_owned(),
+        tier => format!("code {tier}"),
+    };
+    let mend = match tier {
+        Tier::All => SETUP.to_owned(),
+        tier => format!("{SETUP} --tier {tier}"),
+    };
+    let path = match code_file(cache, tier) {
+        Ok(path) => path,
+        Err(error) => return bad(&what, &error, "this processor or system is not supported"),
+    };
+    match seal::check_fully(&path) {
+        Ok(()) => good(&what, format!("compiled for this machine, {}", size(file_size(&path)))),
+        Err(_) if !path.exists() => {
+            let takes = match tier {
+                Tier::Core => "some seconds",
+                Tier::Data => "half a minute",
+                Tier::All => "about a minute",
+            };
+            Finding {
+                mend: Some(mend),
+                ..missing(&what, &format!("not compiled yet ({takes}, when it is first needed)"))
+            }
+        }
+        Err(error) => bad(&what, &error, &mend),
+    }
+}
+
+fn images(cache: &Cache) -> Vec<Finding> {
+    let shelf = Shelf::new(cache.clone());
+    match shelf.every_name() {
+        Ok(names) => names.iter().map(|name| image(name, shelf.stored(name))).collect(),
+        Err(error) => vec![bad("images", &error, SETUP)],
+    }
+}
+
+fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
+    let what = format!("image {name}");
+    let stored = match stored {
+        Ok(stored) => stored,
+        Err(error) => return bad(&what, &error, "belljar image build RECIPE.toml"),
+    };
+    // Without a name it makes the built-in ones.
+    let mend = if stored.built_in {
+        SETUP.to_owned()
+    } else {
+        format!("{SETUP} --image {name}")
+    };
+    let path = stored.path.as_path();
+    if !path.exists() {
+        return Finding {
+            mend: Some(mend),
+            ..missing(&what, "not made yet (a few seconds, on first use)")
+        };
+    }
+    let checked = seal::check_fully(path).map_err(ImageError::from);
+    match checked.and_then(|()| verify(path)).and_then(|()| inspect(path)) {
+        Ok((_, memory)) => {
+            good(&what, format!("{} of memory, {} on disk", size(memory), size(file_size(path))))
+        }
+        Err(error) => bad(&what, &error, &mend),
+    }
+}
+
+/// Whether packages can be downloaded; needed for a first set-up and for one's own images.
+fn client() -> Finding {
+    match pip::version() {
+        Some(version) => good("package client", version),
+        None => Finding {
+            what: "package client".into(),
+            state: State::Missing,
+            detail: "`python3 -m pip` does not run; only needed to download".into(),
+            mend: Some("install Python with pip, or uv, or give the wheel with --wheel".into()),
+        },
+    }
+}
+
+fn good(what: &str, detail: String) -> Finding {
+    Finding {
+        what: what.into(),
+        state: State::Good,
+        detail,
+        mend: None,
+    }
+}
+
+fn missing(what: &str, detail: &str) -> Finding {
+    Finding {
+        what: what.into(),
+        state: State::Missing,
+        detail: detail.into(),
+        mend: Some(SETUP.into()),
+    }
+}
+
+fn bad(what: &str, error: &dyn std::error::Error, mend: &str) -> Finding {
+    Finding {
+        what: what.into(),
+        state: State::Bad,
+        detail: with_causes(error),
+        mend: Some(mend.into()),
+    }
+}
+
+/// Size of a file on the disk.
+pub(crate) fn file_size(path: &Path) -> u64 {
+    let Ok(meta) = fs::metadata(path) else {
+        return 0;
+    };
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::blocks(&meta) * 512;
+    #[cfg(not(unix))]
+    meta.len()
+}
+
+/// What all files below `root` take on the disk.
+pub(crate) fn tree_size(root: &Path) -> u64 {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => tree_size(&entry.path()),
+        _ => file_size(&entry.path()),
+    });
+    sizes.sum()
+}
+
+fn size(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_compiler_a_bundle_is_asked_for_and_no_setup() {
+        let finding = no_compiler();
+        assert_eq!((finding.what.as_str(), finding.state), ("bundle", State::Missing));
+        let mend = finding.mend.unwrap();
+        assert!(mend.contains("--bundle") && !mend.contains(SETUP), "{mend}");
+    }
+}

@@ -1,0 +1,332 @@
+//! Makes bundles from what is in a cache.
+
+mod library;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_files::Packed;
+
+use crate::artifact::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
+use crate::artifact::cache::Cache;
+use crate::artifact::cache::seal::hash_bytes;
+use crate::artifact::{Artifact, Codes, Form, Need, PINS, Tier, code_file, compile_for, left_out};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::image::stamp;
+use crate::memory::Strategy;
+use crate::runtime::doctor::tree_size;
+use crate::util::parallel::apart;
+use crate::util::progress::Progress;
+
+/// What goes into a bundle, and for which machines.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BundleOptions {
+    /// The images, by name.
+    pub images: Vec<String>,
+    /// The system and architecture: `x86_64-linux`, `aarch64-linux` or `x86_64-windows`; this one's by
+    /// default.
+    pub target: Option<String>,
+    /// The processors.
+    pub processor: Processor,
+    /// Puts large packages of pure Python into a bundle that has `core` only, too.
+    pub whole_library: bool,
+}
+
+impl BundleOptions {
+    /// A bundle with these images, for common processors of this architecture.
+    #[must_use]
+    pub fn new<N: Into<String>>(images: impl IntoIterator<Item = N>) -> Self {
+        Self {
+            images: images.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Compiles for this system and architecture, such as `aarch64-linux`.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<String>) -> Self {
+        self.target = Some(target.into());
+        self
+    }
+
+    /// Compiles for these processors.
+    #[must_use]
+    pub fn processor(mut self, processor: Processor) -> Self {
+        self.processor = processor;
+        self
+    }
+
+    /// Puts all of the library in that the code can run. A bundle with no image but `core` is otherwise
+    /// made without some large packages of pure Python.
+    #[must_use]
+    pub fn whole_library(mut self, whole: bool) -> Self {
+        self.whole_library = whole;
+        self
+    }
+}
+
+/// A bundle that was made, or looked at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BundleInfo {
+    /// The directory.
+    pub path: PathBuf,
+    /// SHA-256 of its manifest, hexadecimal: what [`RuntimeBuilder::bundle_hash`] demands.
+    ///
+    /// [`RuntimeBuilder::bundle_hash`]: crate::RuntimeBuilder::bundle_hash
+    pub hash: String,
+    /// The images in it.
+    pub images: Vec<String>,
+    /// The system and architecture that it is for.
+    pub target: String,
+    /// The processors that it is for.
+    pub processor: String,
+    /// Top-level modules of the library that it was made without.
+    pub left_out: Vec<String>,
+    /// Bytes of all its files. Holes count, which take nothing on most disks.
+    pub bytes: u64,
+    /// What its files take on the disk, in bytes.
+    pub disk_bytes: u64,
+}
+
+impl BundleInfo {
+    pub(crate) fn of(bundle: &Bundle, hash: String) -> Self {
+        let made = bundle.manifest();
+        Self {
+            path: bundle.root().to_owned(),
+            hash,
+            images: made.images.clone(),
+            target: made.target.clone(),
+            processor: made.processor.clone(),
+            left_out: made.left_out.clone(),
+            bytes: made.files.iter().map(|file| file.size).sum(),
+            disk_bytes: tree_size(bundle.root()),
+        }
+    }
+}
+
+/// Makes a bundle of what is in `cache`, in the directory `to`, which must not be there yet, or be
+/// empty.
+pub(crate) fn pack(
+    engine: &Arc<Engine>,
+    cache: &Cache,
+    options: &BundleOptions,
+    to: &Path,
+    progress: &dyn Progress,
+) -> Result<BundleInfo, Error> {
+    let made_for = Purpose::of(options)?;
+    let to = std::path::absolute(to).map_err(BundleError::io("find", to))?;
+    if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) || to.is_file() {
+        return Err(
+            BundleError::io("make a bundle in", &to)(io::ErrorKind::AlreadyExists.into()).into()
+        );
+    }
+    let parent = to.parent().unwrap_or(Path::new("/"));
+    let building = tempfile::Builder::new()
+        .prefix(".bundle-")
+        .tempdir_in(parent)
+        .map_err(BundleError::io("create a directory in", parent))?;
+    let artifact = Artifact::at(cache);
+    let (_, bytes) = apart(|| -> Result<_, Error> {
+        let mut files = Writer::new(building.path());
+        write_images(engine, &options.images, &mut files)?;
+        let tier = tier(engine, &options.images)?;
+        write_code(cache, &artifact, &made_for, tier, &mut files, progress)?;
+        let left_out = left_out(tier, !options.whole_library && !has_own(engine, options)?);
+        write_library(&artifact, tier, &left_out, &mut files)?;
+        Ok(files.finish(made_for.manifest(&options.images, tier, &left_out))?)
+    })?;
+    make_readable(building.path()).map_err(BundleError::io("let others read", building.path()))?;
+    match fs::remove_dir(&to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(BundleError::io("replace", &to)(error).into());
+        }
+        _ => {}
+    }
+    fs::rename(building.path(), &to)
+        .map_err(BundleError::io("rename a finished bundle to", &to))?;
+    // It has another name now.
+    let _ = building.keep();
+    let hash = hash_bytes(&bytes);
+    Ok(BundleInfo::of(&Bundle::written(&to)?, hash))
+}
+
+/// For whom the code of a bundle is.
+struct Purpose {
+    arch: &'static str,
+    target: String,
+    /// The target, as Cranelift has it.
+    triple: &'static str,
+    processor: Processor,
+    is_here: bool,
+}
+
+impl Purpose {
+    fn of(options: &BundleOptions) -> Result<Self, BundleError> {
+        let here = bundle::system();
+        let target = options.target.clone().unwrap_or_else(|| here.clone());
+        let unusable = |reason: &str| BundleError::Target {
+            target: target.clone(),
+            reason: reason.to_owned(),
+        };
+        let (name, triple) = TARGETS
+            .into_iter()
+            .find(|(name, _)| *name == target)
+            .ok_or_else(|| unusable("this version knows no such system"))?;
+        let arch = name.split('-').next().unwrap_or_default();
+        let is_here = target == here;
+        if options.processor == Processor::ThisMachine && !is_here {
+            return Err(unusable("the code for processors like this one is of this system only"));
+        }
+        if arch != std::env::consts::ARCH && !cfg!(feature = "cross") {
+            return Err(unusable(
+                "this program was built to compile for its own architecture only; build it with \
+                 the cargo feature `cross`",
+            ));
+        }
+        Ok(Self {
+            arch,
+            triple,
+            processor: options.processor,
+            is_here,
+            target,
+        })
+    }
+
+    fn features(&self) -> Vec<(&'static str, &'static str)> {
+        bundle::features(self.arch, self.processor)
+    }
+
+    fn manifest(&self, images: &[String], tier: Tier, left_out: &[&str]) -> Manifest {
+        Manifest {
+            format: bundle::FORMAT,
+            belljar: env!("CARGO_PKG_VERSION").into(),
+            stamp: stamp(),
+            target: self.target.clone(),
+            processor: self.processor.to_string(),
+            features: self.features().iter().map(|(name, _)| (*name).to_owned()).collect(),
+            tier,
+            left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
+            images: images.to_vec(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// The systems that bundles can be made for, as manifests name them, and as Cranelift does.
+const TARGETS: [(&str, &str); 3] = [
+    ("x86_64-linux", "x86_64-unknown-linux-gnu"),
+    ("aarch64-linux", "aarch64-unknown-linux-gnu"),
+    ("x86_64-windows", "x86_64-pc-windows-msvc"),
+];
+
+fn write_images(
+    engine: &Arc<Engine>,
+    names: &[String],
+    files: &mut Writer<'_>,
+) -> Result<(), Error> {
+    for name in names {
+        let image = engine.images.ensure(&engine.factory, name)?;
+        let stored = engine.images.stored(name)?;
+        files.copy(&stored.path, &bundle::image_file(name))?;
+        if let Some(packages) = engine.images.package_file(&image) {
+            let name = packages.file_name().unwrap_or_default().to_string_lossy();
+            files.copy(&packages, &format!("{}/{name}", bundle::PACKAGES))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_code(
+    cache: &Cache,
+    artifact: &Artifact,
+    made_for: &Purpose,
+    tier: Tier,
+    files: &mut Writer<'_>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    if made_for.is_here && made_for.processor == Processor::ThisMachine {
+        let codes =
+            Codes::new(cache.clone(), artifact.clone(), Strategy::default(), Form::Metered)?;
+        codes.ensure(tier, Need::Now, progress)?;
+        return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
+    }
+    let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
+    let target = (made_for.target.as_str(), made_for.triple);
+    let native = compile_for(artifact, tier, target, &features, progress)?;
+    Ok(files.write(bundle::CODE, native.as_slice())?)
+}
+
+/// The smallest tier of the code with which all of the images run.
+fn tier(engine: &Engine, images: &[String]) -> Result<Tier, Error> {
+    let mut tier = Tier::Core;
+    for image in images {
+        tier = tier.max(engine.images.tier(image)?);
+    }
+    Ok(tier)
+}
+
+/// Whether an image of one's own is among them, whose code may import anything.
+fn has_own(engine: &Engine, options: &BundleOptions) -> Result<bool, Error> {
+    for image in &options.images {
+        if !engine.images.stored(image)?.built_in {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the guest reads, and whose work it is.
+fn write_library(
+    artifact: &Artifact,
+    tier: Tier,
+    left_out: &[&str],
+    files: &mut Writer<'_>,
+) -> Result<(), BundleError> {
+    let place = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        (path, name)
+    };
+    let (archive, name) = place(artifact.library_zip());
+    // What the archive has of matplotlib's data is beside it, packed.
+    let modules: BTreeSet<&str> = left_out.iter().copied().collect();
+    let reduced = library::reduced(&archive, &modules, &[&PINS.abi.font_data])
+        .map_err(BundleError::io("read", &archive))?;
+    files.write(&name, reduced.as_slice())?;
+    let (fonts, name) = place(artifact.font_data());
+    if tier == Tier::Core {
+        let mut empty = Vec::new();
+        Packed::pack(&BTreeMap::new(), &mut empty).map_err(BundleError::io("write", &fonts))?;
+        files.write(&name, empty.as_slice())?;
+    } else {
+        files.copy(&fonts, &name)?;
+    }
+    let (licenses, name) = place(artifact.licenses());
+    files.copy_tree(&licenses, &name)?;
+    let (manifest, name) = place(artifact.manifest());
+    files.copy(&manifest, &name)
+}
+
+/// Lets every user read a tree, as any user may run it.
+#[cfg(unix)]
+fn make_readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_dir = fs::symlink_metadata(path)?.is_dir();
+    fs::set_permissions(path, fs::Permissions::from_mode(if is_dir { 0o755 } else { 0o644 }))?;
+    if is_dir {
+        for entry in fs::read_dir(path)? {
+            make_readable(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! An image made live: a store, its limits, its system interface and its door.
+
+pub(crate) mod calls;
+mod capture;
+mod clock;
+pub(crate) mod control;
+mod door;
+mod drive;
+mod factory;
+mod fuel;
+mod interrupt;
+mod memory_limiter;
+mod missing_code;
+mod output;
+mod preopens;
+mod recorder;
+mod relay;
+mod state;
+mod stdin;
+mod sync;
+mod wasi;
+
+use std::path::PathBuf;
+
+use wasmtime::{Memory, Store, TypedFunc, Val};
+
+pub(crate) use capture::Kept;
+pub(crate) use clock::{SeededBytes, SteppingClock};
+pub(crate) use control::{Control, StopReason};
+pub(crate) use door::{Answer, Host};
+pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};
+pub(crate) use factory::{Factory, Options, Setup};
+pub(crate) use missing_code::Missing;
+pub(crate) use output::{Output, Sink};
+pub(crate) use preopens::{
+    Library, PACKAGES_PATH, Roots, TEMPORARY_PATH, WORKSPACE_PATH, is_of_host, limits, mount_paths,
+};
+pub(crate) use recorder::{Audience, List, Recorder};
+pub(crate) use stdin::Input;
+pub(crate) use wasi::Descriptor;
+
+use self::state::State;
+use crate::artifact::image::{Image, InterruptAddresses};
+use crate::artifact::{CodeError, PAGE, STACK_POINTER};
+use crate::memory::{MemoryError, Source, Tracker};
+use crate::util::cause::Cause;
+use crate::util::error_code::{self, Coded};
+use crate::util::hint::Hint;
+
+/// A sandbox could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstanceError {
+    /// wasmtime refused to make the instance.
+    #[error("cannot start a sandbox")]
+    Start(#[source] Cause),
+    /// A directory that the guest should see cannot be opened.
+    #[error("cannot open {path} for a sandbox", path = path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: Cause,
+    },
+    /// A file that the interpreter had open cannot be opened again.
+    #[error("cannot open {path} again, which the interpreter had open")]
+    Reopen {
+        /// Its path in the sandbox.
+        path: String,
+    },
+    /// What it is to do cannot be written down.
+    #[error("cannot write down what a sandbox is to do")]
+    Order(#[source] Cause),
+    /// There is no native code for it.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+impl InstanceError {
+    pub(crate) fn start(error: wasmtime::Error) -> Self {
+        Self::Start(Cause::new(error))
+    }
+}
+
+impl Coded for InstanceError {
+    fn code(&self) -> error_code::Code {
+        match self {
+            Self::Start(_) | Self::Order(_) => error_code::Code::InstanceStart,
+            Self::Directory { .. } => error_code::Code::InstanceDirectory,
+            Self::Reopen { .. } => error_code::Code::InstanceReopen,
+            Self::Code(e) => e.code(),
+            Self::Memory(_) => error_code::Code::Memory,
+        }
+    }
+}
+
+impl Hint for InstanceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Directory { source, .. } => Some(
+                source
+                    .lacks_descriptors()
+                    .unwrap_or_else(|| "mounted directories must exist and be readable".into()),
+            ),
+            Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
+            Self::Code(e) => e.hint(),
+            Self::Memory(e) => e.hint(),
+            Self::Start(_) | Self::Order(_) => None,
+        }
+    }
+}
+
+/// A live sandbox.
+pub(crate) struct Instance {
+    store: Store<State>,
+    memory: Memory,
+    stack_pointer: wasmtime::Global,
+    counter: fuel::Counter,
+    turn: TypedFunc<(u32, u32), u32>,
+    allocate: TypedFunc<u32, u32>,
+    interrupt: Option<interrupt::Handle>,
+    /// Where the source of a run's turn stands.
+    run_source: Option<u32>,
+    /// How its memory differs from its image. It is dropped after the memory, which may show pages
+    /// that it holds.
+    tracker: Tracker,
+}
+
+impl Instance {
+    fn of(
+        mut store: Store<State>,
+        made: wasmtime::Instance,
+        image: &Image,
+        tracker: Tracker,
+    ) -> wasmtime::Result<Self> {
+        let missing = |what| move || wasmtime::format_err!("the module exports no {what}");
+        let memory = made.get_memory(&mut store, "memory").ok_or_else(missing("memory"))?;
+        let missing_pages = image.memory.len().saturating_sub(memory.data_size(&store)) / PAGE;
+        if missing_pages > 0 {
+            memory.grow(&mut store, missing_pages as u64)?;
+        }
+        if let Source::Copied(bytes) = &image.memory {
+            memory.write(&mut store, 0, bytes)?;
+        }
+        let stack_pointer =
+            made.get_global(&mut store, STACK_POINTER).ok_or_else(missing("stack pointer"))?;
+        stack_pointer.set(&mut store, Val::I32(image.manifest.stack_pointer))?;
+        let counter = fuel::Counter::of(&made, &mut store)?;
+        counter.begin(&mut store, drive::SLICE)?;
+        let turn = made.get_typed_func(&mut store, "turn")?;
+        let allocate = made.get_typed_func(&mut store, "host_alloc")?;
+        let interrupt = image
+            .manifest
+            .interrupt
+            .and_then(|addresses| interrupt::Handle::new(&memory, &store, addresses));
+        let reserved = image.manifest.reserved;
+        let state = store.data_mut();
+        state.limiter.armed = true;
+        state.answer = reserved.map(|r| (r.answer, r.answer_bytes));
+        Ok(Self {
+            store,
+            memory,
+            stack_pointer,
+            counter,
+            turn,
+            allocate,
+            interrupt,
+            run_source: reserved.map(|r| r.run_source),
+            tracker,
+        })
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        self.store.data()
+    }
+
+    /// Sets where to write for a soft interrupt.
+    pub(crate) fn set_interrupt(&mut self, addresses: InterruptAddresses) {
+        self.interrupt = interrupt::Handle::new(&self.memory, &self.store, addresses);
+    }
+
+    /// The guest's memory.
+    pub(crate) fn memory(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
+    /// The stack pointer, which is at rest between turns.
+    pub(crate) fn stack_pointer(&mut self) -> i32 {
+        self.stack_pointer.get(&mut self.store).i32().unwrap_or_default()
+    }
+
+    /// The guest's clock, where it must be repeatable.
+    pub(crate) fn repeatable_clock(&self) -> Option<&SteppingClock> {
+        self.state().clock.as_ref()
+    }
+
+    /// The most bytes that the memory had above its image.
+    pub(crate) fn memory_peak(&self) -> u64 {
+        self.state().limiter.peak
+    }
+
+    /// Whether the guest was refused memory.
+    pub(crate) fn memory_refused(&self) -> bool {
+        self.state().limiter.refused
+    }
+}

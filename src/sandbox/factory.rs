@@ -1,0 +1,313 @@
+//! Makes instances.
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use belljar_files::Files;
+use wasmtime::{InstancePre, Linker, Store};
+use wasmtime_wasi::p1::WasiP1Ctx;
+use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
+
+use super::capture::Kept;
+use super::clock::{RunningClock, SeededBytes, SteppingClock};
+use super::control::Control;
+use super::door::{self, Host};
+use super::fuel::{self, Meter};
+use super::memory_limiter::Limiter;
+use super::missing_code::{self, Held};
+use super::output::{self, Sink};
+use super::preopens;
+use super::recorder::Recorder;
+use super::state::State;
+use super::stdin::{self, Input};
+use super::{Instance, InstanceError, wasi};
+use crate::api::request::{Deterministic, Mount};
+use crate::artifact::image::Image;
+use crate::artifact::{Code, Codes, Need, PINS, Tier};
+use crate::memory::{Creator, Pool, Slot, Source, Tracker};
+use crate::sandbox::calls::Calls;
+use crate::util::cause::Cause;
+use crate::util::progress::{Progress, Silent};
+
+/// Makes instances; one for each runtime.
+pub(crate) struct Factory {
+    /// Where more code comes from, unless there is none.
+    codes: Option<Codes>,
+    /// Top-level modules that the library does not have.
+    left_out: Arc<[String]>,
+    /// The largest code that was loaded. It is only replaced by a larger one.
+    linked: RwLock<Option<Arc<Linked>>>,
+    pool: Arc<Pool>,
+    progress: Arc<dyn Progress>,
+}
+
+/// Code, linked to its host functions.
+struct Linked {
+    code: Code,
+    ready: InstancePre<State>,
+}
+
+impl Linked {
+    fn new(code: Code) -> Result<Self, InstanceError> {
+        let mut linker = Linker::new(&code.engine);
+        wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        fuel::add_to_linker(&mut linker).map_err(InstanceError::start)?;
+        missing_code::add_to_linker(&mut linker, code.tier).map_err(InstanceError::start)?;
+        let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
+        Ok(Self { code, ready })
+    }
+}
+
+/// Settings for all of an interpreter's life.
+pub(crate) struct Options<'a> {
+    pub image: &'a Image,
+    /// The files that it begins with, and the bounds on them.
+    pub files: &'a Files,
+    /// Directories of the host that the guest can read.
+    pub mounts: &'a [Mount],
+    /// Other paths of the workspace.
+    pub aliases: &'a [String],
+    /// Bytes of memory above the image.
+    pub memory: u64,
+    /// How clocks and random numbers repeat themselves, where they do.
+    pub deterministic: Option<&'a Deterministic>,
+    /// State to resume from, if it is kept between runs; it has yet to do so.
+    pub kept: Option<&'a Kept>,
+}
+
+/// Streams, stop switch and door of one instance.
+pub(crate) struct Setup {
+    pub stdin: Arc<Input>,
+    pub stdout: Arc<Sink>,
+    pub stderr: Arc<Sink>,
+    pub control: Arc<Control>,
+    pub recorder: Arc<Recorder>,
+    pub calls: Arc<Calls>,
+    pub host: Box<dyn Host>,
+}
+
+impl Options<'_> {
+    /// Directories of the host that are mounted, and where the guest sees them.
+    fn read_only(&self) -> impl Iterator<Item = (&Path, String)> {
+        let hosts = self.mounts.iter().map(|mount| mount.host.as_path());
+        hosts.zip(preopens::mount_paths(self.mounts))
+    }
+
+    /// A clock and random numbers that repeat themselves, as far as they have come.
+    fn repeatable(&self) -> Option<(SteppingClock, SeededBytes)> {
+        let d = self.deterministic?;
+        let clock = SteppingClock::new(d.epoch, d.step_ns);
+        clock.advance(self.kept.map_or(Duration::ZERO, |kept| kept.lived));
+        let blocks = self.kept.map_or(0, |kept| kept.random_blocks);
+        Some((clock, SeededBytes::from_block(d.seed, blocks)))
+    }
+}
+
+impl Factory {
+    /// Takes all of the code if it is in the cache. At most `idle` memories are kept for reuse.
+    pub(crate) fn new(
+        codes: Codes,
+        idle: usize,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, InstanceError> {
+        let all = codes.find(Tier::All)?;
+        let linked = all.map(Linked::new).transpose()?.map(Arc::new);
+        Ok(Self {
+            codes: Some(codes),
+            left_out: Arc::default(),
+            linked: RwLock::new(linked),
+            pool: Pool::new(idle),
+            progress,
+        })
+    }
+
+    /// Has this code, and never any other, and a library without the top-level modules in `left_out`.
+    pub(crate) fn of(code: Code, left_out: &[String], idle: usize) -> Result<Self, InstanceError> {
+        Ok(Self {
+            codes: None,
+            left_out: left_out.into(),
+            linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
+            pool: Pool::new(idle),
+            progress: Arc::new(Silent),
+        })
+    }
+
+    /// How much code there is for instances.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.linked().map(|linked| linked.code.tier)
+    }
+
+    /// Whether there is the code of `tier`, or will never be any other.
+    pub(crate) fn suffices(&self, tier: Tier) -> bool {
+        self.codes.is_none() || self.tier() >= Some(tier)
+    }
+
+    /// Sees to it that there is the code of `tier`: all of it if the cache has that by now, and
+    /// otherwise that tier, compiled if need be. That takes up to two minutes; it blocks. Where there is
+    /// no other code it does nothing.
+    pub(crate) fn ensure(&self, tier: Tier) -> Result<(), InstanceError> {
+        self.obtain(tier, Need::Now)
+    }
+
+    /// The same before a run needs it, on fewer processors.
+    pub(crate) fn ensure_beforehand(&self, tier: Tier) -> Result<(), InstanceError> {
+        self.obtain(tier, Need::Later)
+    }
+
+    fn obtain(&self, tier: Tier, need: Need) -> Result<(), InstanceError> {
+        let Some(codes) = self.codes.as_ref().filter(|_| !self.suffices(tier)) else {
+            return Ok(());
+        };
+        let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
+        let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
+        let code = match found {
+            Some(code) => code,
+            None => codes.ensure(tier, need, &*self.progress)?,
+        };
+        let new = Arc::new(Linked::new(code)?);
+        let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);
+        if linked.as_ref().is_none_or(|linked| linked.code.tier < new.code.tier) {
+            *linked = Some(new);
+        }
+        Ok(())
+    }
+
+    fn linked(&self) -> Option<Arc<Linked>> {
+        self.linked.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes an image live.
+    pub(crate) fn start(
+        &self,
+        options: &Options<'_>,
+        setup: Setup,
+    ) -> Result<Instance, InstanceError> {
+        let image = options.image;
+        let linked = self
+            .linked()
+            .ok_or_else(|| InstanceError::start(wasmtime::format_err!("no code was loaded")))?;
+        let held = Held {
+            tier: linked.code.tier,
+            left_out: Arc::clone(&self.left_out),
+            grows: self.codes.is_some(),
+        };
+        let state = self.state(options, setup, held)?;
+        let mut store = Store::new(&linked.code.engine, state);
+        store.limiter(|state| &mut state.limiter);
+
+        let slot = match &image.memory {
+            Source::Mapped(backing) if options.kept.is_some() => Some(self.pool.lasting(backing)?),
+            Source::Mapped(backing) => Some(self.pool.acquire(backing)?),
+            Source::Copied(_) => None,
+        };
+        let tracker = Tracker::new(&image.memory, slot.as_ref().and_then(Slot::extent));
+        let made = Creator::provide(slot, || at_once(linked.ready.instantiate_async(&mut store)));
+        Instance::of(store, made.map_err(InstanceError::start)?, image, tracker)
+            .map_err(InstanceError::start)
+    }
+
+    fn state(
+        &self,
+        options: &Options<'_>,
+        setup: Setup,
+        held: Held,
+    ) -> Result<State, InstanceError> {
+        let repeatable = options.repeatable();
+        let running = options.kept.map(|kept| RunningClock::after(kept.lived));
+        let wasi =
+            wasi_context(options, &setup, repeatable.as_ref().map(|(clock, _)| clock), running)?;
+        let (clock, random) = repeatable.unzip();
+        let mut files = options.files.clone();
+        files.set_distinct_times(clock.is_some());
+        let mut aliases = options.aliases.to_vec();
+        // The longest first, for one may lie below another.
+        aliases.sort_by_key(|alias| Reverse(alias.len()));
+        Ok(State {
+            wasi,
+            limiter: Limiter::new(options.image.memory.len(), options.memory),
+            began: files.version(),
+            files,
+            hosts: wasi::Hosts::new(preopens::mount_paths(options.mounts)),
+            aliases,
+            host: setup.host,
+            frames: 0,
+            answer: None,
+            control: setup.control,
+            recorder: setup.recorder,
+            calls: setup.calls,
+            meter: Meter::default(),
+            held,
+            shown: clock.as_ref().map(|clock| wasi::Shown::new(clock.peek(true))),
+            clock,
+            random,
+            // wasmtime-wasi's monotonic clock counts from the making of the context.
+            running: running.unwrap_or_default(),
+        })
+    }
+}
+
+/// What wasmtime-wasi serves: streams, clocks, and the directories that are mounted.
+fn wasi_context(
+    options: &Options<'_>,
+    setup: &Setup,
+    repeatable: Option<&SteppingClock>,
+    running: Option<RunningClock>,
+) -> Result<WasiP1Ctx, InstanceError> {
+    let mut builder = WasiCtxBuilder::new();
+    builder
+        .allow_blocking_current_thread(true)
+        .args(&[&PINS.abi.argv0])
+        .stdin(stdin::InputHandle(Arc::clone(&setup.stdin)))
+        .stdout(output::SinkStream(Arc::clone(&setup.stdout)))
+        .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
+    if let Some(clock) = repeatable {
+        builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
+    } else if let Some(clock) = running {
+        builder.monotonic_clock(clock);
+    }
+    for (path, guest) in options.read_only() {
+        let opened = builder.preopened_dir(path, guest, FsPerms::ReadOnly);
+        opened.map(drop).map_err(|source| InstanceError::Directory {
+            path: path.to_owned(),
+            source: Cause::new(source),
+        })?;
+    }
+    Ok(builder.build_p1())
+}
+
+/// The result of an instantiation. Ours has nothing to wait for: the limiter answers at once, and
+/// the module has no start function.
+fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+    match pin!(instantiation).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(made) => made,
+        Poll::Pending => Err(wasmtime::format_err!("an instantiation waited for something")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instantiation_that_waits_is_an_error() {
+        assert_eq!(at_once(std::future::ready(Ok(7))).unwrap(), 7);
+        assert!(
+            at_once(std::future::ready(wasmtime::Result::<()>::Err(wasmtime::format_err!("no"))))
+                .is_err()
+        );
+        let mut polls = 0;
+        let waits = std::future::poll_fn(|context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            Poll::<wasmtime::Result<()>>::Pending
+        });
+        let error = at_once(waits).unwrap_err();
+        assert!(error.to_string().contains("waited"), "{error}");
+        assert_eq!(polls, 1);
+    }
+}

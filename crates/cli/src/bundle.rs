@@ -19,25 +19,25 @@ use super::text::{size, table};
 
 #[derive(Debug, Args)]
 pub(super) struct BundleArgs {
-    /// Put this image in; may be given several times
+    /// Include this image; repeatable
     #[arg(long = "image", value_name = "NAME", required = true)]
     images: Vec<String>,
-    /// Make the bundle in this directory, which is not there yet, or pack it into this file, if its name ends
-    /// in .tar.zst
+    /// Create the bundle as this directory, which must not exist, or as a packed file if the name
+    /// ends in .tar.zst
     #[arg(short, long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     output: PathBuf,
-    /// Compile for this system: x86_64-linux, aarch64-linux or x86_64-windows [default: this one]
+    /// Target system: x86_64-linux, aarch64-linux or x86_64-windows [default: this system]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Compile for these processors: common, which is x86-64-v3 and every aarch64, or native, those like
-    /// this machine's, which takes the code from the cache [default: common]
+    /// Target processors: common, which is x86-64-v3 or any aarch64; or native, processors like
+    /// this one, with the code from the cache [default: common]
     #[arg(long, value_name = "KIND", default_value_t = Processor::Common, hide_default_value = true)]
     processor: Processor,
-    /// Put in all of the library that the code can run: a bundle with `core` alone is otherwise made without
-    /// sympy, networkx and other large packages
+    /// Include all of the library that the code can run; otherwise a bundle with `core` alone
+    /// leaves out sympy, networkx and other large packages
     #[arg(long)]
     whole_library: bool,
-    /// Print what was made as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -68,7 +68,7 @@ pub(super) fn bundle(
     let left_out = made.left_out.join(" ");
     let on_disk = format!("{} on disk", size(made.disk_bytes));
     let sizes = match packed_bytes {
-        Some(bytes) => format!("{}, {on_disk} when it is unpacked", size(bytes)),
+        Some(bytes) => format!("{}, {on_disk} when unpacked", size(bytes)),
         None => on_disk,
     };
     let rows = [
@@ -101,7 +101,7 @@ pub(super) fn bundle(
     Ok(Exit::Success)
 }
 
-/// Makes a bundle beside the file into which it is then packed.
+/// Creates a bundle in a temporary directory and packs it into the file.
 fn make_packed(
     builder: RuntimeBuilder,
     options: &BundleOptions,
@@ -109,8 +109,8 @@ fn make_packed(
     printer: &Printer,
 ) -> anyhow::Result<(BundleInfo, u64)> {
     if to.symlink_metadata().is_ok() {
-        let message = format!("{} is there already", to.display());
-        return Err(Usage::new(message).hint("name a file that is not there yet").into());
+        let message = format!("{} already exists", to.display());
+        return Err(Usage::new(message).hint("choose a name that does not exist yet").into());
     }
     let place = packed::directory_of(to);
     let unpacked = tempfile::Builder::new()

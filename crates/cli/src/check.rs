@@ -12,7 +12,7 @@ use super::printer::Printer;
 use super::text::plain;
 use super::{engine, source};
 
-/// Reports what a policy forbids in a program, and what it imports in vain.
+/// Reports violations of a policy in a program, and imports that are not available.
 pub(super) fn check(
     args: CheckArgs,
     global: &Global,

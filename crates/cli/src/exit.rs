@@ -1,4 +1,4 @@
-//! How the command ends: its exit status, and what it says about a failure.
+//! How the command ends: exit status and error messages.
 
 use belljar::{Blame, Error, Field, Refusal};
 
@@ -8,17 +8,17 @@ use super::text::plain_lines;
 /// The exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// It was done.
+    /// It succeeded.
     Success,
     /// The code failed, or a report found something.
     Found,
-    /// What was asked for cannot be done as asked.
+    /// The request is invalid.
     Usage,
-    /// The engine, or this machine, failed.
+    /// The engine or the machine failed.
     Engine,
-    /// Nobody reads the output any more, like a program that SIGPIPE ends.
+    /// The reader of the output has closed it. Ends the command like SIGPIPE.
     Unread,
-    /// A signal of this number ended it.
+    /// A signal with this number stopped it.
     Signal(u8),
 }
 
@@ -35,7 +35,7 @@ impl Exit {
     }
 }
 
-/// Something was asked for that cannot be done as asked.
+/// A request that is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Usage {
@@ -51,14 +51,14 @@ impl Usage {
         }
     }
 
-    /// Says what to do instead.
+    /// Adds advice.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// Tells the user about a failure, and with which status it ends the command.
+/// Prints an error, and returns the exit status.
 pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<OutputError>().is_some_and(OutputError::is_unread) {
         return Exit::Unread;
@@ -74,7 +74,7 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
         Some(Error::Refused(refusal)) => refused(refusal, option),
         _ => chain(error),
     };
-    // An error may name what a guest, or the author of a checkpoint, has chosen.
+    // Errors may quote text chosen by a guest or by the author of a checkpoint.
     printer.error(&plain_lines(&text));
     if let Some(hint) = hint {
         printer.hint(&plain_lines(&hint));
@@ -82,7 +82,7 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     exit
 }
 
-/// The option that asks for a field, where it has another name.
+/// The option for a field, if its name differs from the field's.
 pub(super) fn option(field: Field) -> Option<&'static str> {
     Some(match field {
         Field::Timeout => "--timeout",
@@ -101,7 +101,7 @@ pub(super) fn option(field: Field) -> Option<&'static str> {
     })
 }
 
-/// A refusal in which each reason names what was written, as `name` has it, or else the field.
+/// Describes a refusal, naming each field by `name` if that gives a name.
 pub(super) fn refused(refusal: &Refusal, name: fn(Field) -> Option<&'static str>) -> String {
     let reasons = refusal.reasons.iter().map(|reason| {
         let name = name(reason.field).unwrap_or_else(|| reason.field.as_str());
@@ -110,7 +110,7 @@ pub(super) fn refused(refusal: &Refusal, name: fn(Field) -> Option<&'static str>
     format!("the request is refused: {}", reasons.collect::<Vec<_>>().join("; "))
 }
 
-/// The exit status for whose fault it is.
+/// The exit status by cause.
 fn status(blame: Blame) -> Exit {
     match blame {
         Blame::Caller | Blame::Guest => Exit::Usage,
@@ -118,7 +118,7 @@ fn status(blame: Blame) -> Exit {
     }
 }
 
-/// An error and its causes in one line, without saying anything twice.
+/// An error and its causes on one line, without repetitions.
 pub(super) fn chain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

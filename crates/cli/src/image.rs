@@ -58,7 +58,7 @@ pub(super) fn image(
 }
 
 fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
-    let heading = ["NAME", "STATE", "TIER", "MEMORY", "DISK", "WHAT IT IS"].map(str::to_owned);
+    let heading = ["NAME", "STATE", "TIER", "MEMORY", "DISK", "DESCRIPTION"].map(str::to_owned);
     let row = |image: &ImageInfo| {
         let [memory, disk, description] = match &image.contents {
             Some(contents) => {
@@ -97,7 +97,7 @@ fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {
         };
         rows.extend(
             [
-                ["what it is", or_dash(&contents.description)],
+                ["description", or_dash(&contents.description)],
                 ["made from", or_dash(contents.base.as_deref().unwrap_or_default())],
                 ["imports", &words(&contents.imports)],
                 ["packages", &words(&contents.packages)],
@@ -126,7 +126,7 @@ fn state(image: &ImageInfo) -> &'static str {
     }
 }
 
-/// The tier of code that it takes.
+/// The tier of code that it needs.
 fn tier(image: &ImageInfo) -> &'static str {
     image.tier.map_or("-", Tier::name)
 }

@@ -1,7 +1,7 @@
-//! Lines that somebody types, or another program writes, for the code's `input()`.
+//! Answers the code's `input()` with lines of standard input.
 //!
-//! Standard input is waited for without a thread: a question that is given up leaves nobody behind
-//! who would take the next line.
+//! Waits for standard input without a thread, because a thread left behind by a cancelled question
+//! would take the next line.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use belljar::Request;
 
 use super::printer::Printer;
 
-/// Has `input()` ask whoever is at the other end of standard input.
+/// Answers `input()` from standard input.
 #[cfg(unix)]
 pub(super) fn ask_person(request: Request, printer: &Arc<Printer>) -> Request {
     let asker = Arc::new(unix::Asker::new(Arc::clone(printer)));
     request.answerer(move |_| {
         let asker = Arc::clone(&asker);
-        // What cannot be read is at its end.
+        // A read error counts as the end of the input.
         async move { asker.line().await.ok().flatten() }
     })
 }
@@ -36,18 +36,18 @@ mod unix {
 
     use crate::printer::Printer;
 
-    /// How often it is looked whether there is something to read.
+    /// Interval between checks for input.
     const INTERVAL: Duration = Duration::from_millis(20);
 
-    /// A longer line is cut there: whoever writes it without an end does not fill the memory.
+    /// Longer lines are cut, so that endless input cannot exhaust memory.
     const MAX_LINE: usize = 1 << 20;
 
-    /// Standard input, a line at a time.
+    /// Reads lines of standard input.
     pub(super) struct Asker {
         stdin: Stdin,
         reactor: Handle,
         printer: Arc<Printer>,
-        /// What has been read after the last line.
+        /// Bytes read after the last line.
         ahead: Mutex<Vec<u8>>,
     }
 
@@ -61,7 +61,7 @@ mod unix {
             }
         }
 
-        /// The next line without its end; none at the end of the input.
+        /// The next line without its line break; `None` at the end of the input.
         pub(super) async fn line(&self) -> io::Result<Option<String>> {
             loop {
                 if let Some(line) = self.take(false) {
@@ -69,7 +69,7 @@ mod unix {
                 }
                 self.until_readable().await?;
                 let mut piece = [0; 4096];
-                // A terminal has something to read when a line is whole, so this does not wait.
+                // A terminal has input only when a line is complete, so this does not block.
                 let length = rustix::io::read(&self.stdin, &mut piece)?;
                 if length == 0 {
                     return Ok(self.take(true));
@@ -79,7 +79,7 @@ mod unix {
             }
         }
 
-        /// The first line of what has been read, if it is whole, or at the `end` all of it.
+        /// Takes the first complete line from the buffer; at the `end`, everything.
         fn take(&self, end: bool) -> Option<String> {
             let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
             let whole = ahead.iter().position(|byte| *byte == b'\n');
@@ -104,7 +104,7 @@ mod unix {
             };
             while poll(&mut [PollFd::new(&self.stdin, PollFlags::IN)], Some(&AT_ONCE))? == 0 {
                 let pause = {
-                    // The run is polled where no reactor need be at hand.
+                    // The run may be polled outside of a reactor.
                     let _entered = self.reactor.enter();
                     tokio::time::sleep(INTERVAL)
                 };

@@ -1,5 +1,5 @@
-//! Ctrl-C and requests to end: the run is cancelled and its workspace removed, then the command
-//! ends. A second Ctrl-C, or work that cannot be cancelled, ends it at once.
+//! Ctrl-C and termination: cancels the run and removes its workspace, then exits. A second Ctrl-C
+//! exits at once, and so does a signal during work that cannot be cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 use super::engine;
 use super::exit::Exit;
 
-/// How long cancelling may take.
+/// Time limit for cancelling.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The number of the signal that Ctrl-C sends.
+/// Number of the signal sent by Ctrl-C.
 const CTRL_C: u8 = 2;
 
-/// The signals that this process got.
+/// Signals received by this process.
 #[derive(Debug, Default)]
 pub(super) struct Interrupt {
     number: AtomicU8,
@@ -25,25 +25,25 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for signals on a thread of its own, so that they are seen while the engine is busy.
-    /// Without that thread they end the process as they always do.
+    /// Watches for signals on a separate thread, because the engine may keep this one busy. If the
+    /// thread cannot be started, signals end the process as usual.
     pub(super) fn watch() -> Arc<Self> {
         Self::watch_except(|| false)
     }
 
-    /// Like [`watch`](Self::watch), and takes no notice of a Ctrl-C that `handled` has seen to.
+    /// Like [`watch`](Self::watch), but ignores a Ctrl-C for which `handled` returns true.
     pub(super) fn watch_except(handled: impl Fn() -> bool + Send + 'static) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         let shared = Arc::clone(&interrupt);
         let (watch, watching) = std::sync::mpsc::channel();
-        // Detached: it ends with the process.
+        // Detached: ends with the process.
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Ok((reactor, signals)) = watching.recv() {
                 shared.wait_and_exit(handled, &reactor, signals);
             }
         });
-        // On this thread, which need not wait for the other one to come to it. From here on no signal
-        // ends the process by itself.
+        // Registered on this thread, without waiting for the other one to do it. From now on
+        // signals do not end the process by default.
         if thread.is_ok()
             && let Ok(reactor) = engine::reactor()
         {
@@ -56,7 +56,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Waits for a signal, and says how the command is to end.
+    /// Waits for a signal, and returns the exit status for it.
     pub(super) async fn arrived(&self) -> Exit {
         self.arrived.notified().await;
         self.exit()
@@ -85,14 +85,14 @@ impl Interrupt {
     }
 }
 
-/// The signals that end a command, each with its number.
+/// The terminating signals, with their numbers.
 #[cfg(unix)]
 struct Signals(Vec<(u8, tokio::signal::unix::Signal)>);
 
 #[cfg(unix)]
 impl Signals {
-    /// Watches SIGHUP, SIGINT and SIGTERM, but not those that the parent had this process ignore:
-    /// `nohup` does that, and shells do it for their background jobs.
+    /// Watches SIGHUP, SIGINT and SIGTERM, except those that the parent process ignores, as `nohup`
+    /// does, and shells for background jobs.
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let ignored = ignored();
@@ -102,7 +102,7 @@ impl Signals {
         Ok(Self(watched.map(watch).collect::<std::io::Result<_>>()?))
     }
 
-    /// The number of the next signal.
+    /// Number of the next signal.
     async fn next(&mut self) -> u8 {
         std::future::poll_fn(|context| {
             for (number, signal) in &mut self.0 {
@@ -116,8 +116,8 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores, signal 1 as the lowest bit; none where the system does
-/// not tell.
+/// Bit set of the signals that this process ignores, with signal 1 as the lowest bit; 0 if the
+/// system does not say.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -136,7 +136,7 @@ impl Signals {
     }
 
     async fn next(&mut self) -> u8 {
-        // A handler that cannot be installed never reports anything.
+        // Without a handler, wait forever.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! `belljar kernel`: the session of a notebook.
+//! `belljar kernel`: a session for a notebook.
 
 mod options;
 mod starting;
@@ -18,10 +18,10 @@ pub(super) use options::KernelArgs;
 use options::{InstallArgs, KernelCommand};
 use starting::Starting;
 
-/// How often it is looked whether whoever started the kernel is still there.
+/// Interval between checks that the parent process still exists.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Serves a connection file, or installs the kernelspec that has Jupyter do so.
+/// Serves a connection file, or installs the kernelspec.
 pub(super) fn kernel(
     args: &KernelArgs,
     global: &Global,
@@ -39,14 +39,15 @@ fn install(args: &InstallArgs, global: &Global, printer: &Printer) -> anyhow::Re
         (None, true) => Place::Prefix(environment()?),
         (None, false) => Place::User,
     };
-    let own = std::env::current_exe().context("cannot tell where this command is")?;
+    let own = std::env::current_exe().context("cannot find the path of this command")?;
     let Some(own) = own.to_str() else {
         return Err(Usage::new(format!("{} is not UTF-8", own.display())).into());
     };
     let mut arguments = vec![own.to_owned(), "kernel".to_owned()];
     for (name, path) in [("--cache", &global.cache), ("--wheel", &global.wheel)] {
         if let Some(path) = path {
-            let path = std::path::absolute(path).context("cannot tell where this is")?;
+            let path =
+                std::path::absolute(path).context("cannot make the path of an option absolute")?;
             arguments.extend([name.to_owned(), path.to_string_lossy().into_owned()]);
         }
     }
@@ -57,11 +58,11 @@ fn install(args: &InstallArgs, global: &Global, printer: &Printer) -> anyhow::Re
     Ok(Exit::Success)
 }
 
-/// The environment of Python that is in use.
+/// The active Python environment.
 fn environment() -> Result<std::path::PathBuf, Usage> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     set("VIRTUAL_ENV").or_else(|| set("CONDA_PREFIX")).map(Into::into).ok_or_else(|| {
-        Usage::new("--sys-prefix needs an environment of Python, and none is in use")
+        Usage::new("--sys-prefix needs an active Python environment")
             .hint("activate one, or name its directory with --prefix")
     })
 }
@@ -75,7 +76,7 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
                 .into());
         }
         return Err(Usage::new("no connection file")
-            .hint("Jupyter starts kernels itself: belljar kernel install makes it know this one")
+            .hint("Jupyter starts kernels itself: register this one with belljar kernel install")
             .into());
     };
     if !foreign.is_empty() {
@@ -85,7 +86,7 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
     let starting = Starting::new(global, printer, request.clone());
     let engine = starting.engine();
     let running = Arc::new(std::sync::OnceLock::<Kernel>::new());
-    // Jupyter asks for interrupts by message; this is somebody's Ctrl-C at a terminal that it shares.
+    // Jupyter interrupts by message. Ctrl-C comes from a terminal that the kernel shares.
     let interrupt = {
         let running = Arc::clone(&running);
         Interrupt::watch_except(move || {
@@ -101,7 +102,7 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
         .build()
         .context("cannot wait for events")?;
     let mut each = request;
-    // What only the session has.
+    // These apply to the session only.
     each.image = belljar::ImageChoice::Auto;
     each.mounts.clear();
     each.files.clear();
@@ -109,7 +110,7 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
     each.limits = belljar::Limits::default();
     let exit = reactor.block_on(async {
         let serving = zmq::serve(&file, starting, each).await?;
-        // It is the first: nobody else sets it.
+        // Cannot fail: this is the only place that sets it.
         let _ = running.set(serving.kernel().clone());
         let exit = tokio::select! {
             () = serving.kernel().over() => Exit::Success,
@@ -117,17 +118,16 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
             exit = interrupt.arrived() => exit,
         };
         serving.close().await;
-        // One that is still starting has nothing yet.
+        // An engine that is still starting has nothing to clean up.
         drop(engine.try_lock().map(|mut engine| engine.take()));
         anyhow::Ok(exit)
     });
-    // A thread that sets something up is not waited for.
+    // Do not wait for a thread that is setting something up.
     reactor.shutdown_background();
     exit
 }
 
-/// Waits until the process that started this kernel is gone, where that one wants it so: then nobody is
-/// left who could end it.
+/// Waits until the parent process has gone, if the kernel is to end with it.
 async fn orphaned() {
     let wanted = std::env::var("JPY_PARENT_PID").ok().and_then(|pid| pid.parse::<u32>().ok());
     let Some(wanted) = wanted.filter(|wanted| is_parent(*wanted)) else {

@@ -15,20 +15,20 @@ use super::engine::{bundle, reactor, start};
 use super::exit::{Exit, Usage, refused};
 use super::printer::Printer;
 
-/// Time before the deadline of an invocation that is left for the end of the run, which may be
-/// interrupted code that gets half a second more, and for the answer.
+/// Time reserved before an invocation's deadline: interrupted code gets up to half a second more,
+/// and the answer has to be sent.
 const MARGIN: Duration = Duration::from_secs(1);
-/// Code always gets this much.
+/// Minimum time limit of the code.
 const LEAST: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Args)]
 pub(super) struct LambdaArgs {
-    /// Where Lambda's runtime API is, as HOST:PORT [env: AWS_LAMBDA_RUNTIME_API]
+    /// Address of Lambda's runtime API as HOST:PORT [env: AWS_LAMBDA_RUNTIME_API]
     #[arg(long, value_name = "ADDRESS")]
     api: Option<String>,
 }
 
-/// Answers invocations until the process is ended.
+/// Answers invocations until the process is stopped.
 pub(super) fn lambda(
     args: &LambdaArgs,
     global: &Global,
@@ -58,7 +58,7 @@ pub(super) fn lambda(
     }
 }
 
-/// The engine, with all images of its bundle loaded: this time is not billed as a run's.
+/// Starts the engine and loads all images of its bundle: init time is not billed as run time.
 fn prepared(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, Error> {
     let runtime = start(global, printer)?;
     if bundle(global).is_some() {
@@ -70,10 +70,11 @@ fn prepared(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, Error> {
     Ok(runtime)
 }
 
-/// What the invocation asks for, done before its deadline.
+/// Runs the request of an invocation before its deadline.
 async fn answer(runtime: &Runtime, invocation: &Invocation) -> Result<Vec<u8>, Value> {
-    let asked: RunRequest = serde_json::from_slice(&invocation.event)
-        .map_err(|error| error_of("request", &format!("the event is no request: {error}")))?;
+    let asked: RunRequest = serde_json::from_slice(&invocation.event).map_err(|error| {
+        error_of("request", &format!("the event is not a valid request: {error}"))
+    })?;
     let mut request = asked.into_request(HostPaths::Refused).map_err(|e| failure(&e.into()))?;
     let left = time_left(invocation.deadline, SystemTime::now());
     let wanted = request.limits.timeout.unwrap_or(runtime.defaults().timeout);
@@ -86,13 +87,13 @@ fn to_json(outcome: &Outcome) -> Result<Vec<u8>, Value> {
     serde_json::to_vec(outcome).map_err(|error| error_of("outcome", &error.to_string()))
 }
 
-/// The time that code has which must have answered by `deadline`.
+/// Time limit for code that must have answered by `deadline`.
 fn time_left(deadline: SystemTime, now: SystemTime) -> Duration {
     let left = deadline.duration_since(now).unwrap_or_default();
     left.saturating_sub(MARGIN).max(LEAST)
 }
 
-/// An error of the engine in Lambda's form.
+/// An engine error in Lambda's format.
 fn failure(error: &Error) -> Value {
     let message = match error {
         Error::Refused(refusal) => refused(refusal, |_| None),

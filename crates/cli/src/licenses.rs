@@ -12,10 +12,10 @@ use super::printer::{Printer, Tone};
 use super::progress::Bars;
 use super::text::{shorten, table};
 
-/// A longer first line of a license is shown in part.
+/// Longer titles are cut.
 const MAX_TITLE: usize = 60;
 
-/// Shows whose work the sandbox contains.
+/// Shows the software in the sandbox with its licenses.
 pub(super) fn licenses(
     args: &LicensesArgs,
     global: &Global,
@@ -45,7 +45,7 @@ pub(super) fn licenses(
         for line in table(&all.iter().map(row).collect::<Vec<_>>()) {
             printer.line(&line)?;
         }
-        printer.note("the whole texts: belljar licenses --full, or belljar licenses PACKAGE");
+        printer.note("full texts: belljar licenses --full, or belljar licenses PACKAGE");
     }
     Ok(Exit::Success)
 }
@@ -57,7 +57,7 @@ fn title(license: &License) -> String {
     }
 }
 
-/// The first line of the license itself, after the headings that name its file.
+/// The first line of the license itself, after headings with the file's name.
 fn first_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let line = lines.find(|line| !line.is_empty() && !line.starts_with("====")).unwrap_or_default();

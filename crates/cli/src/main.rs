@@ -57,8 +57,8 @@ use printer::Printer;
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Does what the command line asks for and ends the process. What could be left undone by that
-/// has been done: output is flushed, workspaces are removed; the rest the system frees faster.
+/// Runs the command and exits without dropping: output is flushed and workspaces are removed, and
+/// the system frees the rest faster.
 fn main() -> ! {
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(cli.global.quiet));

@@ -21,12 +21,12 @@ pub(super) struct McpArgs {
     /// Image that runs start from [default: auto, for sessions data]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
-    /// Connect to the MCP servers of this file, and give their tools to the code as functions; the
-    /// file is the JSON that clients use: {"mcpServers": {...}}
+    /// Connect to the MCP servers in this file, and offer their tools to the code as functions; the
+    /// file has the JSON format of MCP clients: {"mcpServers": {...}}
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     with: Option<PathBuf>,
-    /// Let the code call only these tools of them, as SERVER, SERVER.TOOL or SERVER.PREFIX*; may be
-    /// given several times
+    /// Let the code call only these tools, given as SERVER, SERVER.TOOL or SERVER.PREFIX*;
+    /// repeatable
     #[arg(long, value_name = "TOOL", requires = "with")]
     allow: Vec<String>,
     #[command(flatten)]

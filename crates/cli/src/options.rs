@@ -1,4 +1,4 @@
-//! Options that several commands have, and what they mean in a request.
+//! Options shared by several commands, and their conversion to a request.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,26 +9,24 @@ use clap::{Args, ValueHint};
 use super::exit::Usage;
 use super::source;
 
-// What the user gives the code to see. As a doc comment it would be the help text of commands.
+// Input that the user gives to the code. A doc comment would become the help text of commands.
 #[derive(Debug, Args)]
 pub(super) struct Given {
-    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
-    /// given several times
+    /// Copy a host file into the workspace, under its own name or as NAME; repeatable
     #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
     files: Vec<String>,
     /// Show a host directory to the code, read-only, at an absolute path such as `./data:/data`;
-    /// may be given several times
+    /// repeatable
     #[arg(long = "mount", value_name = "HOST:GUEST", value_parser = source::mount)]
     mounts: Vec<(PathBuf, String)>,
-    /// Set an environment variable; none is passed on by itself; may be given several times
+    /// Set an environment variable; the host's variables are not inherited; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
     env: Vec<(String, String)>,
-    /// Show the workspace at another absolute path too, such as /mnt/data; may be given several
-    /// times
+    /// Show the workspace at another absolute path too, such as /mnt/data; repeatable
     #[arg(long = "alias", value_name = "PATH")]
     aliases: Vec<String>,
-    /// Start in this directory: the workspace by one of its paths, or one in it, which is made if
-    /// missing [default: /workspace]
+    /// Working directory: the workspace or a directory in it, which is created if missing [default:
+    /// /workspace]
     #[arg(long, value_name = "PATH")]
     cwd: Option<String>,
 }
@@ -36,29 +34,28 @@ pub(super) struct Given {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct Bounds {
-    /// Wall clock time in seconds, sleep included [default: 5]
+    /// Wall clock time in seconds, including sleep [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// Memory above the image, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     memory: Option<u64>,
-    /// Fuel, a measure of work that is the same on every machine [default: as much as the time
-    /// allows]
+    /// Fuel, a measure of work that is the same on every machine [default: limited by time alone]
     #[arg(long, value_name = "N", value_parser = whole)]
     fuel: Option<u64>,
-    /// Bytes kept of each of stdout and stderr [default: 1048576]
+    /// Maximum output in bytes, for each of stdout and stderr [default: 1048576]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     output_limit: Option<u64>,
-    /// What the code's files may take together, in MiB [default: 64]
+    /// Maximum total size of the code's files, in MiB [default: 64]
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     workspace_limit: Option<u64>,
-    /// Files and directories that the code may create [default: 1000]
+    /// Maximum number of files and directories created by the code [default: 1000]
     #[arg(long, value_name = "N", value_parser = whole)]
     file_limit: Option<u64>,
 }
 
 impl Given {
-    /// A request for these, without code.
+    /// A request with these options, without code.
     pub(super) fn request(&self) -> Result<Request, Usage> {
         let mut request = Request::default();
         for (path, host) in source::files(&self.files)? {
@@ -88,17 +85,16 @@ impl Bounds {
     }
 }
 
-/// Refuses a directory for output whose name something else has already; one that is not there can
-/// be made.
+/// Checks that an output directory exists or can be created.
 pub(super) fn directory(path: &Path) -> Result<(), Usage> {
     if path.exists() && !path.is_dir() {
         let message = format!("{} is not a directory", path.display());
-        return Err(Usage::new(message).hint("name another with --out"));
+        return Err(Usage::new(message).hint("choose another with --out"));
     }
     Ok(())
 }
 
-/// The image that `--image` names.
+/// The image for `--image`.
 pub(super) fn image(name: Option<&str>) -> ImageChoice {
     match name {
         None | Some("auto") => ImageChoice::Auto,
@@ -106,12 +102,12 @@ pub(super) fn image(name: Option<&str>) -> ImageChoice {
     }
 }
 
-/// What `--deterministic` asks for.
+/// The mode for `--deterministic`.
 pub(super) fn deterministic(seed: Option<u64>) -> Option<Deterministic> {
     seed.map(Deterministic::new)
 }
 
-/// What `--svg` asks for.
+/// The format for `--svg`.
 pub(super) fn figure_format(svg: bool) -> FigureFormat {
     if svg {
         FigureFormat::Svg
@@ -124,7 +120,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
     number.ok_or_else(|| {
         let most = belljar::Bounds::CEILINGS.timeout.as_secs();
-        format!("not a number of seconds, which can be from 0.001 to {most}")
+        format!("not a number of seconds, must be from 0.001 to {most}")
     })
 }
 
@@ -136,7 +132,7 @@ fn bytes(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "not a whole number of bytes")
 }
 
-/// A number in no unit.
+/// A number without a unit.
 pub(super) fn whole(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "not a whole number")
 }

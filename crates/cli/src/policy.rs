@@ -1,11 +1,12 @@
-//! The policy that options ask for.
+//! The policy chosen by options.
 
 use belljar::{Policy, Rules};
 
 use super::args::PolicyChoice;
 use super::exit::Usage;
 
-/// `--policy` and `--allow-import`, which implies `strict` where no policy is chosen.
+/// The policy for `--policy` and `--allow-import`. The latter implies `strict` if no policy is
+/// chosen.
 pub(super) fn policy(chosen: Option<PolicyChoice>, allowed: &[String]) -> Result<Policy, Usage> {
     match (chosen, allowed) {
         (None | Some(PolicyChoice::Open), []) => Ok(Policy::Open),

@@ -1,8 +1,8 @@
-//! Everything that the command prints, apart from help (clap), bars of progress (indicatif) and the
-//! line that is being typed (rustyline).
+//! All printing of the command, except help (clap), progress bars (indicatif) and line editing
+//! (rustyline).
 //!
-//! Results go to stdout; what is said about them goes to stderr. Colours only on a terminal, and
-//! not when NO_COLOR asks for none.
+//! Results go to stdout, everything else to stderr. Colours only on a terminal, and not if NO_COLOR
+//! is set.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use super::terminal::Filter;
 pub(super) struct OutputError(#[from] io::Error);
 
 impl OutputError {
-    /// Whether the reader has gone away, which is nothing to complain about.
+    /// Whether the reader has closed the pipe, which is not an error.
     pub(super) fn is_unread(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// How a piece of text is meant.
+/// The meaning of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tone {
     Good,
@@ -47,13 +47,13 @@ impl Tone {
     }
 }
 
-/// Where the command's text goes.
+/// The output of the command.
 #[derive(Debug)]
 pub(super) struct Printer {
     quiet: bool,
     out: Sink,
     err: Sink,
-    /// Both streams lead to the same terminal, pipe or file.
+    /// Whether both streams lead to the same terminal, pipe or file.
     shared: bool,
 }
 
@@ -63,7 +63,7 @@ struct Sink {
     terminal: bool,
     colours: bool,
     filter: Mutex<Filter>,
-    /// What was written last ended before the end of a line.
+    /// Whether the last write ended in the middle of a line.
     mid_line: AtomicBool,
 }
 
@@ -109,17 +109,17 @@ impl Printer {
         }
     }
 
-    /// Whether a person watches standard output.
+    /// Whether standard output is a terminal.
     pub(super) fn out_is_terminal(&self) -> bool {
         self.out.terminal
     }
 
-    /// Whether bars of progress can be drawn.
+    /// Whether progress bars can be drawn.
     pub(super) fn shows_progress(&self) -> bool {
         self.err.terminal && !self.quiet
     }
 
-    /// Prints result text as it is.
+    /// Prints a result as it is.
     pub(super) fn text(&self, text: &str) -> Result<(), OutputError> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -127,12 +127,12 @@ impl Printer {
         Ok(out.flush()?)
     }
 
-    /// Prints a line of result.
+    /// Prints a line of the result.
     pub(super) fn line(&self, text: &str) -> Result<(), OutputError> {
         self.text(&format!("{text}\n"))
     }
 
-    /// Prints a result as JSON: on one line for programs, spread out for people.
+    /// Prints a result as JSON: on one line, or indented on a terminal.
     pub(super) fn json(&self, value: &impl Serialize) -> Result<(), OutputError> {
         let text = if self.out.terminal {
             serde_json::to_string_pretty(value)
@@ -142,18 +142,18 @@ impl Printer {
         self.line(&text.map_err(io::Error::other)?)
     }
 
-    /// Passes on what the code printed.
+    /// Prints output of the code.
     pub(super) fn guest(&self, stream: Stream, bytes: &[u8]) -> Result<(), OutputError> {
         self.note_end(stream, bytes);
         if stream == Stream::Stdout {
             return Ok(self.out.show(io::stdout().lock(), bytes)?);
         }
-        // A run goes on without a reader of its warnings, as other commands do.
+        // A run continues if stderr is closed, as other commands do.
         let _ = self.err.show(io::stderr().lock(), bytes);
         Ok(())
     }
 
-    /// Ends the line that the code left without an end, where a prompt would write over it.
+    /// Ends an unfinished line of the code's output, which a prompt would overwrite.
     pub(super) fn end_line(&self) -> Result<(), OutputError> {
         if self.out.terminal && self.is_mid_line(Stream::Stdout).load(Ordering::Relaxed) {
             self.line("")?;
@@ -161,48 +161,48 @@ impl Printer {
         Ok(())
     }
 
-    /// Takes note that what was typed has ended the line.
+    /// Records that the user's input has ended the line.
     #[cfg(unix)]
     pub(super) fn line_was_typed(&self) {
         self.note_end(Stream::Stdout, b"\n");
     }
 
-    /// Says something beside the result.
+    /// Prints a note.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {
             self.say(text);
         }
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(super) fn error(&self, text: &str) {
         self.say(&format!("{} {text}", self.err.paint(Tone::Bad, "error:")));
     }
 
-    /// Says what to do about it.
+    /// Prints a hint.
     pub(super) fn hint(&self, text: &str) {
         self.say(&format!("{} {text}", self.err.paint(Tone::Warning, "hint:")));
     }
 
-    /// Text for [`note`](Self::note) in a tone.
+    /// Formats text for [`note`](Self::note).
     pub(super) fn paint_note(&self, tone: Tone, text: &str) -> String {
         self.err.paint(tone, text)
     }
 
-    /// Text for [`line`](Self::line) in a tone.
+    /// Formats text for [`line`](Self::line).
     pub(super) fn paint(&self, tone: Tone, text: &str) -> String {
         self.out.paint(tone, text)
     }
 
-    /// Writes a line beside the result: never at the end of one that the code left without an end.
+    /// Writes a line to stderr. Starts a new line if the code's output has left one unfinished.
     fn say(&self, text: &str) {
         let mid_line = self.is_mid_line(Stream::Stderr).swap(false, Ordering::Relaxed);
         let start = if mid_line { "\n" } else { "" };
-        // There is nobody left to tell when stderr is closed.
+        // If stderr is closed, the message is lost.
         let _ = writeln!(io::stderr().lock(), "{start}{text}");
     }
 
-    /// Whether what a stream leads to is in the middle of a line.
+    /// Whether the target of a stream is in the middle of a line.
     fn is_mid_line(&self, stream: Stream) -> &AtomicBool {
         match stream {
             Stream::Stderr if !self.shared => &self.err.mid_line,
@@ -217,7 +217,7 @@ impl Printer {
     }
 }
 
-/// Whether both streams are one pipe or one file, as after `2>&1`.
+/// Whether both streams are one pipe or file, as after `2>&1`.
 #[cfg(unix)]
 fn lead_to_the_same() -> bool {
     use std::os::fd::{AsFd, BorrowedFd};

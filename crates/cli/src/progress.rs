@@ -1,5 +1,5 @@
-//! Progress on stderr: what is happening, for how long, and how long it usually takes. On a terminal
-//! that is a bar, elsewhere a line for each stage that takes long.
+//! Progress on stderr: the current stage, its elapsed time, and its usual time. A bar on a
+//! terminal, otherwise a line for each long stage.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,26 +11,26 @@ use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use super::printer::Printer;
 use super::text;
 
-/// The bars of all stages that are under way.
+/// Progress bars of all active stages.
 #[derive(Debug)]
 pub(super) struct Bars {
     printer: Arc<Printer>,
-    /// Otherwise there are lines instead of bars.
+    /// Whether to draw bars. Otherwise lines are printed.
     drawn: bool,
-    /// Made when first needed: most commands have nothing to show.
+    /// Created on first use: most commands show no progress.
     all: OnceLock<MultiProgress>,
     stages: Mutex<Vec<(Stage, ProgressBar)>>,
 }
 
-/// Columns of a bar.
+/// Width of a bar in columns.
 const WIDTH: usize = 24;
-/// A stage that usually takes less has no line.
+/// Minimum usual time of a stage for which a line is printed.
 const LONG: Duration = Duration::from_secs(5);
-/// How often a bar is drawn anew.
+/// Interval between redraws of a bar.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Bars {
-    /// Bars, where they can be seen.
+    /// Draws bars if stderr is a terminal.
     pub(super) fn new(printer: &Arc<Printer>) -> Self {
         Self {
             printer: Arc::clone(printer),
@@ -40,14 +40,14 @@ impl Bars {
         }
     }
 
-    /// Lines instead of bars, which would get into the way of results on the same terminal.
+    /// Prints lines, because bars would interfere with results on the same terminal.
     pub(super) fn beside_results(printer: &Arc<Printer>) -> Self {
         let mut bars = Self::new(printer);
         bars.drawn &= !printer.out_is_terminal();
         bars
     }
 
-    /// A bar over a batch: `length` bytes of input, or unknown.
+    /// A bar for a batch with an input of `length` bytes, or of unknown length.
     pub(super) fn batch(&self, length: Option<u64>) -> ProgressBar {
         if !self.drawn {
             return ProgressBar::hidden();
@@ -93,7 +93,7 @@ impl Progress for Bars {
         }
         let style = ProgressStyle::with_template("{guess} {msg}  {elapsed}").map(|style| {
             style.with_key("guess", move |state: &ProgressState, to: &mut dyn Write| {
-                // A bar that cannot be written is a bar that is not seen.
+                // A bar that cannot be written is not shown.
                 let _ = to.write_str(&guess(state.elapsed(), usually));
             })
         });
@@ -111,8 +111,7 @@ impl Progress for Bars {
     }
 }
 
-/// A bar drawn from the time alone. It never looks finished before it is: the last cell stays
-/// open however long it takes.
+/// A bar estimated from time alone. It never looks finished: the last cell stays open.
 fn guess(elapsed: Duration, usually: Duration) -> String {
     let part = elapsed.as_secs_f64() / usually.as_secs_f64().max(0.001);
     let full = ((part * WIDTH as f64) as usize).min(WIDTH - 1);

@@ -1,4 +1,4 @@
-//! Receipts: which code, with which inputs, in which image, did what; and signatures under them.
+//! Receipts: records of deterministic runs, with code, inputs, image and outcome; and signatures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,18 +14,18 @@ use sha2::{Digest, Sha256};
 use super::exit::{Usage, chain};
 use super::source;
 
-/// The version of a receipt's shape.
+/// Version of the receipt format.
 const VERSION: u32 = 1;
-/// The largest receipt that is read, in bytes: it holds the run's input files.
+/// Maximum size of a receipt in bytes, which includes the run's input files.
 const MAX_RECEIPT: u64 = 1 << 30;
-/// What a signature is under, before the receipt: so that it is one of a receipt and of nothing else.
+/// Prefix of the signed bytes, so that the signature is not valid for anything but a receipt.
 const SIGNED: &[u8] = b"belljar receipt\n";
 
-/// What a repeatable run did. Who has the image can do it again and compare.
+/// The record of a deterministic run. Anyone with the image can repeat the run and compare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Receipt {
-    /// The version of this shape: 1.
+    /// The version of this format: 1.
     pub(super) receipt: u32,
     /// The version of belljar that wrote it.
     pub(super) belljar: String,
@@ -33,14 +33,14 @@ pub(super) struct Receipt {
     pub(super) image: ImageEntry,
     /// The run: code, inputs, limits and seed, as `belljar schema request` describes them.
     pub(super) request: RunRequest,
-    /// What came of it.
+    /// The hashes of the outcome.
     pub(super) outcome: OutcomeEntry,
-    /// A signature under all of the above.
+    /// A signature of all fields above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) signature: Option<SignatureEntry>,
 }
 
-/// An image, by what is in it.
+/// An image, identified by its contents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ImageEntry {
@@ -48,7 +48,7 @@ pub(super) struct ImageEntry {
     pub(super) name: String,
     /// SHA-256 of its memory.
     pub(super) memory: String,
-    /// SHA-256 of the module of Python that it was made from.
+    /// SHA-256 of the Python module that it was made from.
     pub(super) artifact: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct ImageEntry {
 pub(super) struct OutcomeEntry {
     /// SHA-256 of the outcome's JSON.
     pub(super) sha256: String,
-    /// SHA-256 of the JSON of each of its keys, to tell what differs.
+    /// SHA-256 of the JSON of each key, to find differences.
     pub(super) parts: BTreeMap<String, String>,
 }
 
@@ -74,27 +74,27 @@ pub(super) struct SignatureEntry {
     pub(super) signature: String,
 }
 
-/// How it is with the signature of a receipt.
+/// The signature status of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Signed {
-    /// There is none.
+    /// Not signed.
     Not,
-    /// By who has the private key to this public one.
+    /// Signed with the private key of this public key.
     By(String),
 }
 
-/// A run for which there is to be a receipt.
+/// A receipt before the run.
 pub(super) struct Draft {
     request: RunRequest,
     image: ImageEntry,
 }
 
 impl Draft {
-    /// Notes a request that is complete, and names its image.
+    /// Completes a request, and records its image.
     pub(super) fn of(request: &Request, image: ImageIdentity) -> anyhow::Result<Self> {
         if request.deterministic.is_none() {
-            return Err(Usage::new("a receipt is for a run that can be repeated")
-                .hint("give --deterministic or --deterministic=SEED as well")
+            return Err(Usage::new("a receipt needs a deterministic run")
+                .hint("add --deterministic or --deterministic=SEED")
                 .into());
         }
         let repeated = RunRequest::of(request).map_err(belljar::Error::from)?;
@@ -104,7 +104,7 @@ impl Draft {
         })
     }
 
-    /// The receipt for what came of it.
+    /// The receipt for an outcome.
     pub(super) fn receipt(self, outcome: &Outcome) -> anyhow::Result<Receipt> {
         Ok(Receipt {
             receipt: VERSION,
@@ -117,7 +117,7 @@ impl Draft {
     }
 }
 
-/// Has the files of a request in it, and its outcome say what is in those that it makes.
+/// Reads the files of a request into it, and asks for their hashes in the outcome.
 pub(super) fn complete(request: &mut Request) -> Result<(), Usage> {
     for file in &mut request.files {
         if let Content::Host(path) = &file.content {
@@ -150,7 +150,7 @@ impl OutcomeEntry {
         })
     }
 
-    /// The keys whose values are others, or that only one of the two has.
+    /// The keys with different values, or that only one of the outcomes has.
     pub(super) fn differing<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
         let keys = self.parts.keys().chain(other.parts.keys());
         let mut keys: Vec<&str> = keys
@@ -171,26 +171,27 @@ impl Receipt {
         schema
     }
 
-    /// Reads one that anybody may have written.
+    /// Reads an untrusted receipt.
     pub(super) fn read(path: &Path) -> Result<Self, Usage> {
         let name = path.display();
         let bytes = match fs::metadata(path) {
             Ok(metadata) if metadata.len() > MAX_RECEIPT => {
-                return Err(Usage::new(format!("{name} is no receipt: it is too large")));
+                return Err(Usage::new(format!("{name} is not a receipt: it is too large")));
             }
             _ => source::read(path)?,
         };
         let wrong = |why: String| {
-            Usage::new(format!("{name} is no receipt: {why}"))
-                .hint("name a file that belljar run --receipt has written")
+            Usage::new(format!("{name} is not a receipt: {why}"))
+                .hint("name a file written by belljar run --receipt")
         };
         let json: serde_json::Value =
             serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
         match json.get("receipt").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(VERSION) => {}
             Some(version) => {
-                let text =
-                    format!("{name} is a receipt of version {version}, and this reads {VERSION}");
+                let text = format!(
+                    "{name} is a receipt of version {version}; this belljar reads version {VERSION}"
+                );
                 return Err(Usage::new(text).hint("use the belljar that wrote it"));
             }
             None => return Err(wrong("it has no version".into())),
@@ -198,7 +199,7 @@ impl Receipt {
         serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Signs it.
+    /// Signs the receipt.
     pub(super) fn sign(&mut self, PrivateKey(pair): &PrivateKey) -> anyhow::Result<()> {
         let signature = pair.sk.sign(self.signed_bytes()?, None);
         self.signature = Some(SignatureEntry {
@@ -209,18 +210,18 @@ impl Receipt {
         Ok(())
     }
 
-    /// Checks the signature, if there is one.
+    /// Verifies the signature, if present.
     pub(super) fn signed(&self) -> Result<Signed, Usage> {
         let Some(entry) = &self.signature else {
             return Ok(Signed::Not);
         };
         let wrong = || {
-            Usage::new("the receipt was altered: its signature does not fit")
-                .hint("ask whoever signed it for another copy")
+            Usage::new("the receipt was altered: its signature is invalid")
+                .hint("ask the signer for another copy")
         };
         if entry.algorithm != "ed25519" {
             return Err(Usage::new(format!(
-                "a signature by {:?} is not known here",
+                "the signature algorithm {:?} is unknown",
                 entry.algorithm
             )));
         }
@@ -233,7 +234,7 @@ impl Receipt {
         Ok(Signed::By(entry.key.clone()))
     }
 
-    /// What a signature is under: all but itself, in the order of the fields.
+    /// The signed bytes: all fields but the signature, in order.
     fn signed_bytes(&self) -> anyhow::Result<Vec<u8>> {
         let unsigned = Self {
             signature: None,
@@ -244,24 +245,25 @@ impl Receipt {
     }
 }
 
-/// What receipts are signed with.
+/// A key to sign receipts with.
 pub(super) struct PrivateKey(KeyPair);
 
-/// The private key in a file: PKCS#8 in PEM, as OpenSSL writes it.
+/// Reads a private key: PKCS#8 in PEM, as written by OpenSSL.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKey, Usage> {
     let pem = text(path)?;
     KeyPair::from_pem(&pem).map(PrivateKey).map_err(|_| {
-        Usage::new(format!("{} is no private key for ed25519 in PEM", path.display()))
-            .hint("openssl genpkey -algorithm ed25519 -out key.pem makes one")
+        Usage::new(format!("{} is not an ed25519 private key in PEM", path.display()))
+            .hint("create one with openssl genpkey -algorithm ed25519 -out key.pem")
     })
 }
 
-/// The public key in a file, in hexadecimal.
+/// Reads a public key. Returns it in hexadecimal.
 pub(super) fn public_key(path: &Path) -> Result<String, Usage> {
     let pem = text(path)?;
     let key = PublicKey::from_pem(&pem).map_err(|_| {
-        Usage::new(format!("{} is no public key for ed25519 in PEM", path.display()))
-            .hint("openssl pkey -in key.pem -pubout -out key.pub makes one of a private key")
+        Usage::new(format!("{} is not an ed25519 public key in PEM", path.display())).hint(
+            "extract one from a private key with openssl pkey -in key.pem -pubout -out key.pub",
+        )
     })?;
     Ok(hex(&key[..]))
 }

@@ -1,4 +1,4 @@
-//! `belljar repl`: Python, typed into a session.
+//! `belljar repl`: an interactive session.
 
 mod act;
 mod block;
@@ -73,12 +73,12 @@ pub(super) fn repl(
         let talked = repl.talk().await;
         repl.leave(talked).await
     });
-    // A thread that waits for a file or a line is not waited for.
+    // Do not wait for a thread that waits for a file or a line.
     reactor.shutdown_background();
     ended
 }
 
-/// The session to begin with, its file, and what its lines ask for.
+/// The initial session with its file, and the options for each line.
 async fn open(
     runtime: &Runtime,
     mut request: Request,
@@ -101,16 +101,16 @@ async fn open(
     Ok((Some(file), session, request))
 }
 
-/// What Ctrl-C is about.
+/// The target of Ctrl-C.
 #[derive(Default)]
 struct Foreground {
     running: Mutex<Option<Session>>,
-    /// The terminal is the user's own: there Ctrl-C ends what runs, and never the prompt.
+    /// At a terminal, Ctrl-C stops running code but never the prompt.
     is_typed: AtomicBool,
 }
 
 impl Foreground {
-    /// Interrupts the code that is running; false when Ctrl-C is to end the command.
+    /// Interrupts running code. Returns false if Ctrl-C is to end the command.
     fn interrupt(&self) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let interrupted = running.as_ref().is_some_and(Session::interrupt);
@@ -122,16 +122,16 @@ impl Foreground {
     }
 }
 
-/// A prompt with all that belongs to it.
+/// A prompt and its sessions.
 struct Repl<'a> {
     runtime: Runtime,
     sessions: Named,
-    /// The one in which the line that is asked for is completed.
+    /// The session that completes the current line.
     completing: Option<Arc<Session>>,
-    /// What every line asks for besides its code.
+    /// The options for each line, without code.
     request: Request,
     figures: Figures,
-    /// Somebody types at a terminal.
+    /// Whether input comes from a terminal.
     is_typed: bool,
     file: Option<SessionFile>,
     foreground: Arc<Foreground>,
@@ -197,7 +197,7 @@ impl Repl<'_> {
         }
         self.foreground.is_typed.store(true, Ordering::Relaxed);
         self.printer.note(&format!(
-            "belljar {}, image {}; %help lists what there is besides Python",
+            "belljar {}, image {}; %help lists the commands",
             env!("CARGO_PKG_VERSION"),
             self.sessions.current().info().image
         ));
@@ -225,7 +225,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Runs a command; what is wrong with it is said, and nothing else comes of it.
+    /// Runs a command. Errors are printed and have no other effect.
     async fn command(&mut self, line: &str) -> anyhow::Result<ControlFlow<Exit>> {
         let done = match Command::read(line) {
             Ok(Command::Quit) => return Ok(ControlFlow::Break(Exit::Success)),
@@ -237,7 +237,7 @@ impl Repl<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Runs code and says what came of it.
+    /// Runs code and shows the outcome.
     async fn execute(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit>> {
         Ok(match self.run(code).await? {
             ControlFlow::Continue(_) => ControlFlow::Continue(()),
@@ -245,7 +245,7 @@ impl Repl<'_> {
         })
     }
 
-    /// The same, and how long it took.
+    /// Runs code and shows the time it took.
     async fn time(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit>> {
         match self.run(code).await? {
             ControlFlow::Break(exit) => return Ok(ControlFlow::Break(exit)),
@@ -255,7 +255,7 @@ impl Repl<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The outcome of code, unless the engine failed, which it said then.
+    /// Runs code. Returns the outcome, or prints the engine's error.
     async fn run(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit, Option<Outcome>>> {
         let session = self.sessions.current().clone();
         let live = Arc::new(Live::new(Arc::clone(self.printer)));
@@ -283,7 +283,7 @@ impl Repl<'_> {
             }
         };
         self.printer.end_line()?;
-        // What a restored session was given beside its state, it has from here on.
+        // From now on, what the session was given along with its state is part of it.
         self.request.files.clear();
         self.request.env.clear();
         show::outcome(self.printer, &outcome);
@@ -294,7 +294,7 @@ impl Repl<'_> {
         Ok(ControlFlow::Continue(Some(outcome)))
     }
 
-    /// Says what went wrong and goes on, unless nobody could read any more.
+    /// Prints an error and continues, unless the output is closed.
     fn survive(&self, error: Option<anyhow::Error>) -> anyhow::Result<()> {
         match error {
             Some(error) if error.is::<OutputError>() => Err(error),
@@ -306,7 +306,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Writes the session to its file, and ends everything.
+    /// Saves the session to its file, and ends all sessions.
     async fn leave(self, talked: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
         self.foreground.set(None);
         let session = self.sessions.current();
@@ -328,7 +328,7 @@ impl Repl<'_> {
         Ok(exit)
     }
 
-    /// The file, when it is the one that this prompt holds already, or one that it takes for now.
+    /// Opens a session file, or returns `None` if this prompt already holds it.
     fn claim(&self, path: &std::path::Path) -> Result<Option<SessionFile>, Usage> {
         match &self.file {
             Some(file) if file.is(path) => Ok(None),

@@ -1,4 +1,4 @@
-//! `belljar replay`: does again what a receipt says was done, and compares.
+//! `belljar replay`: repeats the run of a receipt, and compares the outcomes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ pub(super) struct ReplayArgs {
     /// The receipt
     #[arg(value_name = "RECEIPT", value_hint = ValueHint::FilePath)]
     receipt: PathBuf,
-    /// Take no receipt but one that is signed with this public key, in PEM
+    /// Require a signature with this public key, in PEM
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key: Option<PathBuf>,
-    /// Print what was found as JSON
+    /// Print the comparison as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     same: bool,
-    /// The public key of who signed it.
+    /// The public key of the signature.
     signed_by: Option<&'a str>,
-    /// SHA-256 of the outcome that the receipt tells of, and of the one here.
+    /// SHA-256 of the outcome in the receipt, and of the one here.
     expected: &'a str,
     found: &'a str,
     /// The keys of the outcome that differ.
@@ -42,7 +42,7 @@ struct Found<'a> {
     outcome: &'a Outcome,
 }
 
-/// Runs it again.
+/// Repeats the run.
 pub(super) fn replay(
     args: &ReplayArgs,
     global: &Global,
@@ -56,17 +56,17 @@ pub(super) fn replay(
             Signed::By(key) if *key == wanted => {}
             Signed::By(key) => {
                 let text = format!("the receipt is signed with another key, {key}");
-                let hint = "ask whoever sent it whose key that is";
+                let hint = "ask the sender whose key it is";
                 return Err(Usage::new(text).hint(hint).into());
             }
             Signed::Not => return Err(Usage::new("the receipt is not signed").into()),
         }
     }
-    // Its author may not have files of this machine read.
+    // The author of the receipt must not be able to read files of this machine.
     let asked = receipt.request.clone().into_request(HostPaths::Refused);
     let request = asked.map_err(belljar::Error::from)?;
     if request.deterministic.is_none() {
-        return Err(Usage::new("the receipt is for a run that cannot be repeated").into());
+        return Err(Usage::new("the run of the receipt is not deterministic").into());
     }
     let runtime = engine::start(global, printer)?;
     let reactor = engine::reactor()?;
@@ -82,7 +82,7 @@ pub(super) fn replay(
             outcome = work => Ok(outcome),
         }
     });
-    // An image that is being baked on another thread is not waited for.
+    // Do not wait for an image that another thread is baking.
     reactor.shutdown_background();
     let outcome = match ran {
         Ok(outcome) => outcome?,
@@ -112,7 +112,7 @@ pub(super) fn replay(
     })
 }
 
-/// Whether the image here is the one that the run started from.
+/// Checks that this machine has the image of the receipt.
 async fn check_image(
     receipt: &Receipt,
     runtime: &Runtime,
@@ -122,18 +122,18 @@ async fn check_image(
     let (name, wrote) = (&receipt.image.name, &receipt.belljar);
     let hint = format!("replay it with belljar {wrote}, which wrote it");
     if here.artifact != receipt.image.artifact {
-        let text = "the receipt is for another build of Python than the one that is here";
+        let text = "the receipt is for another build of Python";
         return Err(Usage::new(text).hint(hint).into());
     }
     if here.name != *name {
         let text = format!(
-            "the receipt is for the image {name}, and here the run starts from {}",
+            "the receipt is for the image {name}, but here the run starts from {}",
             here.name
         );
         return Err(Usage::new(text).hint(hint).into());
     }
     if here.memory != receipt.image.memory {
-        let text = format!("the receipt is for another {name} image than the one that is here");
+        let text = format!("the receipt is for another {name} image");
         let own = format!("{hint}, or build that image again");
         return Err(Usage::new(text).hint(own).into());
     }
@@ -149,16 +149,16 @@ fn print(found: &Found<'_>, printer: &Printer) -> anyhow::Result<()> {
         let outcome = serde_json::to_value(found.outcome)?;
         for key in &found.differing {
             let here = outcome.get(*key).map_or_else(|| "nothing".to_owned(), cut);
-            // A receipt has whatever keys its author likes.
+            // The author of a receipt can choose its keys.
             printer.line(&format!("  {}: here {here}", key.escape_debug()))?;
         }
         if found.differing.is_empty() {
-            printer.line("  only the hash of the whole differs from those of its parts")?;
+            printer.line("  only the overall hash differs")?;
         }
     }
     match found.signed_by {
         Some(key) => printer.note(&format!("signed with {key}")),
-        None => printer.note("not signed: whoever has the receipt may have written it"),
+        None => printer.note("not signed: anyone may have written this receipt"),
     }
     Ok(())
 }

@@ -64,13 +64,13 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
     }
 }
 
-/// A run that is to be done.
+/// A run to do.
 struct Task<'a> {
     runtime: Runtime,
     request: Request,
-    /// What the request shows while it runs.
+    /// Shows output while it runs.
     live: Arc<Live>,
-    /// A person, or whoever writes to standard input, may answer `input()`.
+    /// Whether standard input may answer `input()`.
     can_ask: bool,
     json: bool,
     receipt: Option<Wanted>,
@@ -78,7 +78,7 @@ struct Task<'a> {
     printer: &'a Arc<Printer>,
 }
 
-/// A receipt that is to be written.
+/// A receipt to write.
 struct Wanted {
     draft: Draft,
     key: Option<PrivateKey>,
@@ -95,7 +95,7 @@ impl Wanted {
     }
 }
 
-/// Makes the request one for which there can be a receipt.
+/// Prepares the request for a receipt.
 fn draft(request: &mut Request, runtime: &Runtime) -> anyhow::Result<Draft> {
     receipt::complete(request)?;
     let image = engine::reactor()?.block_on(runtime.image_of(request))?;
@@ -103,7 +103,7 @@ fn draft(request: &mut Request, runtime: &Runtime) -> anyhow::Result<Draft> {
     Draft::of(request, image)
 }
 
-/// Runs in a sandbox that is thrown away.
+/// Runs in a sandbox that is then discarded.
 fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
     let Task {
         runtime,
@@ -139,7 +139,7 @@ fn alone(task: Task<'_>) -> anyhow::Result<Exit> {
     Ok(if success { Exit::Success } else { Exit::Found })
 }
 
-/// Prints what came of a run: all of it as JSON, or what was not shown while it ran.
+/// Prints the outcome as JSON, or what was not shown during the run.
 fn report(
     printer: &Printer,
     outcome: &Outcome,
@@ -154,7 +154,7 @@ fn report(
     Ok(())
 }
 
-/// Makes sure before the run that its files have a place to go.
+/// Checks before the run that its files can be written.
 fn prepare(out: &Path) -> Result<(), Usage> {
     directory(out)?;
     fs::create_dir_all(out).map_err(|e| {
@@ -163,8 +163,8 @@ fn prepare(out: &Path) -> Result<(), Usage> {
     })
 }
 
-/// Does the work on this thread until it ends, or breaks it off when nobody wants it any more:
-/// then the run and its workspace are gone when this returns.
+/// Works on this thread until it is done or cancelled. When this returns, a cancelled run and its
+/// workspace are gone.
 fn watch<T>(
     live: &Live,
     work: impl AsyncFnOnce() -> anyhow::Result<T>,
@@ -182,7 +182,7 @@ fn watch<T>(
             },
         }
     });
-    // An image that is being baked on another thread is not waited for.
+    // Do not wait for an image that another thread is baking.
     reactor.shutdown_background();
     ended
 }

@@ -1,4 +1,4 @@
-//! `belljar schema` and `belljar completions`: what other programs generate from.
+//! `belljar schema` and `belljar completions`.
 
 use belljar::{Outcome, RunRequest};
 use clap::CommandFactory;
@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::printer::Printer;
 use super::receipt::Receipt;
 
-/// Prints a JSON Schema, spread out: it is read by people and kept in files.
+/// Prints a JSON Schema, indented for people and files.
 pub(super) fn schema(args: &SchemaArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let schema = match args.of {
         SchemaChoice::Request => RunRequest::schema(),

@@ -1,4 +1,4 @@
-//! `belljar serve`: the server, until a signal ends it; and `belljar key`, which makes a key to one.
+//! `belljar serve`: the server, until a signal stops it; and `belljar key`, which creates a key.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -27,74 +27,75 @@ use super::trace::LogFormat;
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Address and port; port 0 takes a free one. Others than those of this machine need --keys
+    /// Address and port; port 0 takes a free one. Addresses reachable from other machines need
+    /// --keys
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3000")]
     listen: SocketAddr,
-    /// Listen on a Unix socket instead, which this user alone can connect to
+    /// Listen on a Unix socket that only this user can connect to
     #[arg(long, value_name = "PATH", conflicts_with = "listen", value_hint = ValueHint::FilePath)]
     unix: Option<PathBuf>,
-    /// Let in the holders of these keys, which `belljar key` makes; read again when it changes [default:
-    /// one key, made for this server]
+    /// Accept the keys in this file, created with `belljar key`; reloaded when it changes [default:
+    /// one generated key]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
-    /// Let in whoever reaches the server, without a key
+    /// Accept all requests, without a key
     #[arg(long, conflicts_with = "keys")]
     no_auth: bool,
-    /// Keep sessions in this directory from one start of the server to the next
+    /// Keep sessions in this directory across restarts
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
-    /// Keep the sessions of /v1 where every server finds them that has the same store: file:///DIR, memory:,
-    /// and in a command that was built with the feature `stores` s3://BUCKET/FOLDER, az://CONTAINER/FOLDER
-    /// and gs://BUCKET/FOLDER, with accounts from the environment
+    /// Share the sessions of /v1 with all servers that use this store: file:///DIR, memory:, and,
+    /// if built with the feature `stores`, s3://BUCKET/FOLDER, az://CONTAINER/FOLDER and
+    /// gs://BUCKET/FOLDER, with credentials from the environment
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// What the other servers call this one [default: drawn by lot]
+    /// Name of this node in the store [default: random]
     #[arg(long, value_name = "NAME", requires = "store")]
     node: Option<String>,
-    /// For how long other servers wait for this one when it gives no sign of life, before they take over a
-    /// session in which it runs something, in seconds
+    /// Seconds without a sign of life from this server after which other servers take over its
+    /// sessions
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5", requires = "store")]
     lease: Duration,
-    /// Which interfaces to serve: v1, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion, librechat, or all
+    /// Interfaces to serve: v1, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion, librechat,
+    /// or all
     #[arg(long, value_name = "NAMES", default_value_t = Faces::default())]
     faces: Faces,
-    /// Serve everything below this path, as a proxy passes it on
+    /// Serve everything below this path, as passed on by a proxy
     #[arg(long, value_name = "PATH", value_parser = base_path)]
     base_path: Option<String>,
-    /// Speak TLS, with this certificate and those that vouch for it, in PEM; read again when it changes.
-    /// For a command that was built with the feature `tls`
+    /// Serve TLS with this certificate chain, in PEM; reloaded when it changes. Needs the feature
+    /// `tls`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", conflicts_with = "unix")]
     tls_cert: Option<PathBuf>,
-    /// The key to the certificate, in PEM
+    /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Believe what this proxy says in X-Forwarded-Prefix and X-Forwarded-For: an address, a network such
-    /// as 10.0.0.0/8, or unix for whoever uses the Unix socket; may be given several times
+    /// Trust X-Forwarded-Prefix and X-Forwarded-For from this proxy: an address, a network such as
+    /// 10.0.0.0/8, or unix for clients of the Unix socket; repeatable
     #[arg(long = "trust-proxy", value_name = "PROXY")]
     trusted_proxies: Vec<TrustedProxy>,
-    /// Answer to this name too, where nobody needs a key; *.NAME is every name below it; may be given
-    /// several times
+    /// Without keys, also accept this host name; *.NAME accepts all names below it; repeatable
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Let web pages of this origin use the server and read its answers, such as <https://example.org>; may
-    /// be given several times
+    /// Let web pages of this origin use the server and read its answers, such as
+    /// <https://example.org>; repeatable
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// A domain whose names {port}-{sandbox}.DOMAIN lead to this server, told to E2B's clients
+    /// Domain for E2B clients: the names {port}-{sandbox}.DOMAIN must lead to this server
     #[arg(long, value_name = "DOMAIN")]
     sandbox_domain: Option<String>,
-    /// Time that runs have to end when the server does, in seconds
+    /// Seconds that runs have to finish when the server stops
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     grace: Duration,
-    /// Memory that the server may hold, in MiB. While it holds more, it refuses new runs, sessions and uploads
-    /// with 503 and suspends idle sessions to the disk [default: no bound]
+    /// Memory budget of the server, in MiB. Above it, the server rejects new runs, sessions and
+    /// uploads with 503 and suspends idle sessions to disk [default: unlimited]
     #[arg(long, value_name = "MIB")]
     memory_budget: Option<NonZero<u32>>,
-    /// What of the files of sandboxes is kept in memory, in MiB; the rest is in a nameless file in the
-    /// directory for temporary files
+    /// Memory for the files of sandboxes, in MiB; the rest is in an unnamed file in the directory
+    /// for temporary files
     #[arg(long, value_name = "MIB", default_value = "256")]
     file_memory: u32,
-    /// Log every request on stderr in this format; -v and BELLJAR_LOG say how much else
+    /// Log every request on stderr in this format; -v and BELLJAR_LOG add more
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
     /// Once the server is ready, print its address and key as one line of JSON
@@ -104,9 +105,9 @@ pub(super) struct ServeArgs {
     most: Most,
 }
 
-// The most that a client may ask for. As a doc comment it would be the help text of the command.
+// The maximum that a client may request. A doc comment would become the help text of the command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The most that a client gets")]
+#[command(next_help_heading = "Limits for clients")]
 struct Most {
     /// Wall clock time of a run, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
@@ -114,38 +115,39 @@ struct Most {
     /// Memory of a run or a session above the image, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     max_memory: u32,
-    /// What is kept of each output stream of a run, in MiB
+    /// Output of a run, for each stream, in MiB
     #[arg(long, value_name = "MIB", default_value = "16")]
     max_output: u32,
-    /// What the files of a run or a session may take, in MiB
+    /// Files of a run or a session, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     max_workspace: u32,
-    /// Runs at once, of all clients together [default: four for each processor]
+    /// Concurrent runs of all clients [default: four for each processor]
     #[arg(long, value_name = "N")]
     max_runs: Option<NonZero<u16>>,
-    /// Runs that may wait for one of these to end
+    /// Queued runs
     #[arg(long, value_name = "N", default_value = "1024")]
     max_waiting: u16,
-    /// Sessions, of all clients together
+    /// Sessions of all clients
     #[arg(long, value_name = "N", default_value = "10000")]
     max_sessions: NonZero<u32>,
-    /// Time after which nothing runs in a session, wherever it was made, in seconds; a fork and a session that
-    /// is restored are as old as what they were made from [default: no bound]
+    /// Maximum age of a session in seconds, after which it accepts no runs; forks and restored
+    /// sessions inherit the age of their origin [default: unlimited]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_session_lifetime: Option<Duration>,
-    /// Time since its last run after which nothing runs in a session, in seconds [default: no bound]
+    /// Maximum idle time of a session in seconds, after which it accepts no runs [default:
+    /// unlimited]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_session_idle: Option<Duration>,
-    /// Fuel of all runs of a session [default: no bound]
+    /// Fuel of all runs of a session [default: unlimited]
     #[arg(long, value_name = "N")]
     max_session_fuel: Option<u64>,
 }
 
-/// What a client needs.
+/// What a client needs to connect.
 #[derive(Debug, Serialize)]
 struct Ready {
     url: String,
-    /// The key, where one was made for this server.
+    /// The generated key, if any.
     key: Option<String>,
     pid: u32,
 }
@@ -156,7 +158,8 @@ pub(super) fn serve(
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
     let (keys, key) = keys(args)?;
-    // A session that is awake takes three. That it cannot be raised is told once they are used up.
+    // An active session takes three descriptors. If raising the limit fails, the error appears when
+    // they run out.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let bars = Arc::new(Bars::new(printer));
     let builder = args.most.engine(global, &bars);
@@ -210,7 +213,7 @@ pub(super) fn serve(
             pid: std::process::id(),
         };
         ready.print(args, printer)?;
-        server.run(signals.arrived()).await.context("the sessions were not kept")?;
+        server.run(signals.arrived()).await.context("the sessions could not be saved")?;
         Ok(Exit::Success)
     });
     reactor.shutdown_background();
@@ -263,11 +266,11 @@ fn with_tls(server: Server, cert: &Path, key: &Path) -> Result<Server, Usage> {
 
 #[cfg(not(feature = "tls"))]
 fn with_tls(_: Server, _: &Path, _: &Path) -> Result<Server, Usage> {
-    let hint = "build it with --features tls, or have a proxy in front speak TLS";
+    let hint = "build it with --features tls, or let a proxy in front handle TLS";
     Err(Usage::new("this command was built without TLS").hint(hint))
 }
 
-/// The sessions that this server shares with others.
+/// The sessions shared with other servers.
 fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSessions>> {
     let Some(url) = &args.store else {
         return Ok(None);
@@ -288,15 +291,16 @@ fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSes
     Ok(Some(sessions))
 }
 
-/// Who may use the server, and the key that was made for it.
+/// The accepted keys, and the generated one.
 fn keys(args: &ServeArgs) -> anyhow::Result<(Keys, Option<String>)> {
     if let Some(file) = &args.keys {
         let keys = keyfile::read(file).map_err(|error| Usage::new(with_cause(&error)))?;
         return Ok((Keys::of(keys), None));
     }
     if args.unix.is_none() && !args.listen.ip().is_loopback() {
-        let message = format!("others may reach {}, and --keys names no keys", args.listen);
-        let hint = "make one with belljar key NAME --keys FILE, or listen on 127.0.0.1";
+        let message =
+            format!("{} is reachable from other machines, which needs --keys", args.listen);
+        let hint = "create a key with belljar key NAME --keys FILE, or listen on 127.0.0.1";
         return Err(Usage::new(message).hint(hint).into());
     }
     if args.no_auth || args.unix.is_some() {
@@ -316,7 +320,9 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');
     if !is_path(path) {
-        return Err("it begins with /, and is made of letters, digits, /, -, _, . and ~".to_owned());
+        return Err(
+            "it must begin with / and contain only letters, digits, /, -, _, . and ~".to_owned()
+        );
     }
     Ok(path.to_owned())
 }
@@ -350,7 +356,7 @@ impl Ready {
     }
 }
 
-/// The signals that end the server.
+/// The signals that stop the server.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
 }
@@ -362,7 +368,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the first.
+    /// Waits for the first signal.
     async fn arrived(mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -373,33 +379,33 @@ impl Signals {
 
 #[derive(Debug, Args)]
 pub(super) struct KeyArgs {
-    /// Whose it is: what they have belongs to that name
+    /// Owner of the key: resources belong to this name
     #[arg(value_name = "NAME")]
     name: String,
-    /// The file that it is added to, hashed; it is made if missing
+    /// File to add the hashed key to; created if missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     keys: PathBuf,
-    /// Runs a minute
+    /// Runs per minute
     #[arg(long, value_name = "N")]
     runs_per_minute: Option<NonZero<u32>>,
-    /// Runs at once
+    /// Concurrent runs
     #[arg(long, value_name = "N")]
     concurrent_runs: Option<u32>,
     /// Sessions
     #[arg(long, value_name = "N")]
     sessions: Option<u32>,
-    /// Fuel of all runs of a day
+    /// Fuel of all runs per day
     #[arg(long, value_name = "N")]
     fuel_per_day: Option<u64>,
-    /// Bytes of files of runs that are kept
+    /// Bytes of stored files of runs
     #[arg(long, value_name = "BYTES")]
     stored_bytes: Option<u64>,
-    /// Let its holder read the figures of all accounts at /metrics
+    /// Allow reading the metrics of all accounts at /metrics
     #[arg(long)]
     operator: bool,
 }
 
-/// Makes a key, and prints it: nothing else has it.
+/// Creates a key and prints it. It is not stored.
 pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let mut limits = KeyLimits::default();
     limits.runs_per_minute = args.runs_per_minute;
@@ -411,7 +417,7 @@ pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     key.is_operator = args.operator;
     add(&args.keys, &key)?;
     printer.line(&text)?;
-    printer.note("It is shown this once: the file has its hash alone.");
+    printer.note("The key is shown only once: the file contains only its hash.");
     Ok(Exit::Success)
 }
 

@@ -1,7 +1,8 @@
-//! A session that is kept in a file between two commands.
+//! A session kept in a file between commands.
 //!
-//! Whoever uses the file holds a lock on another one beside it, so that of two commands the later
-//! goes on from where the earlier ended. The file itself cannot be locked: it is replaced.
+//! A command that uses the file locks another file next to it, so that the later of two commands
+//! continues from where the earlier ended. The file itself cannot be locked, because it is
+//! replaced.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -14,13 +15,13 @@ use belljar::{
 use super::exit::{Usage, chain, option, refused};
 use super::printer::Printer;
 
-/// The image of a session for which none is named: its first lines do not tell what it will need.
+/// The default image of a session: the first code does not show what later code will need.
 const IMAGE: &str = "data";
 
-/// How every checkpoint begins.
+/// The start of every checkpoint.
 const MAGIC: &[u8] = b"belljar";
 
-/// A file that only this command uses until this is dropped.
+/// A file that this command holds until this is dropped.
 #[derive(Debug)]
 pub(super) struct SessionFile {
     path: PathBuf,
@@ -29,7 +30,7 @@ pub(super) struct SessionFile {
 }
 
 impl SessionFile {
-    /// Waits until nobody else uses the file, and says so when that is not at once. It blocks.
+    /// Waits until no other command uses the file, with a message if it has to wait. Blocks.
     pub(super) fn wait_for(path: &Path, printer: &Printer) -> Result<Self, Usage> {
         let mut said = false;
         Self::claim(path, || {
@@ -40,7 +41,7 @@ impl SessionFile {
         })
     }
 
-    /// Takes the file if nobody else uses it.
+    /// Takes the file if no other command uses it.
     pub(super) fn take(path: &Path) -> Result<Self, Usage> {
         Self::claim(path, || {
             let name = path.display();
@@ -66,7 +67,8 @@ impl SessionFile {
                 }
                 Err(TryLockError::Error(e)) => return Err(failed(e)),
             }
-            // Whoever had it removed it at the end; then this is not the one that others find.
+            // The previous holder may have removed the lock file; then others would not find this
+            // one.
             if is_at(&held, &lock) {
                 return Ok(Self {
                     path,
@@ -77,7 +79,7 @@ impl SessionFile {
         }
     }
 
-    /// The file, through no link.
+    /// The file, with links resolved.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -87,8 +89,8 @@ impl SessionFile {
         resolve(path).is_ok_and(|path| path == self.path)
     }
 
-    /// The session in the file, or a new one for which `request` chooses what only a new one can
-    /// have. From then on `request` is that of a run. Returns also whether it was in the file.
+    /// The session in the file, or a new one with the options that only a new session can have,
+    /// which are removed from `request`. Also returns whether it was in the file.
     pub(super) async fn open(
         &self,
         runtime: &Runtime,
@@ -103,13 +105,13 @@ impl SessionFile {
         Ok((session, true))
     }
 
-    /// Writes the session to the file, unless something else is there.
+    /// Saves the session, unless the file is something else.
     pub(super) async fn save(&self, session: &Session) -> anyhow::Result<()> {
         let mut start = [0; MAGIC.len()];
         let found = File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
         let is_free = matches!(&found, Err(e) if e.kind() == io::ErrorKind::NotFound);
         if !is_free && start != MAGIC {
-            let message = format!("{} is there and is not a session", self.path.display());
+            let message = format!("{} exists and is not a session", self.path.display());
             return Err(Usage::new(message).hint("name another file").into());
         }
         Ok(session.checkpoint(&self.path).await?)
@@ -133,16 +135,15 @@ impl SessionFile {
 
 impl Drop for SessionFile {
     fn drop(&mut self) {
-        // While it is still held, so that nobody loses one that they hold. Where a name cannot be
-        // told from the file that had it before, the lock stays.
+        // Removed while it is held, so that no other holder loses its lock. Where a file cannot be
+        // told from its predecessor of the same name, the lock file stays.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.lock);
         }
     }
 }
 
-/// The options of a session that begins with `request`, of which that is removed which no run of
-/// the session can have for itself.
+/// The options of a session that starts with `request`. Removes those that later runs cannot set.
 pub(super) fn founding(request: &mut Request) -> SessionOptions {
     let mut start = Request::default();
     start.limits.memory = request.limits.memory.take();
@@ -150,7 +151,7 @@ pub(super) fn founding(request: &mut Request) -> SessionOptions {
     start.limits.files = request.limits.files.take();
     start.mounts = std::mem::take(&mut request.mounts);
     for mount in &mut start.mounts {
-        // The next command may be called from elsewhere.
+        // The next command may run in another directory.
         if let Ok(absolute) = std::path::absolute(&mount.host) {
             mount.host = absolute;
         }
@@ -160,14 +161,14 @@ pub(super) fn founding(request: &mut Request) -> SessionOptions {
         named => named,
     };
     start.aliases = std::mem::take(&mut request.aliases);
-    // The state that the session can go back to has them.
+    // They are part of the states that the session can go back to.
     start.files = std::mem::take(&mut request.files);
     start.env = std::mem::take(&mut request.env);
     start.deterministic = request.deterministic.take();
     SessionOptions::from_request(start)
 }
 
-/// The file that a path leads to: absolute, and not a link, whether the file is there or not.
+/// Resolves a path to an absolute one without links, whether the file exists or not.
 fn resolve(path: &Path) -> Result<PathBuf, Usage> {
     if path.is_dir() {
         return Err(Usage::new(format!("{} is a directory", path.display())));
@@ -189,7 +190,7 @@ fn failed(action: &str, path: &Path, error: io::Error) -> Usage {
     Usage::new(chain(&error))
 }
 
-/// Whether an open file is the one that has the name `path`.
+/// Whether an open file is still the one at `path`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

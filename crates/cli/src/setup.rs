@@ -22,7 +22,7 @@ pub(super) fn setup(
     let mut names = args.images.clone();
     if names.is_empty() {
         let built_in = images.list()?.into_iter().filter(|image| image.built_in);
-        // As many as the tier has code for.
+        // Those that the tier has code for.
         names.extend(built_in.map(|image| image.name).take(args.tier as usize + 1));
     }
     for name in names {

@@ -1,4 +1,4 @@
-//! Code, files and mounts that the user names on the host.
+//! Code, files and mounts given by the user.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use belljar::value::Value;
 use super::args::SourceArgs;
 use super::exit::{Usage, chain};
 
-/// The code that the arguments name.
+/// The code given by the arguments.
 pub(super) fn code(source: SourceArgs) -> Result<String, Usage> {
     let (name, bytes) = match (source.code, source.script) {
         (Some(code), _) => return Ok(code),
@@ -19,7 +19,7 @@ pub(super) fn code(source: SourceArgs) -> Result<String, Usage> {
     String::from_utf8(bytes).map_err(|_| Usage::new(format!("{name} is not UTF-8 text")))
 }
 
-/// The bytes of a file, or of standard input when it is called `-`.
+/// Reads a file, or standard input for `-`.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Usage> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Usage> {
     fs::read(path).map_err(|e| unreadable(&path.display().to_string(), e))
 }
 
-/// An input that cannot be read.
+/// An error for input that cannot be read.
 pub(super) fn unreadable(name: &str, error: io::Error) -> Usage {
     let error = anyhow::Error::new(error).context(format!("cannot read {name}"));
     Usage::new(chain(&error))
@@ -60,7 +60,7 @@ pub(super) fn file(text: &str) -> Result<(String, PathBuf), Usage> {
     Ok((name, host))
 }
 
-/// All `--file` options; two of them cannot become the same file.
+/// Parses all `--file` options. No two may have the same name in the workspace.
 pub(super) fn files(texts: &[String]) -> Result<Vec<(String, PathBuf)>, Usage> {
     let mut files: Vec<(String, PathBuf)> = Vec::with_capacity(texts.len());
     for text in texts {
@@ -75,7 +75,7 @@ pub(super) fn files(texts: &[String]) -> Result<Vec<(String, PathBuf)>, Usage> {
     Ok(files)
 }
 
-/// `HOST:GUEST`: a host directory and the absolute path where the code sees it.
+/// `HOST:GUEST`: a host directory, and its absolute path in the guest.
 pub(super) fn mount(text: &str) -> Result<(PathBuf, String), String> {
     match text.rsplit_once(':') {
         Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
@@ -92,9 +92,7 @@ pub(super) fn value(text: &str) -> Result<(String, Value), String> {
     };
     match serde_json::from_str(json) {
         Ok(value) => Ok((name.to_owned(), value)),
-        Err(error) => {
-            Err(format!("what comes after the = is no value: {error}; text needs quotes"))
-        }
+        Err(error) => Err(format!("the value after = is invalid: {error}; text needs quotes")),
     }
 }
 

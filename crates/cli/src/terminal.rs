@@ -1,28 +1,27 @@
-//! Filter for what a guest says to a terminal.
+//! Filter for guest output on a terminal.
 //!
-//! A terminal obeys escape sequences: they rename windows, set the clipboard, answer as if the
-//! user had typed. Untrusted code gets colours and the clearing of its line, and nothing else of
-//! that. Output that goes to a file or a pipe is not touched.
+//! Escape sequences can rename windows, set the clipboard, or send input as if typed by the user.
+//! Only colours and clearing the line are passed on. Output to a file or a pipe is not filtered.
 
 use anstyle_parse::{Params, Parser, Perform};
 
-/// Removes the sequences from one stream of output, wherever it is cut into pieces.
+/// Removes escape sequences from a stream, however it is split into chunks.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     parser: Parser,
     shown: Shown,
 }
 
-/// What may be shown of what the parser has read.
+/// Filtered output of the parser.
 #[derive(Debug, Default)]
 struct Shown(String);
 
 impl Filter {
-    /// What of `bytes` may be shown. What is no character is shown as the sign for that.
+    /// The printable part of `bytes`. Invalid UTF-8 becomes the replacement character.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
             if byte == b'\n' {
-                // A sequence without an end hides at most its line.
+                // An unfinished sequence hides its line at most.
                 self.parser = Parser::default();
             }
             self.parser.advance(&mut self.shown, byte);
@@ -31,7 +30,7 @@ impl Filter {
     }
 }
 
-/// Everything that is not here is dropped: strings for the terminal, and its own settings.
+/// Everything else is dropped: strings for the terminal, and its settings.
 impl Perform for Shown {
     fn print(&mut self, letter: char) {
         if !letter.is_control() {
@@ -39,14 +38,14 @@ impl Perform for Shown {
         }
     }
 
-    /// Control characters: those that steer nothing but the cursor on its line.
+    /// Control characters: only those that move the cursor within its line.
     fn execute(&mut self, byte: u8) {
         if matches!(byte, b'\n' | b'\r' | b'\t' | 0x08) {
             self.0.push(char::from(byte));
         }
     }
 
-    /// Control sequences: colours, and the clearing of the line.
+    /// Control sequences: colours, and clearing the line.
     fn csi_dispatch(&mut self, params: &Params, between: &[u8], ignored: bool, last: u8) {
         if ignored || !between.is_empty() || !matches!(last, b'm' | b'K') {
             return;
@@ -81,7 +80,7 @@ mod tests {
         ] {
             assert_eq!(shown(text), text);
         }
-        // A number that is left out is written out.
+        // Omitted parameters become explicit.
         assert_eq!(shown("\x1b[mx\x1b[K"), "\x1b[0mx\x1b[0K");
     }
 
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(shown("a\x1b[\x1b[31mc"), "a\x1b[31mc");
     }
 
-    /// No bytes whatever make the terminal do anything but show letters, in colours.
+    /// No input produces anything but text in colours.
     #[test]
     fn nothing_else_comes_out() {
         const PARTS: [&[u8]; 20] = [

@@ -1,4 +1,4 @@
-//! Text for people: sizes, durations, counts, tables, and names that a guest chose.
+//! Text for people: sizes, durations, counts, tables, and names chosen by a guest.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A duration with as many digits as anybody wants to read.
+/// A duration with a readable number of digits.
 pub(super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
@@ -38,7 +38,7 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     }
 }
 
-/// Text that a guest chose, on one line, unable to steer a terminal or to reverse what it shows.
+/// Text from a guest on one line, without characters that control the terminal or reverse text.
 pub(super) fn plain(text: &str) -> String {
     let steers =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -53,12 +53,12 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The same with its lines apart.
+/// The same, keeping line breaks.
 pub(super) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// The beginning of a text that is longer than `most` characters.
+/// The beginning of a text with more than `max` characters.
 pub(super) fn shorten(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn shorten(text: &str, max: usize) -> String {
     }
 }
 
-/// Rows as lines with aligned columns, two spaces apart. Some letters take two columns, some none.
+/// Formats rows with aligned columns. Handles wide and zero-width characters.
 pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width =
         |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The log, on stderr, for those who ask for it; and traces, for those who collect them.
+//! Logging to stderr, and export of traces.
 
 mod json;
 
@@ -11,23 +11,23 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 use json::JsonLines;
 
-/// How the log is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum LogFormat {
     /// Lines for people
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-/// What goes on until the process ends.
+/// Tracing, active until the process ends.
 pub(super) struct Trace {
     #[cfg(feature = "otel")]
     traces: Option<belljar_server::otel::Traces>,
 }
 
-/// Starts the log when `-v`, `BELLJAR_LOG` or a format ask for it; costs nothing otherwise. A format alone
-/// asks for one line for each request.
+/// Starts logging if `-v`, `BELLJAR_LOG` or a format asks for it; otherwise costs nothing. A format
+/// alone logs one line per request.
 #[cfg_attr(
     not(feature = "otel"),
     expect(clippy::unnecessary_wraps, reason = "what traces need may be missing")
@@ -53,7 +53,7 @@ pub(super) fn start(verbose: u8, format: Option<LogFormat>) -> anyhow::Result<Tr
 }
 
 impl Trace {
-    /// Sends what is yet to be sent.
+    /// Flushes pending data.
     pub(super) fn end(self) {
         #[cfg(feature = "otel")]
         if let Some(traces) = self.traces {

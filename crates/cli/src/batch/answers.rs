@@ -1,4 +1,4 @@
-//! Answers on their way out, written on a thread that may block.
+//! Writes answers on a thread that may block.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use super::job::Answer;
 use super::order::Order;
 use crate::printer::Printer;
 
-/// How long answers are gathered after some were written: an answer that comes alone is written at
-/// once, and thousands a second do not wake a thread, and their reader, each.
+/// Answers are collected for this long after a write. A single answer is written at once, but
+/// thousands per second do not each wake the writer and its reader.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// An answer, which line of the input it answers, and the room that it takes until it is written.
+/// An answer, the number of its input line, and its permit, held until it is written.
 type Sent = (u64, Answer, OwnedSemaphorePermit);
 
-/// Where jobs put their answers. As many wait as there is room for.
+/// Sends answers to the writer. The permits bound how many wait.
 #[derive(Clone)]
 pub(super) struct Answers(UnboundedSender<Sent>);
 
 impl Answers {
-    /// Returns whether somebody will write it.
+    /// Returns whether the writer still accepts answers.
     pub(super) fn send(&self, sequence: u64, answer: Answer, room: OwnedSemaphorePermit) -> bool {
         self.0.send((sequence, answer, room)).is_ok()
     }
 }
 
-/// Where answers are written to.
+/// The writer's output.
 pub(super) struct Out {
     pub printer: Arc<Printer>,
     pub order: Order<(Answer, OwnedSemaphorePermit)>,
@@ -39,7 +39,7 @@ pub(super) struct Out {
 }
 
 impl Out {
-    /// Starts to write. It ends when there is nobody left who may send an answer.
+    /// Starts the writer. It ends when all senders are dropped.
     pub(super) fn start(self) -> (Answers, JoinHandle<anyhow::Result<Tally>>) {
         let (sender, receiver) = unbounded_channel();
         (Answers(sender), tokio::task::spawn_blocking(move || self.write(receiver)))

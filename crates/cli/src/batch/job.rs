@@ -1,4 +1,4 @@
-//! One line of a batch: asked, run, answered.
+//! One line of a batch: parse, run, answer.
 
 use belljar::{Error, Field, HostPaths, Outcome, RunRequest, Runtime};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::lines::Line;
 use crate::exit::{chain, refused};
 
-/// The key of a line that asks for a field, where it has another name.
+/// The JSON key of a field, if it differs from the field's name.
 fn key(field: Field) -> Option<&'static str> {
     Some(match field {
         Field::Timeout => "timeout",
@@ -24,21 +24,21 @@ fn key(field: Field) -> Option<&'static str> {
 /// A line of output.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// JSON with its line end.
+    /// A line of JSON, with the line break.
     pub line: String,
     pub kind: Kind,
-    /// How much of the input it answers.
+    /// Input bytes that it accounts for.
     pub bytes_read: u64,
 }
 
-/// How a line ended.
+/// The result of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The code ran to its end.
+    /// The code succeeded.
     Succeeded,
     /// The code failed.
     Failed,
-    /// The line could not be run.
+    /// The request was rejected.
     Refused,
 }
 
@@ -56,7 +56,7 @@ struct Refused<'a> {
     error: &'a str,
 }
 
-/// Runs what a line asks for. A failure is an answer too.
+/// Runs a line. Failures become answers, too.
 pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
     let Line {
         number,
@@ -117,23 +117,23 @@ async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>)
     (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
 }
 
-/// What a line asks for, or what is wrong with it.
+/// Parses a request, or describes what is wrong with it.
 fn parse(text: &[u8]) -> Result<RunRequest, String> {
-    // serde would take an array too, as the values of the keys in their order.
+    // serde would also accept an array of values in field order.
     let is_object = text.trim_ascii_start().starts_with(b"{");
     if !is_object && serde_json::from_slice::<Value>(text).is_ok() {
-        return Err("a request is a JSON object".to_owned());
+        return Err("a request must be a JSON object".to_owned());
     }
     serde_json::from_slice(text).map_err(|error| describe(&error))
 }
 
-/// The id of a line that is JSON but no request.
+/// The id of a line that is valid JSON but not a valid request.
 fn salvage_id(text: &[u8]) -> Value {
     let line: Value = serde_json::from_slice(text).unwrap_or_default();
     line.get("id").cloned().unwrap_or_default()
 }
 
-/// Description of what is wrong with a line. Its own line is always the first, which would only mislead.
+/// Describes a JSON error without the line number, which is always 1 and would mislead.
 fn describe(error: &serde_json::Error) -> String {
     let (text, column) = (error.to_string(), error.column());
     let text = match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
@@ -147,7 +147,7 @@ fn describe(error: &serde_json::Error) -> String {
     }
 }
 
-/// The same without the names that Rust has for types.
+/// Replaces Rust's type names with words.
 fn in_words(text: &str) -> String {
     let named = text.rsplit_once("expected ").and_then(|(start, expected)| {
         let expected = match expected {
@@ -163,7 +163,7 @@ fn in_words(text: &str) -> String {
 }
 
 fn to_line(value: &impl Serialize) -> String {
-    // Neither type holds anything that JSON has no form for.
+    // All values in these types can be serialized.
     let mut line = serde_json::to_string(value).unwrap_or_default();
     line.push('\n');
     line
@@ -190,7 +190,11 @@ mod tests {
     #[test]
     fn a_request_is_an_object() {
         for text in [r#"[1, "print(6)"]"#, "7", "null", " \"print(6)\""] {
-            assert_eq!(parse(text.as_bytes()).unwrap_err(), "a request is a JSON object", "{text}");
+            assert_eq!(
+                parse(text.as_bytes()).unwrap_err(),
+                "a request must be a JSON object",
+                "{text}"
+            );
         }
         assert!(parse(b"[1").unwrap_err().starts_with("the line is not JSON: "));
     }

@@ -1,4 +1,4 @@
-//! The input of a batch: lines, read a few ahead on a thread of their own.
+//! The input of a batch: lines, read ahead on a separate thread.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,24 +13,24 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::exit::Usage;
 use crate::source::unreadable;
 
-/// The longest line that is taken, in bytes. A longer one is passed over and reported.
+/// Maximum length of a line in bytes. Longer lines are skipped and reported.
 const LONGEST: u64 = 64 << 20;
 
-/// A line of the input that is not blank.
+/// A non-blank line of the input.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Counted from 1, blank lines included.
+    /// Line number from 1, counting blank lines.
     pub number: u64,
-    /// What is in it, or why that is not known.
+    /// The text, or why it could not be read.
     pub text: Text,
-    /// How far the input was read since the line before.
+    /// Bytes read since the previous line.
     pub bytes_read: u64,
 }
 
-/// A line's bytes, or why they are not known.
+/// The bytes of a line, or why they could not be read.
 type Text = Result<Vec<u8>, Unread>;
 
-/// A line that could not be taken.
+/// Why a line could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
     #[error("the line is longer than {} MiB; pass large files by path", LONGEST >> 20)]
@@ -39,14 +39,14 @@ pub(super) enum Unread {
     Io(#[from] io::Error),
 }
 
-/// An input, open.
+/// An open input.
 pub(super) struct Input {
     reader: Box<dyn Read + Send>,
-    /// Its length in bytes, for a file.
+    /// Length in bytes, for a file.
     pub length: Option<u64>,
 }
 
-/// Opens a file, or standard input when it is called `-`.
+/// Opens a file, or standard input for `-`.
 pub(super) fn open(path: &Path) -> Result<Input, Usage> {
     if path == Path::new("-") {
         return Ok(Input {
@@ -66,21 +66,21 @@ pub(super) fn open(path: &Path) -> Result<Input, Usage> {
     })
 }
 
-/// Lines that are handed over at once, so that their reader is not woken for each.
+/// Maximum number of lines in a chunk. Chunks avoid waking the receiver for each line.
 const MAX_TOGETHER: usize = 64;
-/// Bytes of lines after which no more are handed over at once.
+/// A chunk ends after this many bytes.
 const MAX_BYTES_TOGETHER: usize = 64 << 10;
 
-/// Lines that are taken one by one, from any task.
+/// Lines for several tasks.
 ///
-/// A task that finds a line ready never waits for another task: whoever is woken with a fair lock
-/// in its hand may have to wait for a processor first, and all the others would wait with it.
+/// A task that finds a line ready never waits for another task. With a fair lock, the task that
+/// gets the lock might have to wait for a processor, and all others would wait with it.
 pub(super) struct Lines {
     ready: std::sync::Mutex<Ready>,
     receiver: Mutex<Receiver<Vec<Line>>>,
 }
 
-/// Lines that were handed over, and not taken yet.
+/// Lines received but not yet taken.
 #[derive(Default)]
 struct Ready {
     lines: std::vec::IntoIter<Line>,
@@ -97,14 +97,14 @@ impl Ready {
 }
 
 impl Lines {
-    /// The next line, and how many were taken before it; `None` at the end of the input.
+    /// The next line, and the number of lines before it; `None` at the end of the input.
     pub(super) async fn next(&self) -> Option<(u64, Line)> {
         if let Some(taken) = self.ready().take() {
             return Some(taken);
         }
         let mut receiver = self.receiver.lock().await;
         loop {
-            // Another may have fetched some in the meantime.
+            // Another task may have received a chunk meanwhile.
             if let Some(taken) = self.ready().take() {
                 return Some(taken);
             }
@@ -118,7 +118,7 @@ impl Lines {
     }
 }
 
-/// Starts to read, a few lines further than were taken.
+/// Starts a thread that reads a few lines ahead.
 pub(super) fn read_ahead(input: Input) -> anyhow::Result<Lines> {
     let (sender, receiver) = channel(1);
     thread::Builder::new()
@@ -131,7 +131,7 @@ pub(super) fn read_ahead(input: Input) -> anyhow::Result<Lines> {
     })
 }
 
-/// Sends every line until the input or the interest in it ends.
+/// Sends lines until the input ends or the receiver is dropped.
 fn read<R: Read>(mut reader: BufReader<R>, sender: &Sender<Vec<Line>>) {
     let (mut together, mut bytes, mut bytes_read) = (Vec::new(), 0, 0);
     for number in 1.. {
@@ -157,7 +157,7 @@ fn read<R: Read>(mut reader: BufReader<R>, sender: &Sender<Vec<Line>>) {
                 bytes_read: std::mem::take(&mut bytes_read),
             });
         }
-        // Reading on may wait for whoever writes the input.
+        // Reading on might block, so send what is complete.
         let is_all = last || !reader.buffer().contains(&b'\n');
         if (is_all || together.len() >= MAX_TOGETHER || bytes >= MAX_BYTES_TOGETHER)
             && !together.is_empty()
@@ -170,7 +170,7 @@ fn read<R: Read>(mut reader: BufReader<R>, sender: &Sender<Vec<Line>>) {
     }
 }
 
-/// The next line and how many bytes it took; `None` at the end.
+/// Reads the next line. Returns it with its length in bytes; `None` at the end.
 fn next(reader: &mut impl BufRead, longest: u64) -> io::Result<Option<(Text, u64)>> {
     let mut line = Vec::new();
     let length = reader.take(longest + 1).read_until(b'\n', &mut line)? as u64;

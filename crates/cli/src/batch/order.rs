@@ -1,8 +1,8 @@
-//! Answers in the order of their questions, or as they come.
+//! Output order: that of the input, or as answers finish.
 
 use std::collections::BTreeMap;
 
-/// Holds answers back until it is their turn.
+/// Holds answers back until their turn.
 #[derive(Debug)]
 pub(super) struct Order<T> {
     ordered: bool,
@@ -19,7 +19,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Takes the answer to question `sequence`, and gives those whose turn it is.
+    /// Takes the answer to line `sequence`, and returns all answers that are now due.
     pub(super) fn push(&mut self, sequence: u64, answer: T) -> Vec<T> {
         if !self.ordered {
             return vec![answer];

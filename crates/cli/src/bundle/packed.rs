@@ -1,4 +1,4 @@
-//! A bundle as one file: a tar archive in which zeros are holes, compressed.
+//! A bundle as one file: a compressed tar archive, sparse files as holes.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -7,17 +7,17 @@ use std::path::Path;
 use tar::{Builder, HeaderMode};
 use tempfile::NamedTempFile;
 
-/// How the name of such a file ends.
+/// Extension of packed bundles.
 const ENDING: &str = ".tar.zst";
-/// A bundle is packed once and carried often.
+/// High, because a bundle is packed once and copied often.
 const LEVEL: i32 = 19;
 
-/// Whether a bundle of this name is to be one file.
+/// Whether the bundle is to be packed, by its name.
 pub(super) fn is_packed(output: &Path) -> bool {
     output.to_string_lossy().ends_with(ENDING)
 }
 
-/// Packs the directory `from` into the file `to`, which must not be there; its bytes.
+/// Packs the directory `from` into the new file `to`. Returns the length of the file.
 pub(super) fn pack(from: &Path, to: &Path) -> io::Result<u64> {
     let mut options = tempfile::Builder::new();
     options.prefix(".bundle-");
@@ -30,7 +30,7 @@ pub(super) fn pack(from: &Path, to: &Path) -> io::Result<u64> {
     Ok(size)
 }
 
-/// The directory in which a file is.
+/// The parent directory of a file.
 pub(super) fn directory_of(file: &Path) -> &Path {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
@@ -40,13 +40,13 @@ fn write(from: &Path, to: &File) -> io::Result<()> {
     let mut packed = zstd::Encoder::new(BufWriter::new(to), LEVEL)?;
     packed.include_checksum(true)?;
     let mut archive = Builder::new(packed);
-    // Nothing of who made it, and when.
+    // No owner and no timestamps.
     archive.mode(HeaderMode::Deterministic);
     add(&mut archive, from, Path::new(""))?;
     archive.into_inner()?.finish()?.flush()
 }
 
-/// Adds what is in a directory, in order.
+/// Adds the contents of a directory, sorted.
 fn add(archive: &mut Builder<impl Write>, from: &Path, name: &Path) -> io::Result<()> {
     let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);

@@ -13,13 +13,12 @@ use crate::source;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct KernelArgs {
-    /// The connection file, which says where clients are to find the kernel
+    /// The connection file, which says where the kernel listens
     #[arg(short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) options: KernelOptions,
-    /// What is meant for another kernel: Jupyter's programs pass on arguments that only IPython's
-    /// has
+    /// Arguments for other kernels: Jupyter programs pass options that only IPython's kernel has
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) foreign: Vec<std::ffi::OsString>,
     #[command(subcommand)]
@@ -28,10 +27,10 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KernelCommand {
-    /// Have Jupyter offer this kernel
+    /// Register this kernel with Jupyter
     ///
-    /// Writes a kernelspec with this command's path. The options below are those of every kernel that
-    /// Jupyter starts by it; paths that are not absolute are then looked for from the notebook.
+    /// Writes a kernelspec with the path of this command. The options below apply to every kernel
+    /// that Jupyter starts from it; relative paths are resolved from the notebook's directory.
     Install(InstallArgs),
 }
 
@@ -40,17 +39,17 @@ pub(super) struct InstallArgs {
     /// For this user [default]
     #[arg(long)]
     user: bool,
-    /// In the environment of Python that is in use
+    /// In the active Python environment
     #[arg(long, conflicts_with = "user")]
     pub(super) sys_prefix: bool,
     /// Below this directory, in share/jupyter/kernels
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["user", "sys_prefix"])]
     pub(super) prefix: Option<PathBuf>,
-    /// The name by which programs ask for it
+    /// Name of the kernel for programs
     #[arg(long, value_name = "NAME", default_value = belljar_kernel::spec::NAME)]
     pub(super) name: String,
-    /// The name that people see
+    /// Name of the kernel for people
     #[arg(long, value_name = "TEXT", default_value = belljar_kernel::spec::DISPLAY_NAME)]
     pub(super) display_name: String,
     #[command(flatten)]
@@ -62,19 +61,18 @@ pub(super) struct KernelOptions {
     /// Start from this image
     #[arg(long, value_name = "NAME", default_value = "data", help_heading = SEEN)]
     image: String,
-    /// Copy a host file into the workspace, under its own name unless NAME says otherwise; may be
-    /// given several times
+    /// Copy a host file into the workspace, under its own name or as NAME; repeatable
     #[arg(long = "file", value_name = "PATH[:NAME]", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = SEEN)]
     files: Vec<String>,
-    /// Show a host directory to the code, read-only, at an absolute path: `.:/data` is that of the
-    /// notebook; may be given several times
+    /// Show a host directory to the code, read-only, at an absolute path: `.:/data` is the
+    /// notebook's directory; repeatable
     #[arg(long = "mount", value_name = "HOST:GUEST", help_heading = SEEN)]
     mounts: Vec<String>,
-    /// Set an environment variable; none is passed on by itself; may be given several times
+    /// Set an environment variable; the host's variables are not inherited; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = SEEN)]
     env: Vec<String>,
-    /// Wall clock time of a cell in seconds, waiting for input included
+    /// Wall clock time of a cell in seconds, including waiting for input
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     #[arg(default_value = "3600", help_heading = LIMITS)]
     timeout: Duration,
@@ -82,19 +80,19 @@ pub(super) struct KernelOptions {
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     #[arg(default_value_t = 1_024, help_heading = LIMITS)]
     memory: u64,
-    /// Fuel of a cell, a measure of work that is the same on every machine [default: as much as the
-    /// time allows]
+    /// Fuel of a cell, a measure of work that is the same on every machine [default: limited by
+    /// time alone]
     #[arg(long, value_name = "N", value_parser = whole, help_heading = LIMITS)]
     fuel: Option<u64>,
-    /// Bytes that a cell may write to each of stdout and stderr
+    /// Maximum output of a cell in bytes, for each of stdout and stderr
     #[arg(long, value_name = "BYTES", value_parser = whole)]
     #[arg(default_value_t = 16 << 20, help_heading = LIMITS)]
     output_limit: u64,
-    /// What the files may take together, in MiB
+    /// Maximum total size of the files, in MiB
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     #[arg(default_value_t = 1_024, help_heading = LIMITS)]
     workspace_limit: u64,
-    /// Files and directories that there may be
+    /// Maximum number of files and directories
     #[arg(long, value_name = "N", value_parser = whole)]
     #[arg(default_value_t = 10_000, help_heading = LIMITS)]
     file_limit: u64,
@@ -108,7 +106,7 @@ fn variable(text: &str) -> Result<String, String> {
 }
 
 impl KernelOptions {
-    /// A request for these, without code.
+    /// A request with these options, without code.
     pub(super) fn request(&self) -> Result<Request, Usage> {
         let mut request = Request::default().image(&self.image);
         for (path, host) in source::files(&self.files)? {
@@ -138,7 +136,7 @@ impl KernelOptions {
         limits
     }
 
-    /// The arguments that ask for these.
+    /// The arguments that give these options.
     pub(super) fn arguments(&self) -> Vec<String> {
         let many = |name: &'static str, values: &[String]| -> Vec<(&'static str, String)> {
             values.iter().map(|value| (name, value.clone())).collect()

@@ -1,5 +1,5 @@
-//! The engine of a kernel, started when its first session is made: setting up may take minutes, which the
-//! kernel's clients are told about.
+//! The engine of a kernel, started with the first session. Setup may take minutes, and its progress
+//! is reported to the kernel's clients.
 
 use std::sync::{Arc, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::engine;
 use crate::printer::Printer;
 use crate::progress::Bars;
 
-/// An engine that may not have started yet.
+/// An engine that is started on first use.
 pub(super) struct Starting {
     builder: RuntimeBuilder,
     runtime: Engine,
@@ -21,10 +21,10 @@ pub(super) struct Starting {
     start: Request,
 }
 
-/// A runtime, once it has started. Dropped, it removes what it has on the disk.
+/// The runtime, once it is started. Dropping it removes its files.
 pub(super) type Engine = Arc<Mutex<Option<Runtime>>>;
 
-/// What is under way, on stderr and for whoever waits.
+/// Progress, on stderr and for the waiting clients.
 struct Stages {
     bars: Arc<Bars>,
     under_way: std::sync::Mutex<Vec<(Stage, String)>>,
@@ -45,7 +45,7 @@ impl Starting {
         }
     }
 
-    /// The engine, to be ended with the kernel.
+    /// A handle to the engine, to end it with the kernel.
     pub(super) fn engine(&self) -> Engine {
         Arc::clone(&self.runtime)
     }
@@ -69,7 +69,7 @@ impl Backend for Starting {
     fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
             let runtime = self.runtime().await?;
-            // Nobody goes back in a notebook.
+            // A notebook has no way to go back in its history.
             let options = SessionOptions::from_request(self.start.clone()).history(0, 0);
             Ok(Box::new(runtime.session(options).await?) as Box<dyn Guest>)
         })

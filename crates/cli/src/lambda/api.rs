@@ -1,4 +1,4 @@
-//! Lambda's runtime API, version 2018-06-01: invocations are asked for one by one, and answered.
+//! Client of Lambda's runtime API, version 2018-06-01.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderMap, StatusCode};
 
-/// The largest event: what Lambda takes, and some room.
+/// Maximum size of an event: Lambda's limit, with a margin.
 const MAX_EVENT: u64 = 32 << 20;
 
 /// The API at an address.
@@ -16,19 +16,19 @@ pub(super) struct Api {
     base: String,
 }
 
-/// Something to do.
+/// An invocation of the function.
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub id: String,
-    /// When it must have been answered.
+    /// Deadline for the answer.
     pub deadline: SystemTime,
     pub event: Vec<u8>,
 }
 
 impl Api {
     pub(super) fn at(address: &str) -> Self {
-        // The next invocation may be hours away, so nothing times out. What is no success is for us to
-        // look at, and no proxy lies between.
+        // No timeout, because the next invocation may be hours away. Error statuses are handled
+        // here, and no proxy is used.
         let config = Agent::config_builder().http_status_as_error(false).proxy(None).build();
         Self {
             agent: config.into(),
@@ -40,8 +40,8 @@ impl Api {
     pub(super) fn next(&self) -> anyhow::Result<Invocation> {
         let url = format!("{}/invocation/next", self.base);
         let mut response =
-            self.agent.get(&url).call().context("cannot ask Lambda for an invocation")?;
-        expect(response.status(), "ask Lambda for an invocation")?;
+            self.agent.get(&url).call().context("cannot get an invocation from Lambda")?;
+        expect(response.status(), "get an invocation from Lambda")?;
         let (id, deadline) = of_headers(response.headers())?;
         let event = response
             .body_mut()
@@ -62,20 +62,20 @@ impl Api {
         if status != StatusCode::PAYLOAD_TOO_LARGE {
             return expect(status, "answer an invocation");
         }
-        let message = format!("the outcome is {} bytes, more than Lambda takes", body.len());
+        let message = format!("the outcome is {} bytes, more than Lambda accepts", body.len());
         self.fail(id, &super::error_of("too_large", &message))
     }
 
-    /// Says that an invocation failed.
+    /// Reports that an invocation failed.
     pub(super) fn fail(&self, id: &str, failure: &Value) -> anyhow::Result<()> {
         let status = self.report(&format!("invocation/{id}/error"), failure)?;
-        expect(status, "tell Lambda of an error")
+        expect(status, "report an error to Lambda")
     }
 
-    /// Says that no invocation can be taken.
+    /// Reports that initialization failed.
     pub(super) fn failed_to_start(&self, failure: &Value) -> anyhow::Result<()> {
         let status = self.report("init/error", failure)?;
-        expect(status, "tell Lambda of an error")
+        expect(status, "report an error to Lambda")
     }
 
     fn report(&self, path: &str, failure: &Value) -> anyhow::Result<StatusCode> {
@@ -94,9 +94,9 @@ impl Api {
     }
 }
 
-/// Lambda's other answers mean that this process cannot go on, and is to end.
+/// On any other status this process cannot continue and has to exit.
 fn expect(status: StatusCode, action: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(status.is_success(), "cannot {action}: it says {status}");
+    anyhow::ensure!(status.is_success(), "cannot {action}: the status is {status}");
     Ok(())
 }
 

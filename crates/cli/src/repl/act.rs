@@ -28,7 +28,7 @@ impl Repl<'_> {
             Command::Limits => self.limits(),
             Command::Help => self.help(),
             Command::Inspect { name, detail } => self.inspect(&name, detail).await,
-            // These two are not done apart from the lines around them.
+            // The caller handles these two.
             Command::Time(_) | Command::Quit => Ok(()),
         }
     }
@@ -66,7 +66,7 @@ impl Repl<'_> {
             Error::Session(SessionError::NoState {
                 execution, known, ..
             }) => {
-                // The user knows it by its name alone.
+                // The user knows the session only by its name.
                 let error = SessionError::NoState {
                     id: self.sessions.name().to_owned(),
                     execution,
@@ -136,8 +136,7 @@ impl Repl<'_> {
     async fn save(&self, path: &str, to: Option<PathBuf>) -> anyhow::Result<()> {
         let session = self.sessions.current();
         let bytes = session.read(path).await.map_err(|_| {
-            Usage::new(format!("the session has no file {}", plain(path)))
-                .hint("%files lists those there are")
+            Usage::new(format!("the session has no file {}", plain(path))).hint("%files lists them")
         })?;
         let name = Path::new(path).file_name().unwrap_or_default();
         let to = match to {
@@ -147,8 +146,8 @@ impl Repl<'_> {
         };
         match File::create_new(&to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let message = format!("{} is there already", to.display());
-                return Err(Usage::new(message).hint("name another: %save PATH TO").into());
+                let message = format!("{} already exists", to.display());
+                return Err(Usage::new(message).hint("choose another name: %save PATH TO").into());
             }
             created => created.and_then(|mut file| file.write_all(&bytes)),
         }
@@ -167,16 +166,14 @@ impl Repl<'_> {
             .iter()
             .map(|(name, arguments, what)| [usage(name, arguments), (*what).to_owned()]);
         self.lines_of(&table(&rows.collect::<Vec<_>>()))?;
-        self.printer.line("NAME? shows what NAME is, NAME?? with its source")?;
-        Ok(self
-            .printer
-            .line("Ctrl-C stops the code that is running; an empty line ends an indented block")?)
+        self.printer.line("NAME? describes NAME, NAME?? also shows its source")?;
+        Ok(self.printer.line("Ctrl-C stops running code; an empty line ends an indented block")?)
     }
 
     async fn inspect(&self, name: &str, detail: bool) -> anyhow::Result<()> {
         let session = self.sessions.current();
         let found = session.inspect(name, name.chars().count(), detail).await?;
-        let found = found.ok_or_else(|| Usage::new(format!("there is no {name}")))?;
+        let found = found.ok_or_else(|| Usage::new(format!("{name} is not defined")))?;
         Ok(self.printer.line(&show::inspection(&found))?)
     }
 

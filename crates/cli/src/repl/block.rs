@@ -1,17 +1,17 @@
-//! Lines that belong together: where a piece of Python ends, as its own prompt sees it.
+//! Multi-line input: finds the end of a piece of Python, as Python's own prompt does.
 //!
-//! A guess from brackets, quotes, colons and indentation. Where it is wrong, Python says so, or an
-//! empty line ends what has not ended.
+//! A heuristic from brackets, quotes, colons and indentation. If it is wrong, Python reports an
+//! error, or an empty line ends the block.
 
-/// The lines of a piece of code that has not ended yet.
+/// The lines of an unfinished piece of code.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     text: String,
 }
 
-/// Words that begin a statement with a body, apart from a colon at the line's end that says so.
+/// Words that start a statement with a body, in addition to a colon at the end of the line.
 const COMPOUND: &[&str] = &["if", "for", "while", "def", "class", "with", "try", "async"];
-/// Words after which a body is usually over.
+/// Statements that usually end a body.
 const LAST: &[&str] = &["return", "pass", "break", "continue", "raise"];
 const INDENT: usize = 4;
 
@@ -20,18 +20,18 @@ impl Block {
         self.text.is_empty()
     }
 
-    /// Forgets the lines.
+    /// Discards the lines.
     pub(super) fn clear(&mut self) {
         self.text.clear();
     }
 
-    /// The lines until now.
+    /// The lines so far.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Adds what was entered, and returns the code when it has come to its end. What was entered
-    /// with line breaks in it, from a paste or the history, needs no empty line after it.
+    /// Adds a line, and returns the code if it is complete. Input with line breaks, from a paste or
+    /// the history, needs no empty line to end it.
     pub(super) fn push(&mut self, entered: &str) -> Option<String> {
         self.text.push_str(entered);
         self.text.push('\n');
@@ -40,12 +40,12 @@ impl Block {
         (shape.is_closed() && whole).then(|| self.take())
     }
 
-    /// What there is.
+    /// Takes the lines.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// The spaces that the next line probably begins with.
+    /// The likely indentation of the next line.
     pub(super) fn indent(&self) -> String {
         let shape = Shape::of(&self.text);
         let last = self.text.lines().next_back().unwrap_or("");
@@ -65,7 +65,7 @@ impl Block {
     }
 }
 
-/// Whether there is nothing in `code` to run.
+/// Whether `code` has nothing to run.
 pub(super) fn is_idle(code: &str) -> bool {
     code.lines().all(|line| is_blank(line) || line.trim_start().starts_with('#'))
 }
@@ -80,17 +80,17 @@ fn first_word(line: &str) -> &str {
     &line[..end]
 }
 
-/// What can be told of a piece of code without understanding it.
+/// Properties of a piece of code, found without parsing it.
 #[derive(Debug, Default)]
 struct Shape {
-    /// The quotes that begin the text which has not ended.
+    /// The quotes of an unfinished string.
     quotes: Option<[char; 3]>,
     brackets: i32,
-    /// The last line ends in a backslash.
+    /// Whether the last line ends in a backslash.
     goes_on: bool,
-    /// The last line with code in it ends in a colon.
+    /// Whether the last line with code ends in a colon.
     ends_in_colon: bool,
-    /// One of the statements has lines of its own below it.
+    /// Whether a statement has an indented body.
     has_body: bool,
 }
 
@@ -139,8 +139,8 @@ impl Shape {
         }
     }
 
-    /// Enters text at its first quote; text in single quotes is passed over here, as it ends with
-    /// its line at the latest.
+    /// Starts a string at its first quote. Skips single-quoted strings here, because they end on
+    /// the same line.
     fn open(&mut self, quote: char, rest: &mut std::str::Chars<'_>) {
         let two = [quote; 2].iter().collect::<String>();
         if let Some(after) = rest.as_str().strip_prefix(&two) {
@@ -157,7 +157,7 @@ impl Shape {
         }
     }
 
-    /// Goes one character further in text.
+    /// Advances by a character in a string.
     fn text(&mut self, c: char, quotes: [char; 3], rest: &mut std::str::Chars<'_>) {
         if c == '\\' {
             rest.next();
@@ -175,7 +175,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// After which of the lines a piece of code ends, each time.
+    /// The lines after which a piece of code ends.
     fn ends(lines: &[&str]) -> Vec<usize> {
         let mut block = Block::default();
         let ended = lines.iter().enumerate().filter(|(_, line)| block.push(line).is_some());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::exit::Usage;
 
-/// A command, read.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Fork(Option<String>),
@@ -20,7 +20,7 @@ pub(super) enum Command {
     Limits,
     Time(String),
     Help,
-    /// What a name stands for, with its source if `detail`.
+    /// Describes a name, with its source if `detail`.
     Inspect {
         name: String,
         detail: bool,
@@ -28,31 +28,31 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Every command, how it is written, and what it does.
+/// All commands: name, arguments, description.
 pub(super) const COMMANDS: &[(&str, &str, &str)] = &[
-    ("fork", "[NAME]", "go on in a copy of this session; the session itself stays as it is"),
+    ("fork", "[NAME]", "continue in a copy of this session; the original stays as it is"),
     ("sessions", "", "list the sessions"),
-    ("switch", "NAME", "go on in another session"),
+    ("switch", "NAME", "switch to another session"),
     ("rewind", "[N]", "go back to the state after run N, or to the beginning with 0"),
-    ("history", "", "list the runs that can be gone back to"),
+    ("history", "", "list the runs that %rewind can go back to"),
     ("reset", "", "go back to the beginning"),
     ("checkpoint", "FILE", "save the session to a file"),
-    ("restore", "FILE", "go on in a session that was saved to a file"),
+    ("restore", "FILE", "continue in a session saved to a file"),
     ("files", "", "list the files of the session"),
     ("save", "PATH [TO]", "copy a file of the session to this machine"),
-    ("limits", "", "show how far a run may go"),
+    ("limits", "", "show the limits of a run"),
     ("time", "CODE", "run code and show how long it takes"),
     ("help", "", "show this"),
-    ("quit", "", "leave, as Ctrl-D does"),
+    ("quit", "", "exit, like Ctrl-D"),
 ];
 
 impl Command {
-    /// Whether a line is a command rather than Python.
+    /// Whether a line is a command, not Python.
     pub(super) fn begins(line: &str) -> bool {
         line.starts_with('%') || inspected(line).is_some()
     }
 
-    /// Reads a line that is a command.
+    /// Parses a command line.
     pub(super) fn read(line: &str) -> Result<Self, Usage> {
         match inspected(line) {
             Some((name, detail)) => Ok(Self::Inspect {
@@ -63,14 +63,15 @@ impl Command {
         }
     }
 
-    /// Reads what comes after the `%`.
+    /// Parses the text after `%`.
     fn parse(text: &str) -> Result<Self, Usage> {
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim();
         if !COMMANDS.iter().any(|(known, ..)| *known == name) {
-            return Err(Usage::new(format!("there is no command %{name}"))
-                .hint("%help lists those there are"));
+            return Err(
+                Usage::new(format!("unknown command %{name}")).hint("%help lists the commands")
+            );
         }
         if name == "time" && !rest.is_empty() {
             return Ok(Self::Time(rest.to_owned()));
@@ -103,13 +104,13 @@ impl Command {
         })
     }
 
-    /// What somebody means who wants to leave Python's own prompt.
+    /// Whether a line is one of the ways to leave Python's own prompt.
     pub(super) fn leaves(line: &str) -> bool {
         matches!(line.trim(), "exit" | "quit" | "exit()" | "quit()")
     }
 }
 
-/// The name in `NAME?`, with dots in it or not, and whether there is a second question mark.
+/// The (dotted) name in `NAME?`, and whether there is a second question mark.
 fn inspected(line: &str) -> Option<(&str, bool)> {
     let name = line.trim().strip_suffix('?')?;
     let (name, detail) = match name.strip_suffix('?') {
@@ -130,11 +131,11 @@ pub(super) fn usage(name: &str, arguments: &str) -> String {
 
 fn misused(name: &str) -> Usage {
     let arguments = COMMANDS.iter().find(|(known, ..)| *known == name).map_or("", |known| known.1);
-    Usage::new(format!("%{name} is written {}", usage(name, arguments)))
-        .hint("%help says what the commands do; names with spaces in them need quotes")
+    Usage::new(format!("usage: {}", usage(name, arguments)))
+        .hint("%help describes the commands; names with spaces need quotes")
 }
 
-/// Splits as a shell does.
+/// Splits into words as a shell does.
 fn words(text: &str) -> Result<Vec<String>, Usage> {
     shlex::split(text).ok_or_else(|| {
         Usage::new("a quote is not closed, or nothing comes after a backslash".to_owned())
@@ -166,10 +167,10 @@ mod tests {
     #[test]
     fn mistakes_name_the_way_to_write_it() {
         for (text, says) in [
-            ("frok", "there is no command %frok"),
-            ("switch", "%switch is written %switch NAME"),
-            ("time", "%time is written %time CODE"),
-            ("files x", "%files is written %files"),
+            ("frok", "unknown command %frok"),
+            ("switch", "usage: %switch NAME"),
+            ("time", "usage: %time CODE"),
+            ("files x", "usage: %files"),
             ("rewind -1", "-1 is not the number of a run"),
             ("save 'a", "a quote is not closed, or nothing comes after a backslash"),
         ] {

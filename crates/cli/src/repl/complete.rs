@@ -1,4 +1,4 @@
-//! Completing names: the session is asked for them, which is no run and leaves no trace.
+//! Name completion by the session, which does not count as a run and leaves no trace.
 
 use std::sync::{Weak, mpsc};
 
@@ -14,13 +14,13 @@ use super::command::COMMANDS;
 
 const INDENT: &str = "    ";
 
-/// What names are looked up in.
+/// Where names are looked up.
 pub(super) struct Scope {
-    /// Weak, for a line that nobody finishes must not keep it when the command ends.
+    /// Weak, so that an unfinished line does not keep the session when the command ends.
     pub session: Weak<Session>,
-    /// The names of all sessions.
+    /// Names of all sessions.
     pub names: Vec<String>,
-    /// The lines of the block before the one that is typed.
+    /// Lines of the block before the current one.
     pub earlier: String,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Completes with what the session answers on `reactor`.
+    /// Completes with the session's answers on `reactor`.
     pub(super) fn new(reactor: Handle) -> Self {
         Self {
             reactor,
@@ -41,13 +41,13 @@ impl Completion {
         }
     }
 
-    /// Looks names up in `scope` from here on.
+    /// Sets where names are looked up.
     pub(super) fn look_in(&mut self, scope: Scope) {
         self.scope = Some(scope);
     }
 
-    /// Where the name begins that ends the text, and what it may become; nothing where the session
-    /// does not say.
+    /// The start of the name at the end of the text, and its completions; `None` if the session
+    /// does not answer.
     fn in_session(&self, before: &str) -> Option<(usize, Vec<String>)> {
         let Scope {
             session, earlier, ..
@@ -58,12 +58,12 @@ impl Completion {
             let cursor = code.chars().count();
             let _ = answer.send(session.complete(&code, cursor).await);
         });
-        // When the command ends meanwhile there is no answer.
+        // If the command ends meanwhile, there is no answer.
         let found = answered.recv().ok()?.ok()?;
         let start = found.start.checked_sub(earlier.chars().count())?;
         let places = before.char_indices().map(|(at, _)| at);
         let start = places.chain([before.len()]).nth(start)?;
-        // A guest chose them, and they go onto the line and the terminal.
+        // A guest chose these names, and they are shown on the terminal.
         let names = found.matches.into_iter().filter(|name| name.chars().all(is_name));
         Some((start, names.collect()))
     }
@@ -73,7 +73,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What the end of a line may become without asking the session.
+/// Completions that do not need the session.
 fn fixed(before: &str, sessions: &[String]) -> Option<(usize, Vec<String>)> {
     if let Some(start) = before.strip_prefix('%').filter(|start| start.chars().all(is_name)) {
         let known = COMMANDS.iter().map(|(name, ..)| *name);
@@ -87,7 +87,7 @@ fn fixed(before: &str, sessions: &[String]) -> Option<(usize, Vec<String>)> {
     if before.trim().is_empty() {
         return Some((before.len(), vec![INDENT.to_owned()]));
     }
-    // Every name there is could stand after anything else.
+    // After anything else, every name would be possible.
     let has_begun = before.ends_with(|c| is_name(c) || c == '.')
         || ["from ", "import "].iter().any(|word| before.trim_start().starts_with(word));
     (!has_begun).then(|| (before.len(), Vec::new()))

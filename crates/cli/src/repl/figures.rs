@@ -1,4 +1,4 @@
-//! Figures, saved where the user can look at them.
+//! Saves figures to a directory of the user.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ impl Figures {
         Self { dir }
     }
 
-    /// Saves the figures of a run, and returns where they are.
+    /// Saves the figures of a run, and returns their paths.
     pub(super) async fn save(
         &self,
         session: &Session,
@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-/// Writes a new file; when the name is taken, with a number after it.
+/// Creates a file, with a number after its name if the name is taken.
 fn create(dir: &Path, name: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let stem = name.file_stem().unwrap_or_default().to_string_lossy();
     let extension = name.extension().unwrap_or_default().to_string_lossy();

@@ -1,6 +1,6 @@
-//! Lines from the user: edited on a terminal, or as they come from a pipe.
+//! Input lines: edited on a terminal, or read from a pipe.
 //!
-//! They are read on a thread of their own, so that a signal is seen while nobody types.
+//! Read on a separate thread, so that signals are handled while waiting for input.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
@@ -14,31 +14,31 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::complete::{Completion, Scope};
 
-/// Entries that the history keeps.
+/// Maximum number of history entries.
 const HISTORY: usize = 5_000;
 
-/// Input of the user at the prompt.
+/// What the user entered at the prompt.
 #[derive(Debug)]
 pub(super) enum Entered {
     Text(String),
-    /// Ctrl-C: what was typed is not meant.
+    /// Ctrl-C: the line is discarded.
     Cleared,
     /// Ctrl-D, or the end of the input.
     End,
 }
 
-/// Question to the user.
+/// A request for a line.
 pub(super) struct Ask {
     pub prompt: String,
-    /// What the line begins with, for the user to change.
+    /// Initial text of the line, which the user can change.
     pub indent: String,
-    /// What the history takes before that.
+    /// An entry to add to the history first.
     pub remember: Option<String>,
-    /// What its names are completed from.
+    /// Where names are completed from.
     pub scope: Scope,
 }
 
-/// Where lines come from.
+/// The source of lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     asks: mpsc::Sender<Ask>,
@@ -48,8 +48,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Lines that are edited on the terminal, completed with what sessions answer on
-    /// `reactor`.
+    /// Lines edited on the terminal, completed with the sessions' answers on `reactor`.
     pub(super) fn typed(reactor: Handle) -> io::Result<Self> {
         #[cfg(unix)]
         let terminal = rustix::termios::tcgetattr(io::stdin()).ok();
@@ -84,7 +83,7 @@ impl Lines {
 
     /// The next line.
     pub(super) async fn next(&mut self, ask: Ask) -> io::Result<Entered> {
-        // When nobody listens any more, the reason is among what was entered.
+        // If the thread has ended, its last message says why.
         let _ = self.asks.send(ask);
         self.entered.recv().await.unwrap_or(Ok(Entered::End))
     }
@@ -93,7 +92,7 @@ impl Lines {
 #[cfg(unix)]
 impl Drop for Lines {
     fn drop(&mut self) {
-        // A signal may end the command while the thread has the terminal in another mode.
+        // A signal may end the command while the thread has changed the terminal's mode.
         if let Some(terminal) = &self.terminal {
             let now = rustix::termios::OptionalActions::Now;
             let _ = rustix::termios::tcsetattr(io::stdin(), now, terminal);
@@ -107,7 +106,7 @@ type Ends = (mpsc::Sender<Ask>, UnboundedReceiver<io::Result<Entered>>);
 fn start(body: impl FnOnce(mpsc::Receiver<Ask>, Answers) + Send + 'static) -> io::Result<Ends> {
     let (asks, asked) = mpsc::channel();
     let (answers, entered) = unbounded_channel();
-    // Detached: it ends with the process, at the latest.
+    // Detached: ends with the process at the latest.
     std::thread::Builder::new().name("lines".to_owned()).spawn(move || body(asked, answers))?;
     Ok((asks, entered))
 }
@@ -133,7 +132,7 @@ fn read_line() -> io::Result<Entered> {
     Ok(Entered::Text(line.strip_suffix('\r').unwrap_or(line).to_owned()))
 }
 
-/// A terminal, with what was typed in earlier sessions.
+/// A terminal with a line editor and its history.
 struct Typed {
     editor: Editor<Completion, DefaultHistory>,
     history: Option<PathBuf>,
@@ -150,7 +149,7 @@ impl Typed {
         editor.set_helper(Some(Completion::new(reactor)));
         let history = history_file();
         if let Some(file) = &history {
-            // The first session has none.
+            // The first session has no history.
             let _ = editor.load_history(file);
         }
         Ok(Self { editor, history })
@@ -171,7 +170,7 @@ impl Typed {
         }
     }
 
-    /// A history that cannot be kept is done without.
+    /// Adds an entry to the history. Failures are ignored.
     fn remember(&mut self, entry: String) {
         let added = self.editor.add_history_entry(entry).unwrap_or(false);
         if let Some(file) = self.history.as_ref().filter(|_| added) {
@@ -187,7 +186,7 @@ fn failure(error: ReadlineError) -> io::Error {
     }
 }
 
-/// Where the history is: in the platform's place for a program's state, private to the user.
+/// The history file, in the platform's state directory, private to the user.
 fn history_file() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "belljar")?;
     let dir = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir());

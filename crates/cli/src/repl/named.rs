@@ -1,10 +1,10 @@
-//! The sessions of a prompt, by the names that the user gave them.
+//! The sessions of a prompt by name.
 
 use belljar::Session;
 
 use crate::exit::Usage;
 
-/// Sessions, of which one is current.
+/// Named sessions, one of which is current.
 pub(super) struct Named {
     all: Vec<(String, Session)>,
     current: usize,
@@ -30,19 +30,19 @@ impl Named {
         self.all.len() == 1
     }
 
-    /// All of them in the order in which they came, and whether each is the current one.
+    /// All sessions in order of creation, and whether each is the current one.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Session, bool)> {
         let marked = self.all.iter().enumerate();
         marked.map(|(at, (name, session))| (name.as_str(), session, at == self.current))
     }
 
-    /// A name that is free: the one that is asked for, or one made from `from`.
+    /// A free name: the requested one, or one derived from `from`.
     pub(super) fn free_name(&self, asked: Option<String>, from: &str) -> Result<String, Usage> {
         let taken = |name: &str| self.all.iter().any(|(known, _)| known == name);
         match asked {
             Some(name) if taken(&name) => {
-                Err(Usage::new(format!("there is a session {name} already"))
-                    .hint(format!("%switch {name} goes there")))
+                Err(Usage::new(format!("there is already a session {name}"))
+                    .hint(format!("switch to it with %switch {name}")))
             }
             Some(name) => Ok(name),
             None if !taken(from) && from != "fork" => Ok(from.to_owned()),
@@ -53,7 +53,7 @@ impl Named {
         }
     }
 
-    /// Adds a session, which becomes the current one.
+    /// Adds a session and makes it current.
     pub(super) fn add(&mut self, name: String, session: Session) {
         self.all.push((name, session));
         self.current = self.all.len() - 1;
@@ -74,7 +74,7 @@ impl Named {
         Ok(())
     }
 
-    /// Ends all of them.
+    /// Ends all sessions.
     pub(super) fn close(&self) {
         for (_, session) in &self.all {
             session.close();

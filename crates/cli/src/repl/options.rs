@@ -10,12 +10,12 @@ use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplArgs {
-    /// Go on in the session that is kept in this file, and write the session that is current at the
-    /// end back to it; the file is made if missing
+    /// Continue the session in this file, and save the current session to it at the end; the file
+    /// is created if missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) session: Option<PathBuf>,
-    /// Save figures into this directory, which is made when there is one to save; files that are
-    /// there already stay as they are
+    /// Save figures into this directory, which is created if needed; existing files are not
+    /// replaced
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(default_value = "belljar-figures")]
     pub(super) out: PathBuf,
@@ -36,15 +36,14 @@ struct Input {
     /// Start from this image; auto takes data [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
-    /// Make a new session repeatable to the byte: fixed clock, random numbers from SEED [default
-    /// seed: 0]
+    /// Make a new session deterministic: fixed clock, random numbers from SEED [default seed: 0]
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "0", value_parser = whole)]
     deterministic: Option<u64>,
 }
 
 impl ReplArgs {
-    /// What every line asks for besides its code, and a new session for itself.
+    /// The request for each line, without code, and for a new session.
     pub(super) fn request(&self) -> Result<Request, Usage> {
         let mut request = self.input.given.request()?;
         request.image = image(self.input.image.as_deref());

@@ -9,12 +9,12 @@ use crate::printer::Printer;
 use crate::run;
 use crate::text::{duration, plain, plain_lines, shorten, size};
 
-/// More files than this are counted and not named.
+/// More files than this are only counted.
 const MAX_FILES: usize = 10;
-/// Characters of a run's code in the history.
+/// Maximum number of characters of code in the history.
 const MAX_CODE: usize = 60;
 
-/// What a run left that its own output does not say.
+/// Shows what a run's own output does not say.
 pub(super) fn outcome(printer: &Printer, outcome: &Outcome) {
     run::cuts(printer, outcome);
     run::failure(printer, outcome);
@@ -33,16 +33,16 @@ pub(super) fn outcome(printer: &Printer, outcome: &Outcome) {
     if let Some(session) = outcome.session.as_ref().filter(|s| s.interpreter_restarted) {
         let reason = session.restart_reason.as_deref().unwrap_or("it ended");
         printer.note(&format!(
-            "the interpreter was lost ({}); the session is back in the state before",
+            "the interpreter was lost ({}); the session is back in its previous state",
             plain(reason)
         ));
         if session.interpreter_crashed {
-            printer.note("it could not be brought back; the next line tries again");
+            printer.note("it could not be restored; the next line tries again");
         }
     }
 }
 
-/// Where figures were saved.
+/// Shows where figures were saved.
 pub(super) fn figures(printer: &Printer, saved: &[PathBuf]) {
     for path in saved {
         printer.note(&format!("figure {}", plain(&path.display().to_string())));
@@ -55,7 +55,7 @@ pub(super) fn time(outcome: &Outcome) -> String {
     format!("{}, {} fuel", milliseconds(usage.wall_ms), grouped(usage.fuel))
 }
 
-/// A run's number, how it went, how long it took, and its code.
+/// A run's number, result, time, and code.
 pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
     let mut lines = entry.code.lines().filter(|line| !line.trim().is_empty());
     let mut code = plain(&shorten(lines.next().unwrap_or(""), MAX_CODE));
@@ -66,8 +66,8 @@ pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
     [entry.execution.to_string(), went.to_owned(), milliseconds(entry.wall_ms), code]
 }
 
-/// What an object is: how it is called and what its author says of it, or else its value; and its
-/// source where that was asked for.
+/// Describes an object: its signature and documentation, or else its value; and its source if
+/// requested.
 pub(super) fn inspection(found: &Inspection) -> String {
     let (called, said) = match &found.signature {
         Some(signature) => (signature, found.doc.as_deref().unwrap_or_default()),
@@ -83,12 +83,12 @@ pub(super) fn inspection(found: &Inspection) -> String {
     text
 }
 
-/// How far a run may go that asks for `asked`, in a session of these `bounds`.
+/// The limits of a run with the limits `asked`, in a session with these `bounds`.
 pub(super) fn limits(bounds: &Bounds, asked: &Limits) -> Vec<[String; 3]> {
     let fuel = asked.fuel.or(bounds.fuel);
     let row = |name: &str, value: String, of: &str| [name.to_owned(), value, of.to_owned()];
     let timeout = asked.timeout.unwrap_or(bounds.timeout);
-    let fuel = fuel.map_or_else(|| "as much as the time allows".to_owned(), grouped);
+    let fuel = fuel.map_or_else(|| "limited by time alone".to_owned(), grouped);
     vec![
         row("time", duration(timeout), "each run"),
         row("fuel", fuel, "each run"),
@@ -103,7 +103,7 @@ fn milliseconds(milliseconds: f64) -> String {
     duration(Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default())
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! What happens while the code runs, passed on as it comes.
+//! Passes on output and events while the code runs.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::exit::{Usage, chain};
 use crate::printer::Printer;
 
-/// Passes output and events on until the first failure to do so.
+/// Passes on output and events until the first failure.
 #[derive(Debug)]
 pub(crate) struct Live {
     printer: Arc<Printer>,
@@ -22,7 +22,7 @@ pub(crate) struct Live {
     failed: Notify,
 }
 
-/// Where events go, a line each.
+/// The target of events, one per line.
 #[derive(Debug)]
 pub(super) enum EventSink {
     Stdout,
@@ -30,7 +30,7 @@ pub(super) enum EventSink {
 }
 
 impl EventSink {
-    /// The sink that `path` names: `-` is standard output. A file that is there is replaced.
+    /// Opens the sink at `path`, or standard output for `-`. An existing file is replaced.
     pub(super) fn open(path: &Path) -> Result<Self, Usage> {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
@@ -52,7 +52,7 @@ impl EventSink {
         match self {
             Self::Stdout => Ok(printer.text(&line)?),
             Self::File(path, file) => {
-                // In one piece, so that whoever follows the file sees whole lines.
+                // In one write, so that readers of the file see whole lines.
                 let written = (&*file).write_all(line.as_bytes());
                 written.with_context(|| format!("cannot write events to {}", path.display()))
             }
@@ -72,7 +72,7 @@ impl Live {
         }
     }
 
-    /// Shows output or does not, and writes events to where somebody wants them.
+    /// Optionally shows output, and optionally writes events.
     pub(super) fn with(
         printer: Arc<Printer>,
         shows_output: bool,
@@ -85,7 +85,7 @@ impl Live {
         }
     }
 
-    /// Waits until something could not be passed on.
+    /// Waits for a failure.
     pub(crate) async fn failed(&self) -> anyhow::Error {
         loop {
             self.failed.notified().await;
@@ -95,7 +95,7 @@ impl Live {
         }
     }
 
-    /// The failure that nobody has heard of yet.
+    /// Takes a failure that is not yet reported.
     pub(crate) fn take(&self) -> Option<anyhow::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! The options of `belljar run`, and the request that they make.
+//! The options of `belljar run`, and their conversion to a request.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub(crate) struct RunArgs {
     /// Arguments of the code: sys.argv[1:]
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
-    /// Run in the session that is kept in this file, and write it back afterwards; the file is made
-    /// if missing. Image, mounts, --memory, --workspace-limit, --file-limit and --deterministic
-    /// are chosen when it is made. Runs that name the same file wait for each other
+    /// Run in the session in this file, and save it afterwards; the file is created if missing.
+    /// Image, mounts, --memory, --workspace-limit, --file-limit and --deterministic are fixed when
+    /// the session is created. Concurrent runs with the same file wait for each other
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Session")]
     pub(super) session: Option<PathBuf>,
     #[command(flatten)]
@@ -32,19 +32,20 @@ pub(crate) struct RunArgs {
     bounds: Bounds,
     #[command(flatten)]
     behaviour: Behaviour,
-    /// Copy the files that the code made into this directory, which is made if missing; files of
-    /// the same names are replaced [default: they are listed and thrown away]
+    /// Copy files created by the code into this directory, which is created if missing; existing
+    /// files of the same name are replaced [default: list and discard them]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(super) out: Option<PathBuf>,
     /// Print the outcome as JSON, and nothing else on stdout
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
-    /// Write a receipt to this file, from which `belljar replay` does the run again on any machine and compares:
-    /// code, inputs and seed, and hashes of the image and the outcome. The run has to be --deterministic
+    /// Write a receipt to this file: code, inputs and seed, and hashes of the image and the
+    /// outcome. `belljar replay` repeats the run on any machine and compares. Needs --deterministic
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     #[arg(conflicts_with_all = ["session", "ask"])]
     pub(super) receipt: Option<PathBuf>,
-    /// Sign the receipt with this private key, in PEM: `openssl genpkey -algorithm ed25519` makes one
+    /// Sign the receipt with this private key, in PEM: create one with `openssl genpkey -algorithm
+    /// ed25519`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     #[arg(requires = "receipt")]
     pub(super) sign: Option<PathBuf>,
@@ -58,22 +59,22 @@ struct Input {
     #[command(flatten)]
     given: Given,
     /// Set a variable before the code runs, to JSON or to a value in the form of
-    /// docs/reference/values.md; may be given several times
+    /// docs/reference/values.md; repeatable
     #[arg(long = "set", value_name = "NAME=JSON", value_parser = source::value)]
     variables: Vec<(String, Value)>,
-    /// Set an environment variable for this run only: in a session it is undone afterwards; may be
-    /// given several times
+    /// Set an environment variable for this run only, even in a session; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = source::variable)]
     run_env: Vec<(String, String)>,
-    /// Give the code this file as its standard input; - passes on this command's [default: nothing]
+    /// Give the code this file as standard input; - for this command's standard input [default:
+    /// empty]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     stdin: Option<PathBuf>,
-    /// Answer the code's input() with lines of this command's standard input, one each time it asks
-    /// [default: only on a terminal]
+    /// Answer the code's input() with lines of this command's standard input [default: only on a
+    /// terminal]
     #[arg(long, conflicts_with = "stdin")]
     ask: bool,
-    /// Start from this image; auto takes the smallest that has imported what the code names, and for
-    /// a session data [default: auto]
+    /// Start from this image; auto takes the smallest image with the modules that the code imports,
+    /// and data for a session [default: auto]
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
 }
@@ -81,28 +82,28 @@ struct Input {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Behaviour")]
 struct Behaviour {
-    /// What the code may contain: open is everything, strict a short list of imports and no
-    /// dangerous names. Isolation does not depend on it [default: open]
+    /// Policy for the code: open allows everything, strict a short list of imports and no dangerous
+    /// names. Isolation does not depend on it [default: open]
     #[arg(long, value_enum, value_name = "POLICY", hide_possible_values = true)]
     policy: Option<PolicyChoice>,
-    /// Allow this module under the strict policy, which it implies; may be given several times
+    /// Also allow this module under the strict policy, which it implies; repeatable
     #[arg(long, value_name = "MODULE", value_delimiter = ',')]
     allow_import: Vec<String>,
-    /// Print the values of top-level expressions: none, all, or the last like a notebook; with
-    /// display the last is an event [default: none; in a session all]
+    /// Print the values of top-level expressions: none, all, or last like a notebook; display gives
+    /// the last as an event [default: none; in a session all]
     #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
     echo: Option<EchoChoice>,
-    /// The language of the code: python, or ipython with what notebooks take beside it, such as
-    /// %time, !pip install x and x? [default: python]
+    /// Language of the code: python, or ipython with the extensions of notebooks, such as %time,
+    /// !pip install x and x? [default: python]
     #[arg(long, value_enum, value_name = "DIALECT", hide_possible_values = true)]
     dialect: Option<DialectChoice>,
-    /// The variable whose value is the result [default: result]
+    /// Name of the variable with the result [default: result]
     #[arg(long, value_name = "NAME")]
     result_var: Option<String>,
-    /// Fail where the code starts a thread or a process, instead of doing its work in place
+    /// Fail if the code starts a thread or a process, instead of running its work in place
     #[arg(long)]
     no_threads: bool,
-    /// Make the run repeatable to the byte: fixed clock, random numbers from SEED [default seed: 0]
+    /// Make the run deterministic: fixed clock, random numbers from SEED [default seed: 0]
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "0", value_parser = whole)]
     deterministic: Option<u64>,
@@ -111,22 +112,22 @@ struct Behaviour {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct Detail {
-    /// Give the result with its types: tuples, dates, arrays and tables in the form of
-    /// docs/reference/values.md, in the JSON as `typed`
+    /// Add the result with its types to the JSON as `typed`: tuples, dates, arrays and tables in
+    /// the form of docs/reference/values.md
     #[arg(long)]
     typed: bool,
-    /// Put plots into the JSON as data: URIs
+    /// Add plots to the JSON as data: URIs
     #[arg(long)]
     inline_images: bool,
-    /// Put the first N rows of every pandas object into the JSON as data [default: 0]
+    /// Add the first N rows of every pandas object to the JSON as data [default: 0]
     #[arg(long, value_name = "N")]
     tables: Option<u32>,
-    /// Put the SHA-256 and the media type of every file into the JSON
+    /// Add the SHA-256 and the media type of every file to the JSON
     #[arg(long)]
     hashes: bool,
-    /// Put what happened into the JSON, in order: text, displays, files, the end. With a FILE it is
-    /// written there while it happens, a line of JSON each; - is stdout, where nothing else is
-    /// shown then
+    /// Add all events to the JSON, in order: text, displays, files, the end. With a FILE, write
+    /// them there during the run, one line of JSON each; - for stdout, which then shows nothing
+    /// else
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(num_args = 0..=1, require_equals = true)]
     #[expect(
@@ -134,7 +135,7 @@ struct Detail {
         reason = "clap's words for: not given, given, given a value"
     )]
     events: Option<Option<PathBuf>>,
-    /// Put what displayed figures show into their events, as data
+    /// Add the data of displayed figures to their events
     #[arg(long)]
     charts: bool,
     /// Save captured figures as SVG instead of PNG
@@ -157,8 +158,8 @@ enum DialectChoice {
 }
 
 impl RunArgs {
-    /// Whether standard input is free to answer `input()`, and somebody is there to do it: a person
-    /// who sees the prompt, or whoever the user says.
+    /// Whether standard input may answer `input()`: it is free, and either a terminal or chosen by
+    /// the user.
     pub(super) fn can_ask(&self) -> Result<bool, Usage> {
         let is_code = self.source.script.as_deref().is_some_and(|path| path.as_os_str() == "-");
         if !self.input.ask {
@@ -171,15 +172,15 @@ impl RunArgs {
                 && io::stdout().is_terminal());
         }
         if !cfg!(unix) {
-            return Err(Usage::new("--ask is not to be had on this system"));
+            return Err(Usage::new("--ask is not available on this system"));
         }
         if is_code {
-            return Err(Usage::new("code and --ask cannot both take standard input"));
+            return Err(Usage::new("code and --ask cannot both use standard input"));
         }
         Ok(true)
     }
 
-    /// Where events go while they happen, if they are to go anywhere.
+    /// The sink for events during the run, if requested.
     pub(super) fn event_sink(&self) -> Result<Option<EventSink>, Usage> {
         let Some(Some(path)) = &self.detail.events else {
             return Ok(None);
@@ -192,7 +193,7 @@ impl RunArgs {
         Ok(Some(sink))
     }
 
-    /// Reads what is to be read, and makes the request.
+    /// Reads the input files, and builds the request.
     pub(super) fn into_request(self) -> Result<Request, Usage> {
         let from_stdin =
             |path: &Option<PathBuf>| path.as_deref().is_some_and(|p| p.as_os_str() == "-");

@@ -15,7 +15,7 @@ use crate::input::ask_person;
 use crate::printer::Printer;
 use crate::session_file::SessionFile;
 
-/// Runs in the session of `path`, and writes it back.
+/// Runs in the session at `path`, and saves it.
 pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
     let Task {
         runtime,
@@ -42,7 +42,7 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
         ControlFlow::Continue(done) => done,
         ControlFlow::Break(exit) => return Ok(exit),
     };
-    // The run is over: what it did is no longer broken off.
+    // The run is over and can no longer be cancelled.
     let (saved, copied) = engine::reactor()?.block_on(async {
         let saved = file.save(&session).await;
         let copied = match out {
@@ -52,7 +52,7 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
         (saved, copied)
     });
     session.close();
-    // What the session took goes with them.
+    // Removes the session's files on disk.
     drop((file, session, runtime));
     let files = Files::of(out, &copied).unwrap_or(Files::Kept(path));
     report(printer, &outcome, json, files)?;
@@ -69,14 +69,14 @@ pub(super) fn run(task: Task<'_>, path: &Path) -> anyhow::Result<Exit> {
     })
 }
 
-/// Waits for the file on a thread of its own, so that Ctrl-C ends the waiting.
+/// Waits for the file on a separate thread, so that Ctrl-C can end the waiting.
 async fn claim(path: &Path, printer: &Arc<Printer>) -> anyhow::Result<SessionFile> {
     let (path, printer) = (path.to_owned(), Arc::clone(printer));
     let claiming = tokio::task::spawn_blocking(move || SessionFile::wait_for(&path, &printer));
     Ok(claiming.await.context("cannot wait on a thread")??)
 }
 
-/// Says that the run did not change the session.
+/// Reports that the run did not change the session.
 fn restarted(outcome: &Outcome, path: &Path, printer: &Printer) {
     let lost = outcome.session.as_ref().is_some_and(|session| session.interpreter_restarted);
     if lost {

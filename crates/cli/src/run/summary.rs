@@ -1,4 +1,4 @@
-//! Summary of a run, in a few lines beside its output.
+//! A short summary of a run, on stderr.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use belljar::{Error, ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated, Work
 use crate::printer::{Printer, Tone};
 use crate::text::{count, plain, shorten, size, table};
 
-/// More files than this are counted and not named.
+/// More files than this are only counted.
 const MAX_FILES: usize = 20;
-/// A longer result is shown in part.
+/// Longer results are cut.
 const MAX_RESULT: usize = 200;
 
-/// What becomes of the files that a run made.
+/// What happens to the files of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Files<'a> {
-    /// So many of them were copied into this directory.
+    /// This many were copied into this directory.
     Copied(usize, &'a Path),
-    /// They stay in the session that is in this file.
+    /// They stay in the session, which is in this file.
     Kept(&'a Path),
     ThrownAway,
 }
 
 impl<'a> Files<'a> {
-    /// What became of those that were to be copied to `out`.
+    /// The result of copying files to `out`.
     pub(super) fn of(
         out: Option<&'a Path>,
         copied: &Result<Option<Vec<PathBuf>>, Error>,
@@ -38,7 +38,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Says what the run made, what became of it, and what went wrong.
+/// Prints results, files and errors.
 pub(super) fn print(printer: &Printer, outcome: &Outcome, made: Files<'_>) {
     if let Some(value) = result(outcome) {
         printer.note(&format!("result: {}", shorten(&plain(&value), MAX_RESULT)));
@@ -48,7 +48,7 @@ pub(super) fn print(printer: &Printer, outcome: &Outcome, made: Files<'_>) {
     failure(printer, outcome);
 }
 
-/// The result as JSON, typed where that was asked for; nothing for `None`.
+/// The result as JSON, typed if requested; `None` for a result of `None`.
 fn result(outcome: &Outcome) -> Option<String> {
     match &outcome.typed {
         Some(Value::None) => None,
@@ -72,7 +72,7 @@ fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {
             }
             Files::Copied(_, dir) => format!("made {made}, copied to {}", dir.display()),
             Files::Kept(file) => format!("made {made}, kept in {}", file.display()),
-            Files::ThrownAway => format!("made {made}, thrown away without --out DIR"),
+            Files::ThrownAway => format!("made {made}, discarded without --out DIR"),
         },
     ));
     let listed = outcome.files.iter().take(MAX_FILES);
@@ -85,7 +85,7 @@ fn files(printer: &Printer, outcome: &Outcome, fate: Files<'_>) {
     }
 }
 
-/// Path, size, and what it is when it is no ordinary file.
+/// Path, size, and the kind if it is not an ordinary file.
 fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
     let kind = match &file.symlink {
         Some(target) => format!("link to {}", plain(target)),
@@ -95,7 +95,7 @@ fn row(file: &FileEntry, outcome: &Outcome) -> [String; 3] {
     [plain(&file.path), size(file.size), kind]
 }
 
-/// Says what was cut.
+/// Prints what was cut.
 pub(crate) fn cuts(printer: &Printer, outcome: &Outcome) {
     for cut in &outcome.truncated {
         let usage = &outcome.usage;
@@ -112,13 +112,13 @@ fn output_cut(name: &str, written: u64) -> String {
     format!("{name} was cut: the code wrote {}; --output-limit keeps more", size(written))
 }
 
-/// Says what went wrong, unless the code's own output has said it.
+/// Prints an error, unless the code's own output has shown it.
 pub(crate) fn failure(printer: &Printer, outcome: &Outcome) {
     let Some(error) = &outcome.error else {
         return;
     };
     let detail = outcome.error_detail.as_ref();
-    // An exception's traceback was on stderr already, and ends in these words.
+    // The traceback on stderr ends with the same words.
     let said = detail.is_some_and(|d| matches!(d.kind, ErrorKind::Exception | ErrorKind::Syntax))
         && !outcome.stderr.is_empty();
     if !said {
@@ -134,7 +134,7 @@ pub(crate) fn failure(printer: &Printer, outcome: &Outcome) {
     }
 }
 
-/// Where in the code it happened.
+/// The place in the code.
 fn place(detail: &ErrorDetail) -> Option<String> {
     let line = detail.line?;
     let stopped =

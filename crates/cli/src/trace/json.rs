@@ -1,4 +1,4 @@
-//! The log as a JSON object a line: what happened, and around it what is known of where it did.
+//! Logs events as JSON lines, with the fields of their spans.
 
 use std::fmt;
 use std::io::Write;
@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime as Clock};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
-/// Writes every event as a line to what `W` makes.
+/// Writes every event as a line to a writer made by `W`.
 pub(super) struct JsonLines<S, W> {
     writer: W,
     subscriber: PhantomData<fn(S)>,
@@ -30,7 +30,7 @@ impl<S, W> JsonLines<S, W> {
     }
 }
 
-/// What is known of a span, by name.
+/// The recorded fields of a span.
 struct Fields(Map<String, Value>);
 
 impl<S, W> Layer<S> for JsonLines<S, W>
@@ -62,7 +62,7 @@ where
         line.put("timestamp", now().into());
         line.put("level", about.level().as_str().into());
         line.put("target", about.target().into());
-        // What an event says of itself counts, then the inner span's word.
+        // The event's fields have priority, then those of the inner span.
         for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
             if let Some(Fields(fields)) = span.extensions().get::<Fields>() {
                 line.0.extend(fields.clone());
@@ -71,12 +71,12 @@ where
         event.record(&mut line);
         let mut text = Value::Object(line.0).to_string();
         text.push('\n');
-        // There is nobody to tell that the log cannot be written.
+        // If the log cannot be written, the event is lost.
         let _ = self.writer.make_writer_for(about).write_all(text.as_bytes());
     }
 }
 
-/// The time of day, as RFC 3339 has it.
+/// The current time in RFC 3339.
 fn now() -> String {
     let mut text = String::new();
     if Clock.format_time(&mut Writer::new(&mut text)).is_err() {

@@ -1,11 +1,11 @@
-//! A bundle where a machine lacks what most have: no `/proc`, no `/tmp`, nothing that can be written,
-//! system calls that are refused. Each works, or says what is missing and how to mend it.
+//! A bundle on restricted machines: no `/proc`, no `/tmp`, no writable directory, blocked system
+//! calls. It works, or says what the machine lacks and how to fix it.
 
 use super::bundle::path;
 use super::*;
 
-/// Runs code that writes and reads a file from the bundle in a mount namespace of its own, after the commands of `prepare`
-/// have taken something away. None where no such namespace can be had.
+/// Runs code that writes and reads a file from the bundle, in a mount namespace after the commands
+/// in `prepare`. Returns `None` if the system allows no such namespace.
 fn without(name: &str, prepare: &str) -> Option<Ran> {
     let id = Command::new("id").arg("-u").output().unwrap();
     let how = if id.stdout == b"0\n" { "-m" } else { "-rm" };
@@ -16,7 +16,7 @@ fn without(name: &str, prepare: &str) -> Option<Ran> {
     }
     let program = Path::new(env!("CARGO_BIN_EXE_belljar"));
     let dir = |path: &Path| path.parent().unwrap().display().to_string();
-    // Both may lie below what is hidden.
+    // Both may lie below a hidden directory.
     let script = format!(
         "mount --bind {} /srv\nmount --bind {} /mnt\n{prepare}\n\
          exec env -i /srv/belljar run --bundle /mnt/bundle -c \"open('a', 'w').write('1') and print(open('a').read())\"",
@@ -58,8 +58,8 @@ fn what_is_needed_is_named() {
     assert!(ran.stderr.contains("4 GiB of address space"), "{}", ran.stderr);
 }
 
-/// `userfaultfd`, `memfd_create`, `io_uring_setup`, `statx`, `rseq` and `mbind`, of which container
-/// runtimes refuse some.
+/// `userfaultfd`, `memfd_create`, `io_uring_setup`, `statx`, `rseq` and `mbind`, some of which
+/// container runtimes block.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn system_calls_that_are_refused_are_not_needed() {

@@ -74,7 +74,7 @@ fn a_bad_line_costs_only_itself() {
     assert_eq!(answers[9]["stdout"], "8\n");
 }
 
-/// The part of an error that depends on what images this machine has.
+/// The part of an error that depends on the machine's images.
 fn known_images(errors: &str) -> String {
     let (_, after) = errors.split_once("there are ").unwrap();
     after.split_once('"').unwrap().0.to_owned()
@@ -116,7 +116,8 @@ fn an_input_that_cannot_be_read_is_a_usage_error() {
     }
 }
 
-/// The first run sleeps while many others wait for it; input is taken only as far as they may.
+/// The first run sleeps while many others wait for it; input is read only as far as the limit
+/// allows.
 #[test]
 fn input_is_not_read_further_than_answers_may_wait() {
     let mut child = belljar().args(["batch", "--jobs", "2"]).stdin(Stdio::piped()).spawn().unwrap();

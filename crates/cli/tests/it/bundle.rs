@@ -1,10 +1,10 @@
-//! `belljar bundle`, and what is run from one where there is next to nothing.
+//! `belljar bundle`, and runs from a bundle in an almost empty environment.
 
 use std::sync::LazyLock;
 
 use super::*;
 
-/// A bundle with `core`, and what the command said of it.
+/// A bundle with `core`, and the command's output.
 static MADE: LazyLock<Value> = LazyLock::new(|| {
     let to = lasting::directory().join("bundle");
     let to = to.to_str().unwrap();
@@ -88,7 +88,7 @@ fn a_file_is_packed_and_none_is_replaced() {
     let file = place.path().join("core.tar.zst");
     fs::write(&file, "mine").unwrap();
     let refused = ran(&["bundle", "--image", "core", "-o", file.to_str().unwrap()]).exits(2);
-    assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("already exists"), "{}", refused.stderr);
     assert_eq!(fs::read(&file).unwrap(), b"mine");
     let packed = done(belljar().arg("--bundle").arg(&file).args(["run", "-c", "1"])).exits(3);
     assert!(packed.stderr.contains("tar --zstd -xf"), "{}", packed.stderr);

@@ -5,7 +5,7 @@ pub(super) fn signal(child: &Child, name: &str) {
     assert!(kill.success());
 }
 
-/// Starts code that never ends by itself, in a directory for temporary files of its own.
+/// Starts code that runs forever, with its own directory for temporary files.
 fn started(args: &[&str], input: &str) -> (Child, TempDir) {
     let temp = tempfile::tempdir().unwrap();
     let mut command = belljar();
@@ -62,7 +62,7 @@ fn a_signal_that_the_parent_ignores_is_ignored() {
     assert_eq!((text.as_str(), child.wait().unwrap().code()), ("1\n2\n", Some(0)));
 }
 
-/// Reads the beginning of the output, and closes it.
+/// Reads the beginning of the output, then closes it.
 fn ended_unread(args: &[&str], input: &str) -> (Ran, TempDir) {
     let (mut child, temp) = started(args, input);
     let mut start = [0; 10];

@@ -1,4 +1,4 @@
-//! `belljar lambda`, with a double of Lambda's runtime API on the loopback device, made from its
+//! `belljar lambda`, with a mock of Lambda's runtime API on the loopback device, made from its
 //! documentation: <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>.
 
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
 
-/// What the runtime sent.
+/// A request from the runtime.
 #[derive(Debug)]
 struct Sent {
     line: String,
@@ -21,11 +21,11 @@ impl Sent {
     }
 }
 
-/// An invocation: its id, the milliseconds that it has, and its event.
+/// An invocation: id, time limit in milliseconds, event.
 type Given = (&'static str, u64, String);
 
-/// Gives out invocations, one when the one before was answered, and passes on what is posted. What
-/// is posted to `refuse` gets the status 413.
+/// Serves invocations one after the other, and passes on the posted answers. A post to `refuse`
+/// gets status 413.
 fn serve(given: Vec<Given>, refuse: &'static str) -> (String, Receiver<Sent>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -50,7 +50,7 @@ fn talk(
     while let Some(sent) = receive(&mut reader) {
         if sent.line.starts_with("GET /2018-06-01/runtime/invocation/next ") {
             let Some((id, ms, event)) = given.next() else {
-                // Nothing more to do: as Lambda does, it lets the runtime wait.
+                // No more invocations: like Lambda, let the runtime wait.
                 std::thread::sleep(Duration::from_mins(1));
                 return;
             };
@@ -162,7 +162,7 @@ fn invocations_are_answered_in_order_with_their_outcomes() {
     ] {
         let answer = next(&sent);
         if id == "id-5" {
-            // Lowered to what is left, as any other time.
+            // Capped to the remaining time, like any other timeout.
             assert!(answer.line.contains("/invocation/id-5/response "), "{}", answer.line);
             continue;
         }

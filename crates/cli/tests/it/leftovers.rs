@@ -1,10 +1,10 @@
-//! What a command leaves in the directory for temporary files, however it ends: nothing.
+//! A command leaves nothing in the directory for temporary files, however it ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// A command that ends takes with it what it kept for the next run.
+/// A command that exits removes what it kept for the next run.
 #[test]
 fn a_command_that_ends_leaves_no_directory() {
     let dir = tempfile::tempdir().unwrap();
@@ -16,7 +16,7 @@ fn a_command_that_ends_leaves_no_directory() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// One that is killed leaves nothing either: what it wrote was never there.
+/// A killed command leaves nothing either: its files had no names.
 #[test]
 fn a_command_that_is_killed_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The command, in a cache where nothing is left to be made of which it would say that it takes long.
+/// The command, with a complete cache, so that it does not report any setup.
 fn belljar() -> Command {
     static READY: Once = Once::new();
     READY.call_once(|| {
@@ -49,8 +49,8 @@ fn belljar() -> Command {
     command
 }
 
-/// Has the commands that tests start obey signals that the tests' own parent ignores, as a shell does
-/// for what it puts in the background: a signal that is handled is not ignored by what is started.
+/// Restores the default handling of signals that the tests' parent ignores, as a shell does for
+/// background jobs. Handled signals are not inherited as ignored.
 #[cfg(unix)]
 fn obey_signals() {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -78,7 +78,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// Checks the exit status, and shows everything when it is another.
+    /// Checks the exit status, and shows everything if it differs.
     #[track_caller]
     fn exits(self, status: i32) -> Self {
         assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -90,13 +90,13 @@ impl Ran {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Every line of stdout as JSON.
+    /// All lines of stdout, as JSON.
     #[track_caller]
     fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What a snapshot shows: both streams and the status.
+    /// The text for a snapshot: both streams and the status.
     fn page(&self) -> String {
         format!("{}--- stderr\n{}--- exit {}\n", self.stdout, self.stderr, self.status)
     }

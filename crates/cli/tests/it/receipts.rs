@@ -2,7 +2,7 @@ use sha2::Digest as _;
 
 use super::*;
 
-/// A run of everything that a receipt holds, and its receipt in `folder`.
+/// A run with everything that a receipt can hold, and its receipt in `folder`.
 fn written(folder: &Path, more: &[&str]) -> Value {
     fs::write(folder.join("in.csv"), "a,b\n1,2\n").unwrap();
     let code = "import random, sys, os, time\nprint(random.random(), time.time(), open('in.csv').read(), sys.argv[1:])\n\
@@ -38,7 +38,7 @@ fn a_run_is_the_same_again() {
     assert_eq!(receipt["receipt"], 1);
     assert_eq!(receipt["image"]["name"], "core");
     assert_eq!(receipt["request"]["files"]["in.csv"], "a,b\n1,2\n");
-    // Elsewhere, where the files are not.
+    // In another directory, without the files.
     let elsewhere = tempfile::tempdir().unwrap();
     let ran = replayed(elsewhere.path(), &receipt, &[]).exits(0);
     let hash = receipt["outcome"]["sha256"].as_str().unwrap();
@@ -47,7 +47,7 @@ fn a_run_is_the_same_again() {
     let found = replayed(elsewhere.path(), &receipt, &["--json"]).exits(0).json();
     assert_eq!((&found["same"], &found["found"]), (&json!(true), &json!(hash)));
     assert_eq!(found["outcome"]["files"][0]["path"], "out.bin");
-    // The hash is that of the outcome as it is printed.
+    // The hash is that of the outcome as printed.
     let digest = sha2::Sha256::digest(found["outcome"].to_string());
     let digest = digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     assert_eq!(digest, hash);
@@ -150,7 +150,7 @@ fn what_cannot_be_replayed_is_told() {
     }
     let base = ["run", "-c", "1", "--receipt", "r.json"];
     let ran = ran_in(folder.path(), &base).exits(2);
-    assert!(ran.stderr.contains("a receipt is for a run that can be repeated"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a receipt needs a deterministic run"), "{}", ran.stderr);
     let wrong: [&[&str]; 3] = [
         &["--deterministic", "--mount", ".:/data"],
         &["--deterministic", "--sign", "key.pem"],

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the prompt makes of lines from a pipe.
+/// The prompt with lines from a pipe.
 fn typed(input: &str) -> Ran {
     let folder = folder(&[]);
     typed_in(folder.path(), input, &[])
@@ -177,7 +177,7 @@ fn a_session_is_kept_in_its_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// Starts a prompt that runs `code` and waits until it has printed a line.
+/// Starts a prompt that runs `code`, and waits until it has printed a line.
 #[cfg(unix)]
 fn running(folder: &TempDir, code: &str) -> (Child, std::process::ChildStdin, impl BufRead) {
     let mut command = belljar();
@@ -229,7 +229,7 @@ fn a_request_to_end_saves_the_session_and_leaves_nothing_behind() {
     }
 }
 
-/// On a terminal of its own: edited lines, completion, and Ctrl-C as a key.
+/// On a real terminal: line editing, completion, and Ctrl-C as a key.
 #[cfg(target_os = "linux")]
 #[test]
 fn it_is_pleasant_on_a_terminal() {
@@ -299,14 +299,14 @@ fn a_run_asks_on_a_terminal() {
     assert!(child.wait().unwrap().success());
 }
 
-/// The command on a terminal of its own.
+/// The command on a new terminal.
 #[cfg(target_os = "linux")]
 fn on_terminal(folder: &TempDir, args: &str) -> (Child, std::process::ChildStdin, Screen) {
     let mut command = Command::new("script");
-    // Without `exec`, a shell that stays in between would die of Ctrl-C.
+    // Without `exec`, Ctrl-C would kill the shell in between.
     let shell = format!("exec {} {args}", env!("CARGO_BIN_EXE_belljar"));
     command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm").env("HOME", folder.path());
-    // The history is this test's own, the cache everybody's.
+    // The history belongs to this test; the cache is shared.
     let cache = directories::ProjectDirs::from("", "", "belljar").unwrap();
     let cache = std::env::var_os("BELLJAR_CACHE").unwrap_or_else(|| cache.cache_dir().into());
     command.env("BELLJAR_CACHE", cache).env_remove("XDG_STATE_HOME");
@@ -317,7 +317,7 @@ fn on_terminal(folder: &TempDir, args: &str) -> (Child, std::process::ChildStdin
     (child, keys, screen)
 }
 
-/// What a terminal shows, read as it comes.
+/// The output of a terminal, read as it comes.
 #[cfg(target_os = "linux")]
 struct Screen {
     pieces: std::sync::mpsc::Receiver<Vec<u8>>,
@@ -342,7 +342,7 @@ impl Screen {
         }
     }
 
-    /// Waits until `expected` is shown after what was waited for before.
+    /// Waits until `expected` appears after the text of the previous wait.
     #[track_caller]
     fn wait_for(&mut self, expected: &str) {
         let patience = Instant::now() + Duration::from_mins(1);

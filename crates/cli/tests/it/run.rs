@@ -7,7 +7,7 @@ fn output_goes_where_the_code_sends_it() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\n", "err\n"));
 }
 
-/// What both streams say, when they lead to the same file.
+/// The output of both streams when they lead to the same file.
 #[cfg(unix)]
 fn on_one_stream(args: &[&str]) -> String {
     let folder = folder(&[]);
@@ -26,7 +26,7 @@ fn notes_begin_on_a_line_of_their_own() {
     assert!(on_one_stream(&["run", "-c", code]).starts_with("abc\nerror: SystemExit: 2\n"));
     let code = "import sys; sys.stdout.write('no end'); result = 1.5";
     assert_eq!(on_one_stream(&["run", "-c", code]), "no end\nresult: 1.5\n");
-    // On streams of their own nothing is added to the code's output.
+    // On separate streams nothing is added to the code's output.
     let apart = ran(&["run", "-c", code]).exits(0);
     assert_eq!((apart.stdout.as_str(), apart.stderr.as_str()), ("no end", "result: 1.5\n"));
     let code = "import sys; sys.stderr.write('abc'); sys.exit(2)";
@@ -333,7 +333,7 @@ fn places_and_an_environment_of_one_run() {
 fn events_are_written_while_they_happen() {
     let types = |events: &[Value]| -> Vec<String> {
         let types = events.iter().map(|event| event["type"].as_str().unwrap().to_owned());
-        // What is printed may come in pieces.
+        // Output may come in pieces.
         let mut types: Vec<String> = types.collect();
         types.dedup();
         types
@@ -364,7 +364,7 @@ fn events_are_written_while_they_happen() {
     }
 }
 
-/// The first line is there before the code goes on to write the last.
+/// The first line must appear before the code writes the last.
 #[cfg(unix)]
 #[test]
 fn events_and_answers_are_a_conversation() {
@@ -385,7 +385,7 @@ fn events_and_answers_are_a_conversation() {
     assert_eq!(text_until("? "), "Who? ");
     stdin.write_all(b"Ada\n").unwrap();
     assert_eq!(text_until("And? "), "Hello, Ada\nAnd? ");
-    // Two lines in one piece, the second without an end.
+    // Two lines in one chunk, the second unfinished.
     stdin.write_all(b"one\r\ntwo").unwrap();
     drop(stdin);
     assert_eq!(text_until("\n"), "one two\n");

@@ -1,4 +1,4 @@
-//! `belljar serve` as a process, and how much memory it takes.
+//! `belljar serve` as a process, and its memory budget.
 
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +34,7 @@ impl Serving {
         ask(&self.address, method, path, body)
     }
 
-    /// Memory that it holds, in MiB: what is its own, and its files in memory. The server is not asked.
+    /// Memory of the process in MiB: its own pages, and its files in memory. Measured from outside.
     fn held(&self) -> u64 {
         let process = format!("/proc/{}", self.child.id());
         let status = fs::read_to_string(format!("{process}/status")).unwrap();
@@ -77,18 +77,18 @@ fn ask(address: &str, method: &str, path: &str, body: &Value) -> Answer {
     }
 }
 
-/// Memory that each run and session of the load takes, in MiB.
+/// Memory of each run and session of the load, in MiB.
 const EACH: u64 = 64;
 
-/// What came of the load.
+/// Results of the load.
 struct Load {
-    /// The most memory that the server held, in MiB.
+    /// Peak memory of the server, in MiB.
     most: u64,
-    /// Runs that were refused.
+    /// Number of rejected runs.
     refused: usize,
 }
 
-/// Starts run after run, each of which takes memory and keeps it until all have begun.
+/// Starts runs that each take memory and keep it until all have started.
 fn runs(server: &Serving) -> Load {
     let code = format!("x = bytearray(b'1') * ({EACH} << 20)\nimport time; time.sleep(5)");
     let body = json!({"code": code, "image": "core", "timeout": 60});
@@ -122,7 +122,7 @@ fn runs(server: &Serving) -> Load {
     }
 }
 
-/// Makes session after session, each of which holds memory, and asks all of them what they hold.
+/// Creates sessions that each take memory, and reads from all of them.
 fn sessions(server: &Serving) -> Load {
     let (mut most, mut refused) = (0, 0);
     let mut until_done = |path: &str, body: &Value| loop {
@@ -152,13 +152,13 @@ fn sessions(server: &Serving) -> Load {
     Load { most, refused }
 }
 
-/// Load that grows takes no more than the budget and what had begun when that was reached; without a budget it
-/// takes far more.
+/// Growing load exceeds the budget only by what had started before it was reached; without a budget
+/// it takes far more.
 #[test]
 fn a_budget_of_memory_is_kept_under_load() {
     const BUDGET: u64 = 256;
-    // A run that began just below the budget wakes a session, writes to its memory and saves it, while
-    // another session is suspended or another run begins: each of these takes EACH once.
+    // A run that started just below the budget resumes a session, writes to its memory and saves
+    // it, while another session is suspended or another run starts: each of these takes EACH once.
     const MOST: u64 = BUDGET + 5 * EACH;
     let free = Serving::start(&["--max-runs", "32"]);
     let (in_runs, in_sessions) = (runs(&free), sessions(&free));
@@ -176,7 +176,7 @@ fn a_budget_of_memory_is_kept_under_load() {
     let in_sessions = sessions(&bound);
     eprintln!("with: {} MiB, {} refused", in_sessions.most, in_sessions.refused);
     assert!(in_sessions.most <= MOST, "{} MiB", in_sessions.most);
-    // It takes runs again once the last session is suspended.
+    // It accepts runs again once the last session is suspended.
     let until = Instant::now() + Duration::from_secs(20);
     while bound.ask("POST", "/v1/runs", &json!({"code": "1", "image": "core"})).status != 200 {
         assert!(Instant::now() < until, "it holds {} MiB", bound.held());
@@ -184,7 +184,7 @@ fn a_budget_of_memory_is_kept_under_load() {
     }
 }
 
-/// A budget with which nothing would ever run is refused at the start.
+/// A budget too small for any run is rejected at startup.
 #[test]
 fn a_budget_that_the_server_itself_takes_is_refused() {
     let ran = ran(&["serve", "--listen", "127.0.0.1:0", "--no-auth", "--memory-budget", "1"]);

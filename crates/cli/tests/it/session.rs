@@ -1,6 +1,6 @@
 use super::*;
 
-/// A session on the image `core`, made by `code`.
+/// A session on the image `core`, created by `code`.
 fn made(code: &str) -> TempDir {
     let folder = folder(&[]);
     on(&folder, &["--image", "core", "-c", code]).exits(0);
@@ -79,7 +79,7 @@ fn mistakes_with_a_session_are_explained() {
     fs::write(folder.path().join("altered"), &altered).unwrap();
     fs::write(folder.path().join("short"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(folder.path().join("empty"), "").unwrap();
-    // As if another version had written it: the version stands after the magic.
+    // As if written by another version, whose number follows the magic bytes.
     let mut other = bytes.clone();
     other[8] += 1;
     fs::write(folder.path().join("other"), &other).unwrap();
@@ -101,7 +101,7 @@ fn mistakes_with_a_session_are_explained() {
         assert_eq!(ran.stdout, "");
         let stderr =
             ran.stderr.replace(&folder.path().canonicalize().unwrap().display().to_string(), "~");
-        // What a chunk is called depends on what is in memory.
+        // The name of a chunk depends on the contents of memory.
         let is_name = |word: &str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
         let words = stderr.split(' ').map(|word| if is_name(word) { "NAME" } else { word });
         let stderr = words.collect::<Vec<_>>().join(" ");
@@ -133,7 +133,7 @@ fn what_a_session_was_made_with_holds() {
     let code = "import os\nopen('/data/in.txt').read(), open('in.txt').read(), os.environ['A']";
     let again = ["--mount", ".:/data", "-c", code];
     assert_eq!(on(&folder, &again).exits(0).stdout, "('given', 'given', 'b')\n");
-    // What of the host is shown is not up to the file.
+    // The session file must not choose which host directories are shown.
     let refused = on(&folder, &["-c", code]).exits(2).stderr;
     assert!(refused.contains("is a session with /data mounted"), "{refused}");
     fs::write(folder.path().join("later"), "later").unwrap();

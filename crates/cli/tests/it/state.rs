@@ -40,8 +40,8 @@ fn a_cache_that_is_no_directory_is_said() {
     assert!(ran.stdout.contains("is not a directory"), "{}", ran.stdout);
 }
 
-/// A `pip.py` in the current directory, as in a repository that somebody has just cloned, stays a file: neither a
-/// setup, which downloads, nor `doctor`, which looks for pip, runs it.
+/// A `pip.py` in the current directory, as in a cloned repository, must not be run: neither by
+/// setup, which downloads, nor by `doctor`, which looks for pip.
 #[test]
 fn the_current_directory_has_no_code_for_us() {
     let folder = folder(&[("pip.py", "open('was-run', 'w').close()\nraise SystemExit(1)\n")]);
@@ -54,7 +54,7 @@ fn the_current_directory_has_no_code_for_us() {
     let cache = tempfile::tempdir().unwrap();
     for args in [["doctor"].as_slice(), &["setup", "--image", "core"]] {
         let mut command = belljar();
-        // Downloads end at once.
+        // Downloads fail at once.
         let offline = [("PIP_NO_INDEX", "1"), ("UV_OFFLINE", "1")];
         command.env("BELLJAR_CACHE", cache.path()).env_remove("BELLJAR_WHEEL").envs(offline);
         let ran: Ran = command.args(args).current_dir(folder.path()).output().unwrap().into();
@@ -63,7 +63,7 @@ fn the_current_directory_has_no_code_for_us() {
     }
 }
 
-/// An image of one's own in a cache of the test's own: missing, and with a damaged recipe.
+/// A custom image in the test's own cache: missing, and with a damaged recipe.
 #[test]
 fn doctor_says_how_to_mend_an_image_of_ones_own() {
     let cache = caches::copy_of_the_shared_one();
@@ -147,7 +147,7 @@ fn images_are_listed_and_inspected() {
     ran(&["image", "inspect", "nonesuch"]).exits(2);
 }
 
-/// Looking at images needs no engine: with a wheel that does not exist there cannot be one.
+/// Inspecting images needs no engine: with a wheel that does not exist there cannot be an engine.
 #[test]
 fn images_are_looked_at_without_an_engine() {
     let cache = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn an_image_is_built_used_and_removed() {
     ran_in(folder.path(), &["image", "build", "bad.toml"]).exits(2);
 }
 
-/// What the code of a recipe does is no failure of the engine.
+/// A failure of a recipe's code is not a failure of the engine.
 #[test]
 fn a_recipe_whose_code_fails_is_the_users_to_mend() {
     let recipes = [

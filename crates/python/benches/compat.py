@@ -1,8 +1,8 @@
-"""What belljar.compat and belljar.agent promise, measured beside what they are measured against.
+"""The budgets of belljar.compat and belljar.agent, compared with the originals.
 
     python benches/compat.py
 
-Needs `synapsekit` for the first. The same calls go to SynapseKit's own tool and to ours, in turn.
+Needs `synapsekit` for the first. Calls alternate between SynapseKit's own tool and belljar's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-//! Bytes that numpy looks at in place.
+//! Array data that numpy uses without a copy.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,8 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// Bytes of an array, in memory that does not move until they are taken. Its `__array_interface__` has
-/// numpy make an array of it without a copy, which keeps it alive.
+/// Array data in memory that does not move until it is taken. With `__array_interface__`, numpy
+/// makes an array of it without a copy, and keeps it alive.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Buffer {
     bytes: Mutex<Vec<u8>>,
@@ -24,11 +24,11 @@ impl Buffer {
         }
     }
 
-    /// The bytes, which nobody else may look at any more: for who made it to be filled.
+    /// Takes the bytes, so that their creator can fill them. Later accesses fail.
     pub(crate) fn take(&self) -> PyResult<Vec<u8>> {
         let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
         if bytes.len() != self.length {
-            return Err(PyValueError::new_err("the bytes of this buffer were taken before"));
+            return Err(PyValueError::new_err("the bytes of this buffer were already taken"));
         }
         Ok(bytes)
     }
@@ -36,7 +36,7 @@ impl Buffer {
 
 #[pymethods]
 impl Buffer {
-    /// So many bytes, all 0.
+    /// A zeroed buffer of this length.
     #[new]
     fn new(length: usize) -> Self {
         Self::of(vec![0; length])
@@ -46,7 +46,7 @@ impl Buffer {
         self.length
     }
 
-    /// A copy.
+    /// Returns a copy.
     fn tobytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Errors of the engine as Python's exceptions.
+//! Converts errors of the engine to Python exceptions.
 
 use belljar::{Error, Refusal};
 use belljar_stores::StoreUrlError;
@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Engine(Box<Error>),
-    /// The interpreter exits, or the runtime was closed.
+    /// The interpreter is exiting, or the runtime was closed.
     Closed,
-    /// Something of Python's went wrong, a callback of the caller's say.
+    /// A Python exception, for example from a callback of the caller.
     Python(PyErr),
 }
 
@@ -54,7 +54,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// The exception of `belljar._errors` that stands for an error.
+/// Makes the exception of `belljar._errors` for an error.
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let parts = PyDict::new(py);
@@ -89,12 +89,12 @@ fn maker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     MAKE.import(py, "belljar._errors", "make")
 }
 
-/// The name of an exception's class, which is all that a stranger is told of it.
+/// The class name of an exception, which is all that a guest may learn about it.
 pub(crate) fn class_of(py: Python<'_>, error: &PyErr) -> String {
     error.get_type(py).name().map_or_else(|_| "Exception".into(), |name| name.to_string())
 }
 
-/// Whether it is an `Exception`, rather than something that is to end the program.
+/// Whether it is an `Exception`. Other exceptions are meant to end the program.
 pub(crate) fn is_exception(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

@@ -1,4 +1,4 @@
-//! Events of a run, brought to a function of the caller's.
+//! Passes events of a run to a function of the caller.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +15,12 @@ use crate::json;
 use crate::promise::{HOME, promise};
 use crate::reactor::Reactor;
 
-/// Events that may be on their way to the function; then those that follow wait with the guest.
+/// Maximum number of pending events; the guest waits while there are more.
 const MAX_ON_THE_WAY: usize = 256;
-/// How often a thread that waits looks for signals.
+/// Interval between checks for signals while waiting.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The events of a request, and who is called with them.
+/// The events of a request, and their receiver.
 pub(crate) struct Watched {
     events: EventReader,
     callback: Arc<Py<PyAny>>,
@@ -28,11 +28,11 @@ pub(crate) struct Watched {
     failed: Failed,
 }
 
-/// What the function raised first.
+/// The first exception that the function raised.
 type Failed = Arc<Mutex<Option<PyErr>>>;
 
 impl Watched {
-    /// Has `callback` called with the events of a request.
+    /// Calls `callback` with the events of a request.
     pub(crate) fn new(
         request: Request,
         callback: Py<PyAny>,
@@ -48,7 +48,7 @@ impl Watched {
         (request.watch(watcher), own)
     }
 
-    /// Waits on this thread, which is the one that calls the function.
+    /// Waits on this thread, and calls the function on it.
     pub(crate) fn wait<T: Send + 'static>(
         self,
         py: Python<'_>,
@@ -90,7 +90,7 @@ impl Watched {
         finish(&failed, result).map_err(PyErr::from)
     }
 
-    /// A future of asyncio's; the function is called on its loop.
+    /// Returns an asyncio future; calls the function on its loop.
     pub(crate) fn promise<T: Send + 'static>(
         self,
         py: Python<'_>,
@@ -123,7 +123,7 @@ impl Watched {
             let Some(event) = next else {
                 break run.await;
             };
-            // Both go on: the run may end, or be interrupted, while there is no room.
+            // Both continue: the run may end, or be interrupted, while the queue is full.
             let mut post = std::pin::pin!(self.post(&room, &outbox, event));
             tokio::select! {
                 () = post.as_mut() => {}
@@ -133,11 +133,11 @@ impl Watched {
                 }
             }
         };
-        // What is left is there already, whoever else holds the sender.
+        // Other senders may exist, but all remaining events are already queued.
         while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, self.events.next()).await {
             self.post(&room, &outbox, event).await;
         }
-        // What is on its way has arrived before the answer.
+        // All events are delivered before the answer.
         result
     }
 
@@ -164,7 +164,7 @@ fn tell(py: Python<'_>, callback: &Py<PyAny>, event: &Event) -> PyResult<()> {
     Ok(())
 }
 
-/// Notes what was raised; whether something was before.
+/// Records an exception. Returns whether it is not the first.
 fn fail(failed: &Failed, error: PyErr) -> bool {
     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
     let before = failed.is_some();
@@ -188,18 +188,18 @@ enum Mail<T> {
     Ended(Result<T, Failure>),
 }
 
-/// Where letters go.
+/// The receiver of letters.
 enum Outbox {
-    /// To a thread that waits.
+    /// A waiting thread.
     Thread(Box<dyn Fn(Letter) + Send + Sync>),
-    /// To an event loop.
+    /// An event loop.
     Loop(Arc<Home>),
 }
 
 impl Outbox {
     fn thread<T: Send + 'static>(sender: Sender<Mail<T>>) -> Self {
         Self::Thread(Box::new(move |letter| {
-            // Nobody reads it when the thread gave up.
+            // If the thread has given up, the letter is lost.
             let _ = sender.send(Mail::Letter(letter));
         }))
     }

@@ -1,4 +1,4 @@
-//! Files of a session, without a run.
+//! Files of a session, accessed without a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Files {
         call(py, &self.reactor, later, read, answer)
     }
 
-    /// `content` is bytes, a text, or the path of a file of the host.
+    /// `content` is bytes, text, or the path of a host file.
     fn write(
         &self,
         py: Python<'_>,

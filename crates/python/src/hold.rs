@@ -1,4 +1,4 @@
-//! A session of a store while this process has it.
+//! A session of a store while this process holds it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::reactor::{AtHome, Reactor};
 use crate::run::{launch, outcome_to_py};
 use crate::session::{Answers, Session, answers_of};
 
-/// What a session is taken for.
+/// The purpose of holding a session.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
-    /// It is as it was afterwards.
+    /// It will not be changed.
     Look,
     Change,
     Run,
@@ -31,7 +31,7 @@ impl Purpose {
             "look" => Ok(Self::Look),
             "change" => Ok(Self::Change),
             "run" => Ok(Self::Run),
-            _ => Err(PyValueError::new_err("a session is taken to look, change or run")),
+            _ => Err(PyValueError::new_err("a session is held to look, change or run")),
         }
     }
 
@@ -44,7 +44,7 @@ impl Purpose {
     }
 }
 
-/// A session as it was taken.
+/// A session that is held.
 pub(crate) enum Held {
     Reading(Reading),
     Claim(Box<Claim>),
@@ -59,12 +59,12 @@ impl Held {
     }
 }
 
-/// A session of a store that this process has. Dropped, it is given back as it is.
+/// A session of a store that this process holds. Dropping it releases it unchanged.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Hold {
     reactor: Arc<Reactor>,
     session: belljar::Session,
-    /// None once it was given back.
+    /// `None` once it is released.
     held: AtHome<Arc<Mutex<Option<Held>>>>,
 }
 
@@ -90,12 +90,12 @@ impl Hold {
 
 #[pymethods]
 impl Hold {
-    /// The session, which is of use for as long as it is held.
+    /// The session, which can be used while it is held.
     fn session(&self) -> Session {
         Session::new(Arc::clone(&self.reactor), self.session.clone())
     }
 
-    /// Runs code in it. The outcome tells what was lost before.
+    /// Runs code. The outcome says what was lost before.
     fn run(
         &self,
         py: Python<'_>,
@@ -115,7 +115,7 @@ impl Hold {
         launch(py, &self.reactor, asked, later, run, outcome_to_py)
     }
 
-    /// Answers calls for which a run waits, as `Session.answer` does.
+    /// Answers calls that a run waits for, like `Session.answer`.
     fn answer(&self, py: Python<'_>, answers: Answers<'_>, later: bool) -> PyResult<Py<PyAny>> {
         let answers = answers_of(answers)?;
         let held = self.held();
@@ -126,8 +126,8 @@ impl Hold {
         call(py, &self.reactor, later, answered, outcome_to_py)
     }
 
-    /// Gives it back, once what runs in it has ended, as it is by then; or as it was, if nothing was
-    /// changed. Whether there was something to give back.
+    /// Releases it after the current run has ended: saves its state, or leaves the stored one if
+    /// nothing was changed. Returns whether it was still held.
     fn release(&self, py: Python<'_>, is_changed: bool, later: bool) -> PyResult<Py<PyAny>> {
         let held = self.held();
         let released = self.at_home(async move {
@@ -149,7 +149,7 @@ fn claimed(held: &mut Option<Held>) -> Result<&mut Claim, Failure> {
     let wrong = |why: &'static str| Failure::Python(PyRuntimeError::new_err(why));
     match held {
         Some(Held::Claim(claim)) => Ok(claim),
-        Some(Held::Reading(_)) => Err(wrong("the session was taken to look at it")),
+        Some(Held::Reading(_)) => Err(wrong("the session is held read-only")),
         None => Err(wrong("the session was given back to its store")),
     }
 }

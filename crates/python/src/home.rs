@@ -1,9 +1,9 @@
-//! An event loop, and how it is reached.
+//! An event loop, and how other threads wake it.
 //!
-//! A thread that runs guests puts a letter down and rings: it never waits for the interpreter. To be rung
-//! out of its sleep costs the loop, and the run that has to leave its processor for it, more than reading a
-//! letter does. So while letters come one after the other, and more runs are under way than there are
-//! processors for, the loop is not rung but looks by itself, every millisecond, until it finds nothing.
+//! A thread that runs guests posts a letter and wakes the loop; it never waits for the interpreter.
+//! Waking a sleeping loop costs the loop, and the run that has to give up its processor, more than
+//! reading a letter. So while letters keep coming and there are more active runs than processors,
+//! the loop is not woken but polls every millisecond, until it finds no letters.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// Something to be done on the thread of an event loop.
+/// Something to do on the thread of an event loop.
 pub(crate) type Letter = Box<dyn FnOnce(Python<'_>) + Send>;
 
 /// An event loop.
@@ -25,30 +25,30 @@ pub(crate) struct Home {
     mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Seconds after which a loop looks by itself.
+/// Interval of polling in seconds.
 const LOOK_AFTER: f64 = 0.001;
-/// Letters with which it is rung although it is about to look.
+/// Number of letters at which the loop is woken although it is polling.
 const MANY: usize = 32;
 
 struct Mailbox {
     letters: Mutex<Letters>,
     bell: UnixStream,
-    /// Answers that are still to come.
+    /// Number of pending answers.
     expected: AtomicUsize,
-    /// As long as more than these are to come, those who make them have something to do.
+    /// With more pending answers than this, all processors are busy.
     enough: usize,
 }
 
 #[derive(Default)]
 struct Letters {
     held: Vec<Letter>,
-    /// The loop was rung, and has not looked since.
+    /// The loop was woken, and has not yet read its letters.
     is_rung: bool,
-    /// The loop is going to look by itself.
+    /// The loop will poll.
     is_watched: bool,
 }
 
-/// An answer that is still to come.
+/// A pending answer.
 pub(crate) struct Expected(Option<Arc<Mailbox>>);
 
 impl Drop for Expected {
@@ -84,12 +84,12 @@ impl Home {
         self.event_loop.clone_ref(py)
     }
 
-    /// A future of the loop's.
+    /// Creates a future of the loop.
     pub(crate) fn create_future(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.event_loop.call_method0(py, intern!(py, "create_future"))
     }
 
-    /// Says that an answer is to come, until what is returned is dropped.
+    /// Registers a pending answer until the returned guard is dropped.
     pub(crate) fn expect(&self) -> Expected {
         let mailbox = self.mailbox.clone();
         if let Some(mailbox) = &mailbox {
@@ -102,10 +102,10 @@ impl Home {
         if let Some(mailbox) = &self.mailbox {
             return mailbox.put(letter);
         }
-        // A loop that watches no sockets: those of Windows.
+        // A loop that watches no sockets: those on Windows.
         Python::try_attach(|py| {
             let letter = OneLetter(Mutex::new(Some(letter)));
-            // One that was closed wants nothing any more.
+            // A closed loop accepts no letters.
             let _ = self.event_loop.call_method1(py, "call_soon_threadsafe", (letter,));
         });
     }
@@ -116,7 +116,7 @@ fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()
 }
 
-/// The mailboxes of loops, which go with them.
+/// Mailboxes by loop, removed with the loop.
 fn homes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static HOMES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let made = HOMES.get_or_try_init(py, || {
@@ -127,7 +127,7 @@ fn homes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 impl Mailbox {
-    /// One that the loop watches; none if it watches no sockets.
+    /// A socket that the loop watches; `None` if it watches no sockets.
     fn open(event_loop: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Self>>> {
         let (bell, heard) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
@@ -156,7 +156,7 @@ impl Mailbox {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether those who make answers have something to do, whenever the loop gets to read these.
+    /// Whether all processors stay busy until the loop reads these.
     fn is_busy(&self) -> bool {
         self.expected.load(Ordering::Acquire) > self.enough
     }
@@ -167,12 +167,12 @@ impl Mailbox {
         let may_wait = letters.is_watched && letters.held.len() < MANY && self.is_busy();
         if !letters.is_rung && !may_wait {
             letters.is_rung = true;
-            // Where it is full the loop wakes anyway.
+            // If the socket's buffer is full, the loop wakes up anyway.
             let _ = (&self.bell).write(&[0]);
         }
     }
 
-    /// Takes all letters. With them: whether the loop is to look again by itself.
+    /// Takes all letters. Also returns whether the loop should poll again.
     fn take(&self) -> (Vec<Letter>, bool) {
         let mut letters = self.lock();
         letters.is_rung = false;
@@ -181,28 +181,28 @@ impl Mailbox {
     }
 }
 
-/// Reads the letters of a loop, when it is called there.
+/// Reads the letters of a loop; called by the loop.
 #[pyclass(frozen, module = "belljar._belljar")]
 struct Reader {
     mailbox: Arc<Mailbox>,
     heard: UnixStream,
-    /// The loop will call it by itself.
+    /// The loop will call it at the next poll.
     is_awaited: AtomicBool,
 }
 
 #[pymethods]
 impl Reader {
-    /// Called by the loop when it was rung, or by itself.
+    /// Called by the loop after a wakeup or poll.
     #[pyo3(signature = (by_itself = false))]
     fn __call__(slf: &Bound<'_, Self>, by_itself: bool) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         if by_itself {
             own.is_awaited.store(false, Ordering::Relaxed);
         }
-        // What is put down after this rings again.
+        // Letters posted after this wake the loop again.
         let _ = (&own.heard).read(&mut [0; 64]);
         let (letters, is_watched) = own.mailbox.take();
-        // Before anything is read, which takes its time.
+        // Before reading, which takes time.
         if is_watched && !own.is_awaited.swap(true, Ordering::Relaxed) {
             let arguments = (LOOK_AFTER, slf, true);
             let looking = running_loop(py)?.call_method1(intern!(py, "call_later"), arguments);
@@ -218,7 +218,7 @@ impl Reader {
     }
 }
 
-/// A letter that a loop is to call.
+/// A letter for a loop to call.
 #[pyclass(frozen, module = "belljar._belljar")]
 struct OneLetter(Mutex<Option<Letter>>);
 

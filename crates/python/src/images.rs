@@ -57,7 +57,7 @@ impl Images {
 }
 
 impl Reactor {
-    /// Work that blocks, on a thread for that.
+    /// Runs blocking work on a thread for it.
     pub(crate) fn blocking<T: Send + 'static, E: Into<Failure> + Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,

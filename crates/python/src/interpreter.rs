@@ -1,4 +1,4 @@
-//! The one interpreter of a process that may have the module.
+//! Restricts the module to one interpreter of the process.
 #![expect(
     unsafe_code,
     reason = "only the interpreter's own functions tell which one it is"
@@ -7,10 +7,10 @@
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Fails in a subinterpreter: what the module keeps for the process belongs to the main one.
+/// Fails in a subinterpreter: the module's process-wide state belongs to the main one.
 pub(crate) fn refuse_others(_py: Python<'_>) -> PyResult<()> {
-    // SAFETY: the thread is attached to an interpreter, which `_py` proves; then there is a current
-    // one, and its state may be asked for its number, which has no other effect.
+    // SAFETY: `_py` proves that the thread is attached to an interpreter, so there is a current
+    // one. Asking its state for its id has no other effect.
     let number =
         unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     if number == 0 {

@@ -1,11 +1,11 @@
-//! JSON as Python's objects.
+//! Converts between JSON and Python objects.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 
-/// How deep a value may be, both ways.
+/// Maximum nesting depth, in both directions.
 const MAX_DEPTH: usize = 128;
 
 pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
@@ -41,7 +41,7 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 fn within(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     let deeper = || {
-        depth.checked_sub(1).ok_or_else(|| PyValueError::new_err("it is nested too deep for JSON"))
+        depth.checked_sub(1).ok_or_else(|| PyValueError::new_err("it is nested too deeply for JSON"))
     };
     if object.is_none() {
         return Ok(Value::Null);

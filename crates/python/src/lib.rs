@@ -1,8 +1,7 @@
-//! belljar in a Python process: the native half of the package `belljar`.
+//! The native half of the Python package `belljar`.
 //!
-//! It holds what has to be native: runs on threads of their own, values across the border, and
-//! answers for threads and event loops that wait. What a user of the package sees is Python, in
-//! `python/belljar`.
+//! It contains what must be native: runs on their own threads, conversion of values, and futures
+//! for threads and event loops. The public interface is written in Python, in `python/belljar`.
 #![deny(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 

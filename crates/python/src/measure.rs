@@ -1,5 +1,5 @@
-//! The engine's own calls, timed from Rust: what calls from Python are compared with in
-//! `benches/promises.py`. Only built with the feature `measure`.
+//! Calls of the engine timed in Rust, for comparison with calls from Python in
+//! `benches/promises.py`. Built only with the feature `measure`.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::error::Failure;
 use crate::runtime::Runtime;
 
-/// Seconds of each of so many calls, one after the other.
+/// Seconds of each of this many sequential calls.
 #[pyfunction]
 pub(crate) fn measure_calls(
     py: Python<'_>,
@@ -30,7 +30,7 @@ pub(crate) fn measure_calls(
     Ok(py.detach(calls).map_err(Failure::from)?)
 }
 
-/// Seconds of so many threads that make so many calls each.
+/// Seconds of this many threads with this many calls each.
 #[pyfunction]
 pub(crate) fn measure_threads(
     py: Python<'_>,
@@ -58,7 +58,7 @@ pub(crate) fn measure_threads(
     Ok(py.detach(work).map_err(Failure::from)?)
 }
 
-/// Seconds of so many tasks at once, one call each.
+/// Seconds of this many concurrent tasks with one call each.
 #[pyfunction]
 pub(crate) fn measure_tasks(
     py: Python<'_>,

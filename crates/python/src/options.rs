@@ -1,5 +1,5 @@
-//! What the Python half asks for, as the engine's requests and options. It has checked the names of all
-//! keys; here they are read.
+//! Converts options from the Python half to requests of the engine. The Python half has checked the
+//! names of all keys.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use crate::error::Failure;
 use crate::tool::{Tool, ask};
 use crate::{json, value};
 
-/// A request, and who is told of its events.
+/// A request, and the receiver of its events.
 pub(crate) struct Asked {
     pub request: Request,
     pub on_event: Option<Py<PyAny>>,
 }
 
-/// `options` is the request as JSON, `extras` what JSON has no form for.
+/// `options` is the request as JSON, `extras` the options without a JSON form.
 pub(crate) fn request(
     code: String,
     options: Option<&Bound<'_, PyDict>>,
@@ -80,7 +80,7 @@ fn files(request: &mut Request, files: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-/// Bytes, or a text as UTF-8.
+/// Bytes, or text as UTF-8.
 pub(crate) fn bytes(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(text) = object.cast::<PyString>() {
         return Ok(text.to_str()?.as_bytes().to_vec());
@@ -129,7 +129,7 @@ fn unknown(of: &str, key: &str) -> PyErr {
 
 pub(crate) fn seconds(object: &Bound<'_, PyAny>) -> PyResult<Duration> {
     Duration::try_from_secs_f64(object.extract()?).map_err(|error| {
-        PyValueError::new_err(format!("{object} is no number of seconds: {error}"))
+        PyValueError::new_err(format!("{object} is not a number of seconds: {error}"))
     })
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn session(asked: Asked, own: Option<&Bound<'_, PyDict>>) -> PyResult
     Ok(options)
 }
 
-/// How long a lease lasts, and what becomes of the session then.
+/// The duration of a lease, and the action at its end.
 fn lease(asked: &Bound<'_, PyAny>) -> PyResult<(Duration, LeaseEnd)> {
     let (duration, then): (Bound<'_, PyAny>, String) = asked.extract()?;
     let then = match then.as_str() {
@@ -174,13 +174,13 @@ fn lease(asked: &Bound<'_, PyAny>) -> PyResult<(Duration, LeaseEnd)> {
     Ok((seconds(&duration)?, then))
 }
 
-/// A policy, as a request has it in JSON.
+/// A policy in the request's JSON form.
 pub(crate) fn policy(asked: &Bound<'_, PyAny>) -> PyResult<Policy> {
     serde_json::from_value(json::from_py(asked)?)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Where a checkpoint is, and what the session gets that is not in it.
+/// The place of a checkpoint, and the options for restoring it.
 pub(crate) fn restore(
     from: &Bound<'_, PyAny>,
     own: Option<&Bound<'_, PyDict>>,
@@ -219,7 +219,7 @@ pub(crate) fn restore(
     Ok(options.limits(limits))
 }
 
-/// Limits over `bounds`, under the names that a run's have.
+/// Limits that override `bounds`, named like those of a run.
 pub(crate) fn bounds(bounds: Bounds, asked: &Bound<'_, PyDict>) -> PyResult<Bounds> {
     let mib = |object: &Bound<'_, PyAny>| -> PyResult<u64> {
         Ok(object.extract::<u64>()?.saturating_mul(1 << 20))
@@ -239,7 +239,7 @@ pub(crate) fn bounds(bounds: Bounds, asked: &Bound<'_, PyDict>) -> PyResult<Boun
     Ok(bounds)
 }
 
-/// How many sessions a runtime has.
+/// Limits on the sessions of a runtime.
 pub(crate) fn session_bounds(asked: &Bound<'_, PyDict>) -> PyResult<SessionBounds> {
     let mut bounds = SessionBounds::default();
     for (key, value) in asked {

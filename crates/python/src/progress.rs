@@ -1,4 +1,4 @@
-//! What takes long while the engine is set up, told to a function of the caller's.
+//! Reports the progress of setup to a function of the caller.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub(crate) struct Told(pub(crate) Arc<Py<PyAny>>);
 
 impl Told {
     fn tell(&self, begins: bool, stage: Stage, subject: &str) {
-        // At the interpreter's exit nobody wants to know.
+        // Not called while the interpreter is exiting.
         Python::try_attach(|py| {
             let usually = stage.usually().as_secs();
             let arguments = (begins, stage.describe(), subject, usually);

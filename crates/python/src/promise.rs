@@ -1,4 +1,4 @@
-//! Answers for event loops: a future of asyncio's that is done when a future of ours is.
+//! Asyncio futures that complete with futures of the engine.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::reactor::Reactor;
 use crate::wait::wait;
 
 tokio::task_local! {
-    /// The event loop of whoever awaits what is running.
+    /// The event loop of the task that awaits the current run.
     pub(crate) static HOME: Arc<Home>;
 }
 
-/// Drops what a future of asyncio's stands for when it is cancelled.
+/// Drops the engine's future when the asyncio future is cancelled.
 #[pyclass(frozen, module = "belljar._belljar")]
 struct Abandon(AbortHandle);
 
@@ -31,7 +31,7 @@ impl Abandon {
     }
 }
 
-/// A future of asyncio's, for the loop of this thread. Cancelled, it drops `future`.
+/// An asyncio future for the loop of this thread. Cancelling it drops `future`.
 pub(crate) fn promise<T: Send + 'static>(
     py: Python<'_>,
     reactor: &Arc<Reactor>,
@@ -56,7 +56,7 @@ pub(crate) fn promise<T: Send + 'static>(
                 error.write_unraisable(py, None);
             }
         };
-        // What was expected has come, and the letter is the first to know.
+        // The answer is no longer pending when its letter is posted.
         drop(expected);
         home.post(Box::new(letter));
         drop(call);
@@ -80,7 +80,7 @@ fn deliver(waiter: &Bound<'_, PyAny>, result: PyResult<Py<PyAny>>) -> PyResult<(
     Ok(())
 }
 
-/// An answer now, or a future of asyncio's that will be the answer.
+/// Returns the result, or an asyncio future of it.
 pub(crate) fn call<T: Send + 'static>(
     py: Python<'_>,
     reactor: &Arc<Reactor>,

@@ -1,4 +1,4 @@
-//! The threads on which futures run, and their end.
+//! The threads that run futures, and their shutdown.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use tokio::sync::watch;
 
 use crate::error::Failure;
 
-/// What a runtime waits on. It belongs to the process that made it.
+/// The reactor of a runtime. It belongs to the process that created it.
 pub(crate) struct Reactor {
     process: u32,
     handle: Handle,
     threads: Mutex<Option<tokio::runtime::Runtime>>,
     closing: watch::Sender<bool>,
-    /// Calls that are under way.
+    /// Active calls.
     calls: AtomicUsize,
 }
 
-/// A call that is under way.
+/// An active call.
 pub(crate) struct Call(Arc<Reactor>);
 
 impl Drop for Call {
@@ -31,7 +31,7 @@ impl Drop for Call {
     }
 }
 
-/// How long the interpreter's exit waits for calls that were told to end.
+/// How long the interpreter's exit waits for cancelled calls.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Reactor {
@@ -50,7 +50,7 @@ impl Reactor {
         &self.handle
     }
 
-    /// Fails in a process that was forked, before any lock is taken that nobody would release there.
+    /// Fails in a forked process, before it takes any lock, which might never be released there.
     pub(crate) fn check_process(&self) -> Result<(), Failure> {
         if self.process == std::process::id() {
             return Ok(());
@@ -58,10 +58,11 @@ impl Reactor {
         Err(Error::Forked.into())
     }
 
-    /// Begins a call.
+    /// Starts a call.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Call, Failure> {
         self.check_process()?;
-        // Counted before the look, so that whoever closes sees it or it sees that.
+        // Counted before the check, so that either the closing thread sees it or it sees the
+        // closing.
         self.calls.fetch_add(1, Ordering::AcqRel);
         let call = Call(Arc::clone(self));
         if *self.closing.borrow() {
@@ -76,8 +77,8 @@ impl Reactor {
         let _ = closing.wait_for(|is| *is).await;
     }
 
-    /// Ends all calls, waits for them, and stops the threads, after which none of them meets the
-    /// interpreter again.
+    /// Cancels all calls, waits for them, and stops the threads. After this no thread enters the
+    /// interpreter.
     pub(crate) fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -103,14 +104,13 @@ impl Drop for Reactor {
         if self.process == std::process::id() {
             threads.shutdown_background();
         } else {
-            // In a process that was forked from that one none of its threads runs and would end.
+            // In a forked process there are no threads to wait for.
             std::mem::forget(threads);
         }
     }
 }
 
-/// Something that is dropped where it finds the reactor's threads, whoever drops it: what a session of a
-/// store needs to be given back.
+/// A value that must be dropped within the reactor, as a session of a store must, to be released.
 pub(crate) struct AtHome<T> {
     process: u32,
     handle: Handle,
@@ -151,7 +151,7 @@ impl<T> Drop for AtHome<T> {
             let _entered = self.handle.enter();
             drop(held);
         } else {
-            // Its locks and its session are those of the process from which this one was forked.
+            // After a fork, its locks and its session belong to the parent process.
             std::mem::forget(held);
         }
     }

@@ -1,4 +1,4 @@
-//! Runs: begun, awaited in one of two ways, and given to Python.
+//! Runs: started, awaited in one of two ways, and converted for Python.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,19 +18,19 @@ use crate::reactor::Reactor;
 use crate::wait::wait;
 use crate::{json, value};
 
-/// What a run left in its workspace, which is removed with this.
+/// The files of a run. Dropping this removes them.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Run(Mutex<Option<belljar::Run>>);
 
 #[pymethods]
 impl Run {
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| Ok::<_, Failure>(of(self.lock().as_ref())?.read(path)?))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Copies all files to a directory; their paths there.
+    /// Copies all files to a directory. Returns their paths.
     #[expect(clippy::needless_pass_by_value, reason = "what Python gives is owned")]
     fn copy_to(&self, py: Python<'_>, dir: PathBuf) -> PyResult<Vec<PathBuf>> {
         Ok(py.detach(|| Ok::<_, Failure>(of(self.lock().as_ref())?.copy_to(&dir)?))?)
@@ -50,11 +50,11 @@ impl Run {
 }
 
 fn of(run: Option<&belljar::Run>) -> Result<&belljar::Run, Failure> {
-    let gone = || Failure::Python(PyValueError::new_err("the files of this run were given up"));
+    let gone = || Failure::Python(PyValueError::new_err("the files of this run were removed"));
     run.ok_or_else(gone)
 }
 
-/// Runs what was asked for. Ctrl-C, and a function for events that raises, interrupt it.
+/// Runs a request. Ctrl-C, or an exception in the function for events, interrupts it.
 pub(crate) fn launch<T, E, F>(
     py: Python<'_>,
     reactor: &Arc<Reactor>,
@@ -92,7 +92,7 @@ where
 /// A finished run.
 pub(crate) enum Finished {
     WithFiles(Box<belljar::Run>),
-    /// Its workspace is for the next run already.
+    /// Its workspace is already reused for the next run.
     Without(Box<Outcome>),
 }
 
@@ -105,19 +105,19 @@ impl From<belljar::Run> for Finished {
     }
 }
 
-/// The outcome of a run, from which its document is made when somebody asks for it.
+/// The outcome of a run. Its document is made on first use.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Report {
-    /// None once the document is made.
+    /// `None` once the document is made.
     outcome: Mutex<Option<Arc<Outcome>>>,
     document: PyOnceLock<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Report {
-    /// The outcome as the dictionary that JSON has.
+    /// Returns the outcome as a dictionary, like its JSON.
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // Not under the lock: what is made may run the collector, and with it anything.
+        // Without the lock: creating objects may run the garbage collector, and with it any code.
         let outcome = self.lock().clone();
         if let Some(outcome) = outcome {
             let document = serde_json::to_value(&*outcome)
@@ -137,8 +137,7 @@ impl Report {
     }
 }
 
-/// A run as Python takes it: the outcome, the typed result in a tuple if there is one, the files if
-/// there are some.
+/// A run for Python: the outcome, the typed result in a tuple if present, the files if present.
 pub(crate) fn run_to_py(py: Python<'_>, run: Finished) -> PyResult<Py<PyAny>> {
     match run {
         Finished::WithFiles(mut run) => {
@@ -153,7 +152,7 @@ pub(crate) fn run_to_py(py: Python<'_>, run: Finished) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// The outcome of a session's run, in the same way.
+/// The outcome of a session's run, in the same form.
 pub(crate) fn outcome_to_py(py: Python<'_>, outcome: Outcome) -> PyResult<Py<PyAny>> {
     let (report, typed) = parts(py, outcome)?;
     Ok((report, typed, py.None()).into_pyobject(py)?.into_any().unbind())

@@ -1,4 +1,4 @@
-//! The runtime, as the Python half uses it.
+//! The runtime, for the Python half.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Runtime {
         call(py, &self.reactor, later, made, session_to_py(&self.reactor))
     }
 
-    /// A client's own session, made with these options if it has none.
+    /// Returns a client's session, creating it with these options if it does not exist.
     #[expect(
         clippy::too_many_arguments,
         reason = "those of a session, and whose it is"
@@ -119,7 +119,7 @@ impl Runtime {
         call(py, &self.reactor, later, found, session_to_py(&self.reactor))
     }
 
-    /// Starts a session from a checkpoint: a path, or its bytes.
+    /// Restores a session from a checkpoint: a path, or its bytes.
     fn restore(
         &self,
         py: Python<'_>,
@@ -167,7 +167,7 @@ impl Runtime {
         }
     }
 
-    /// Ends what runs, and its threads; every call after it fails.
+    /// Stops all runs and threads. Later calls fail.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.reactor.close());
     }

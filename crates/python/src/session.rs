@@ -1,4 +1,4 @@
-//! A session, as the Python half uses it.
+//! A session, for the Python half.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,7 +35,7 @@ pub(crate) fn answers_of(answers: Answers<'_>) -> PyResult<Vec<ToolAnswer>> {
     answers.collect()
 }
 
-/// Makes the session for Python.
+/// Converts the session for Python.
 pub(crate) fn session_to_py(
     reactor: &Arc<Reactor>,
 ) -> impl FnOnce(Python<'_>, belljar::Session) -> PyResult<Py<PyAny>> + Send + 'static {
@@ -116,7 +116,7 @@ impl Session {
         call(py, &self.reactor, later, forked, session_to_py(&self.reactor))
     }
 
-    /// Writes the session to a file, or without one gives its bytes.
+    /// Writes the session to a file, or returns its bytes.
     fn checkpoint(
         &self,
         py: Python<'_>,
@@ -161,7 +161,7 @@ impl Session {
         })
     }
 
-    /// Copies files, which an outcome lists, to a directory; their paths there.
+    /// Copies files listed in an outcome to a directory. Returns their paths.
     fn copy_to(
         &self,
         py: Python<'_>,
@@ -193,7 +193,7 @@ impl Session {
         Ok(self.session.extend_lease(seconds).map_err(Failure::from)?)
     }
 
-    /// The value of a variable in a tuple, or None.
+    /// Returns the value of a variable in a tuple, or None.
     fn get(&self, py: Python<'_>, name: String, later: bool) -> PyResult<Py<PyAny>> {
         let session = self.session.clone();
         let got = async move { Ok(session.get(&name).await?) };
@@ -217,7 +217,7 @@ impl Session {
         })
     }
 
-    /// The values of expressions, each `(value, None)`, or `(None, what it raised)`.
+    /// Evaluates expressions. Each result is `(value, None)`, or `(None, error)`.
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -276,7 +276,7 @@ impl Session {
         })
     }
 
-    /// `complete`, `invalid`, or the indent of the line that is to come.
+    /// Returns `complete`, `invalid`, or the indentation of the next line.
     fn is_complete(&self, py: Python<'_>, code: String, later: bool) -> PyResult<Py<PyAny>> {
         let session = self.session.clone();
         self.tell(py, later, async move {
@@ -315,7 +315,7 @@ impl Session {
     }
 }
 
-/// Bytes that are written by one and taken by another.
+/// A buffer with a writer and a reader.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 

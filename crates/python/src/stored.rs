@@ -1,4 +1,4 @@
-//! Sessions of a store, as the Python half uses them.
+//! Sessions of a store, for the Python half.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ use crate::runtime::Runtime;
 use crate::session::{Answers, Session, answers_of};
 use crate::{json as border, options};
 
-/// One node over a store.
+/// A node of a store.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Stored {
     reactor: Arc<Reactor>,
     sessions: StoredSessions,
     settling: Settling,
-    /// Whether a run is answered only when its state is in the store.
+    /// Whether a run returns only when its state is in the store.
     is_durable: bool,
 }
 
@@ -68,7 +68,7 @@ impl Stored {
         self.sessions.name()
     }
 
-    /// Puts a session into the store; its id.
+    /// Moves a session into the store. Returns its id.
     fn add(
         &self,
         py: Python<'_>,
@@ -83,7 +83,7 @@ impl Stored {
         self.tell(py, later, async move { Ok(json!(sessions.add(session, about).await?)) })
     }
 
-    /// Runs code in a session, wherever it is.
+    /// Runs code in a session, waiting until it is available.
     fn run(
         &self,
         py: Python<'_>,
@@ -107,7 +107,7 @@ impl Stored {
         launch(py, &self.reactor, asked, later, run, outcome_to_py)
     }
 
-    /// Answers calls for which a run waits, as `Session.answer` does.
+    /// Answers calls that a run waits for, like `Session.answer`.
     fn answer(
         &self,
         py: Python<'_>,
@@ -127,7 +127,7 @@ impl Stored {
         call(py, &self.reactor, later, answered, outcome_to_py)
     }
 
-    /// Takes a session: to `look` at it, to `change` it, or to `run` something in it.
+    /// Holds a session to `look` at it, to `change` it, or to `run` code in it.
     fn take(&self, py: Python<'_>, id: String, purpose: &str, later: bool) -> PyResult<Py<PyAny>> {
         let purpose = Purpose::of(purpose)?;
         let (sessions, settling) = (self.sessions.clone(), self.settling.clone());
@@ -147,7 +147,7 @@ impl Stored {
         self.tell(py, later, async move { Ok(json!(sessions.ids().await?)) })
     }
 
-    /// What the store says of a session, or None.
+    /// Returns the store's record of a session, or None.
     fn look(&self, py: Python<'_>, id: String, later: bool) -> PyResult<Py<PyAny>> {
         let sessions = self.sessions.clone();
         self.tell(py, later, async move {
@@ -168,7 +168,7 @@ impl Stored {
         })
     }
 
-    /// Waits until everything is in the store that was done here.
+    /// Waits until all changes of this node are in the store.
     fn settle(&self, py: Python<'_>, later: bool) -> PyResult<Py<PyAny>> {
         let sessions = self.sessions.clone();
         self.tell(py, later, async move {
@@ -177,8 +177,7 @@ impl Stored {
         })
     }
 
-    /// Removes from the store what belongs to no session and is older than so many seconds: how many
-    /// states and chunks.
+    /// Removes unused states and chunks older than this many seconds. Returns their numbers.
     fn tidy(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>, later: bool) -> PyResult<Py<PyAny>> {
         let age = options::seconds(seconds)?;
         let sessions = self.sessions.clone();
@@ -190,7 +189,7 @@ impl Stored {
         })
     }
 
-    /// Gives up what is kept here of sessions that nobody has used for so many seconds.
+    /// Frees local copies of sessions not used for this many seconds.
     fn sweep(
         &self,
         py: Python<'_>,
@@ -234,7 +233,7 @@ impl Stored {
     }
 }
 
-/// Has the end of the runtime wait, for a while, until everything is in the store that was done here.
+/// Makes the end of the runtime wait, for a while, until all changes are in the store.
 #[derive(Clone)]
 struct Settling {
     reactor: Weak<Reactor>,
@@ -251,12 +250,12 @@ impl Settling {
         }
     }
 
-    /// To be called when a session was taken.
+    /// To be called after acquiring a session.
     fn watch(&self) {
         if self.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }
-        // While it is being closed whoever has taken something is told so, and waits for nothing.
+        // During shutdown the caller gets an error, and nothing waits.
         let Some(Ok(call)) = self.reactor.upgrade().map(|reactor| reactor.enter()) else {
             return;
         };
@@ -265,7 +264,7 @@ impl Settling {
             loop {
                 own.sessions.settled().await;
                 own.is_watched.store(false, Ordering::Release);
-                // Another may have been taken before that, by somebody who saw that this goes on.
+                // Another session may have been acquired while this was still running.
                 let is_settled = tokio::select! {
                     biased;
                     () = own.sessions.settled() => true,
@@ -280,7 +279,7 @@ impl Settling {
     }
 }
 
-/// Gives a session back after a run, as it is by then; as it was where the run did not begin.
+/// Releases a session after a run with its new state, or unchanged if the run did not start.
 async fn give_back(
     claim: Claim,
     ran: Result<Outcome, Error>,

@@ -1,4 +1,4 @@
-//! Functions of the caller that guests call.
+//! Functions of the caller that guests can call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::error::class_of;
 use crate::promise::HOME;
 use crate::{json, value};
 
-/// A tool. What is called for it starts the function where it may run, and returns at once.
+/// A tool. Calling it starts the function on its thread or loop, and returns at once.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Tool {
     pub(crate) tool: belljar::Tool,
@@ -22,8 +22,8 @@ pub(crate) struct Tool {
 
 #[pymethods]
 impl Tool {
-    /// `start(arguments, reply, loop)` begins a call, and returns what cancels it; without it the tool
-    /// is deferred.
+    /// `start(arguments, reply, loop)` starts a call, and returns what cancels it. Without it the
+    /// tool is deferred.
     #[new]
     fn new(
         name: &str,
@@ -47,7 +47,7 @@ impl Tool {
         let tool = match timeout.map(Duration::try_from_secs_f64) {
             None => tool,
             Some(Ok(timeout)) => tool.timeout(timeout),
-            Some(Err(_)) => return Err(PyValueError::new_err("timeout is no number of seconds")),
+            Some(Err(_)) => return Err(PyValueError::new_err("timeout is not a number of seconds")),
         };
         Ok(Self { tool })
     }
@@ -57,7 +57,7 @@ impl Tool {
         self.tool.name()
     }
 
-    /// The tool as `openai`, `anthropic` or `mcp` takes it.
+    /// The definition for `openai`, `anthropic` or `mcp`.
     fn described<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyAny>> {
         let described = match form {
             "openai" => self.tool.to_openai(),
@@ -74,7 +74,7 @@ async fn called(
 ) -> Result<Value, ToolError> {
     let home = HOME.try_with(Arc::clone).ok();
     let (sender, receiver) = oneshot::channel();
-    // It only begins there: this thread may be one that runs guests.
+    // Only starts the call: this thread may run guests.
     let begun = Python::try_attach(|py| -> PyResult<Py<PyAny>> {
         let named = PyDict::new(py);
         for (name, argument) in arguments {
@@ -117,7 +117,7 @@ impl Drop for Cancel {
     }
 }
 
-/// Takes the one answer to a call.
+/// Receives the answer to a call, once.
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Reply(Mutex<Option<oneshot::Sender<Result<Value, ToolError>>>>);
 
@@ -125,7 +125,7 @@ impl Reply {
     fn give(&self, answer: Result<Value, ToolError>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
-            // Whoever asked may be gone.
+            // The receiver may be gone.
             let _ = sender.send(answer);
         }
     }
@@ -133,25 +133,25 @@ impl Reply {
 
 #[pymethods]
 impl Reply {
-    /// Answers with a value; raises when a guest cannot take it.
+    /// Answers with a value. Raises if the value cannot be converted.
     fn answer(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = value::from_py(value)?;
         self.give(Ok(value));
         Ok(())
     }
 
-    /// The call has failed, for this reason, which the code is told.
+    /// Reports that the call failed; the code sees the message.
     fn fail(&self, message: String) {
         self.give(Err(ToolError::message(message)));
     }
 
-    /// The call is not allowed, for this reason, which the code is told.
+    /// Reports that the call is not allowed; the code sees the message.
     fn deny(&self, message: String) {
         self.give(Err(ToolError::denied(message)));
     }
 }
 
-/// Asks a function of the caller's for a line of input.
+/// Asks a function of the caller for a line of input.
 pub(crate) async fn ask(start: Arc<Py<PyAny>>, prompt: String) -> Option<String> {
     match called(&start, [("prompt".to_owned(), Value::Str(prompt))]).await {
         Ok(Value::Str(line)) => Some(line),

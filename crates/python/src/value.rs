@@ -1,8 +1,8 @@
-//! Values across the border, with their types.
+//! Conversion of typed values.
 //!
-//! What Python itself has is made here. What belongs to one of its libraries goes through
-//! `belljar._values`, as a dictionary whose key `$` says what it is: the tagged form of
-//! `docs/reference/values.md`, with a [`Buffer`](crate::buffer::Buffer) where that has base64.
+//! Built-in types are converted here. Types of libraries are converted by `belljar._values`, via
+//! dictionaries with the key `$`: the tagged form of `docs/reference/values.md`, with a
+//! [`Buffer`](crate::buffer::Buffer) in place of base64.
 
 mod from;
 mod to;

@@ -1,4 +1,4 @@
-//! Threads that wait for a future: without the GIL, and with an ear for Ctrl-C.
+//! Threads that wait for a future, without the GIL and responding to Ctrl-C.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use crate::error::Failure;
 use crate::reactor::Reactor;
 
-/// How often a thread that waits looks for signals.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Waits until `future` has ended. A signal handler that raises, as that of Ctrl-C does, pulls `switch`
-/// and has its exception raised when the future has ended after that; without a switch, and the second
+/// Waits for `future`. If a signal handler raises, as the one for Ctrl-C does, this triggers
+/// `switch`, waits for the future to end, and raises the exception. Without a switch, or the second
 /// time, the future is dropped.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn wait<T: Send>(
             (Step::Ended(result), None) => return Ok(result?),
             (Step::Tick, before) => signalled = before,
         }
-        // Here, where no runtime is entered: a handler may call anything.
+        // Checked here, outside of any runtime, because a handler may call anything.
         if let Err(error) = py.check_signals() {
             match switch {
                 Some(switch) if signalled.is_none() => switch.interrupt(),

@@ -1,4 +1,4 @@
-"""One runtime for all tests, as a program has it."""
+"""A runtime shared by all tests."""
 
 import os
 
@@ -21,13 +21,13 @@ def session(runtime):
 
 @pytest.fixture(scope="module")
 def data_session(runtime):
-    """One with numpy and pandas imported."""
+    """The same with numpy and pandas imported."""
     with runtime.session(image="data", init_code="import numpy as np, pandas as pd") as session:
         yield session
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
-    """Where every package is to be had, a test that is skipped for the want of one has failed."""
+    """Where all packages are installed, a test skipped for a missing package counts as failed."""
     if not os.environ.get("BELLJAR_TEST_NO_SKIPS"):
         return
     missing = [

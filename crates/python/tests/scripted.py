@@ -1,4 +1,4 @@
-"""A model that answers from a script, behind the HTTP interfaces of OpenAI and Anthropic."""
+"""A scripted model behind the HTTP APIs of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Messages = list[dict[str, Any]]
 class ScriptedModel:
     """Serves `POST /v1/chat/completions` and `POST /v1/messages`, streamed or not.
 
-    The script is a list of answers, given one after the other, or a function from the messages
-    to an answer. An answer is a text, or a dict of arguments: a call of the last tool that the
-    request offers. `requests` keeps what was asked.
+    The script is a list of answers, or a function from the messages to an answer. An answer is
+    text, or a dict of arguments for a call of the last tool in the request. `requests` has all
+    requests.
     """
 
     def __init__(self, script: Iterable[Any] | Callable[[Messages], Any]) -> None:

@@ -25,7 +25,7 @@ from scripted import code
 
 
 def chat_of(*replies):
-    """A model that gives these replies one after the other, and what it was asked."""
+    """A model that gives these replies in order, and records its requests."""
     asked = []
     left = iter(replies)
 
@@ -38,7 +38,7 @@ def chat_of(*replies):
 
 
 def is_soon(holds, seconds=10):
-    """Whether it holds within some seconds."""
+    """Whether the condition holds within some seconds."""
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         time.sleep(0.01)
@@ -70,7 +70,7 @@ def test_task_code_error_code_answer():
     assert told["role"] == "user"
     assert told["content"].startswith("Output:\nNameError: name 'totl' is not defined")
     assert 'File "<string>", line 2' in told["content"]
-    # What the failed code did before its error was there for the next.
+    # The effects of the failed code before its error are kept.
     assert events[5].observation == "42"
     first, second = agent.memory.steps
     assert (first.thought, first.action) == ("I add.", "python")
@@ -179,7 +179,7 @@ def test_limit_of_tokens():
         result = agent.run("Go.")
     assert result.tokens == 1200
     assert result.error == "no answer within 1000 tokens"
-    # Where a model does not say, it is estimated.
+    # Estimated if the model does not report it.
     with Agent(lambda messages: "word " * 300, system_prompt="") as agent:
         assert 300 < agent.run("").tokens < 1000
 
@@ -254,7 +254,7 @@ def test_steps_of_a_stream():
 
 
 class Piecewise:
-    """A model that writes letter by letter."""
+    """A model that streams letter by letter."""
 
     def __init__(self, *replies):
         self._replies = iter(replies)
@@ -311,7 +311,7 @@ def test_best_of_by_a_score_of_one_s_own():
         assert best.outcome.result == max(run.result for run in best.runs)
         assert best.scores == tuple(run.result for run in best.runs)
         best.session.run("prices = None")
-        # The way that was kept is another session: the first is as it was.
+        # The best alternative is another session: the first is unchanged.
         assert session.run("len(prices)").stdout == "3\n"
         best.session.close()
         assert is_soon(lambda: len(belljar.default_runtime().sessions()) == 1)

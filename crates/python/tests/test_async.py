@@ -1,4 +1,4 @@
-"""Event loops: runs that are awaited, events as they happen, what is cancelled."""
+"""Event loops: awaited runs, events as they happen, cancellation."""
 
 import asyncio
 import signal
@@ -163,7 +163,7 @@ def test_events_come_in_order(runtime):
     def on_event(event):
         threads.add(threading.current_thread())
         if event.type == "stdout" and events[-1].type == "stdout":
-            # What is printed may come in pieces.
+            # Output may come in pieces.
             whole = {**event.to_dict(), "text": events.pop().text + event.text}
             event = type(event)(whole)
         if not (event.type == "stderr" and events[-1].type == "stderr"):

@@ -1,4 +1,4 @@
-"""Kagura's executor by ours, as its own tests ask for it."""
+"""Kagura's executor replaced by belljar's, tested like Kagura's own."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Other frameworks' places for code execution, with ours in them."""
+"""The replacements for other frameworks."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Pantheon's toolset by ours: sessions, figures, files, and its errors."""
+"""The replacement of Pantheon's toolset: sessions, figures, files, errors."""
 
 import asyncio
 import pickle
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(autouse=True)
 def context():
-    """The framework keeps what one call is given in a context that all later calls share."""
+    """The framework keeps the data of one call in a context that all later calls share."""
     from pantheon.toolset import ExecutionContext, set_current_context_variables
 
     def of(**variables):

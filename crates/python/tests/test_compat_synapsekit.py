@@ -1,4 +1,4 @@
-"""SynapseKit's tool by ours: its payload, its error texts, and where ours says more."""
+"""The replacement of SynapseKit's tool: its payload, its error texts, and additions."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Outcomes in the forms of OpenAI, Anthropic and Gemini, checked with their own types."""
+"""Outcomes in the formats of OpenAI, Anthropic and Gemini, checked with their own types."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""What notebooks show. All of it is a stranger's."""
+"""Rendering for notebooks, with untrusted contents."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""The notebook among the examples runs from its first cell to its last."""
+"""The example notebook runs from its first cell to its last."""
 
 from pathlib import Path
 

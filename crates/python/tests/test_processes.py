@@ -1,4 +1,4 @@
-"""Processes: the interpreter's exit in the middle of runs, forks, subinterpreters, import."""
+"""Processes: exit of the interpreter during runs, forks, subinterpreters, import."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ import belljar
 
 
 def python(code, *, timeout=60, **options):
-    """Runs a program of its own."""
+    """Runs a program in a new process."""
     began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)],
@@ -99,7 +99,7 @@ def test_exit_with_everything_open():
     """)
     assert_clean(done)
     assert took < 20
-    # Nothing is left behind.
+    # No files are left.
     assert not os.path.exists(done.stdout.strip())
 
 
@@ -130,7 +130,7 @@ def test_ctrl_c_ends_a_program():
         ],
         stdout=subprocess.PIPE,
         text=True,
-        # A shell's background jobs ignore it.
+        # Background jobs of a shell ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert program.stdout.readline() == "ready\n"
@@ -252,7 +252,7 @@ def test_a_broken_cache_is_a_sentence(tmp_path):
 
 
 def test_progress_is_told(tmp_path, monkeypatch, capfd):
-    """A small set-up: an image that is made anew."""
+    """A small setup: an image that is baked again."""
     steps = []
     recipe = tmp_path / "small.toml"
     recipe.write_text('name = "told"\nbase = "core"\nimports = ["fractions"]\n')

@@ -1,4 +1,4 @@
-"""Code over a cluster: a real one of Ray on this machine, with several worker processes."""
+"""Code on a real Ray cluster on this machine, with several worker processes."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ WORKERS = 3
 def ray():
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
     ray = pytest.importorskip("ray", reason="ray is not installed")
-    # A short path: there will be sockets in it.
+    # A short path, because it will contain sockets.
     directory = tempfile.mkdtemp(prefix="ray-")
     ray.init(
         num_cpus=4 * WORKERS,
@@ -42,7 +42,7 @@ def ray():
 @pytest.fixture(scope="module")
 def pool(ray):
     with Pool(WORKERS, image="core") as pool:
-        # All of them up, so that each has its part.
+        # All of them running, so that each gets work.
         until(lambda: len(pool.workers) == WORKERS)
         yield pool
 
@@ -99,7 +99,7 @@ def test_inputs_are_read_as_they_are_needed(pool):
     assert [next(results).result for _ in range(10)] == list(range(10))
     results.close()
     assert len(read) < 100
-    # What was read ahead is dropped, and the pool goes on.
+    # Inputs that were read ahead are dropped, and the pool continues.
     assert pool.run("result = 1").result == 1
 
 
@@ -130,7 +130,7 @@ def test_values_keep_their_types(pool):
     ).result
     pd.testing.assert_frame_equal(result["df"], frame.assign(m=np.array([2, 4])))
     assert result["bytes"] == b"x"
-    # No object of a guest's class is made anywhere.
+    # No object of a guest's class is created.
     assert isinstance(result["object"], belljar.Opaque)
 
 
@@ -152,7 +152,7 @@ def test_what_is_refused_is_a_failure_of_its_input(pool):
     with pytest.raises(belljar.RefusedError) as caught:
         _ = results[1].outcome
     assert caught.value.reasons
-    # One that cannot travel takes no other with it.
+    # A value that cannot be pickled does not affect others.
     results = list(pool.map("result = item", [1, threading.Lock(), 3], chunk=3))
     assert [result.success for result in results] == [True, False, True]
     assert isinstance(results[1].failure, TypeError)
@@ -277,7 +277,7 @@ def test_after_a_fork(pool):
 def test_a_pool_that_nobody_holds_ends(ray):
     before = threading.active_count()
     results = Pool(1, image="core", num_cpus=0.5).map("result = item", range(9))
-    # As long as it maps, somebody does.
+    # A running map keeps a reference.
     assert [next(results).result for _ in range(8)] == list(range(8))
     assert threading.active_count() > before
     del results
@@ -329,7 +329,7 @@ async def test_sessions_on_an_event_loop(store_pool):
     runs = [session.arun(f"log.append({n})\nresult = len(log)") for n in range(10)]
     others = [store_pool.arun("result = 'free'") for _ in range(3)]
     results = await asyncio.gather(*runs, *others)
-    # In the order of their calls, while others go on.
+    # In the order of their calls, while others run.
     assert [result.result for result in results] == [*range(1, 11), "free", "free", "free"]
     assert await session.aget("log") == list(range(10))
     await session.aset("log", 1)
@@ -339,7 +339,7 @@ async def test_sessions_on_an_event_loop(store_pool):
     await fork.arewind(0)
     assert await fork.aget("log") == []
     await fork.aremove()
-    # One that nobody waits for any more is not begun, and holds up nothing.
+    # A cancelled call is not started, and delays nothing.
     slow = asyncio.ensure_future(session.arun("import time\ntime.sleep(0.5)"))
     await asyncio.sleep(0.1)
     dropped = asyncio.ensure_future(session.arun("log = 'dropped'"))
@@ -351,7 +351,7 @@ async def test_sessions_on_an_event_loop(store_pool):
 
 def test_a_worker_killed_in_the_middle_of_a_sessions_run(store_pool, store, runtime):
     session = store_pool.create(init_code="x = 1")
-    # What the store says: a worker that is asked would wait for the run.
+    # From the store: asking a worker would wait for the run.
     here = belljar.StoredSessions(store, runtime).session(session.id)
     assert session.run("x = 2").success
     found = []
@@ -361,7 +361,7 @@ def test_a_worker_killed_in_the_middle_of_a_sessions_run(store_pool, store, runt
     until(lambda: here.info.node is not None)
     victim = int(here.info.node.partition("@")[0])
     os.kill(victim, signal.SIGKILL)
-    # Another worker goes on with it, once the other has given no sign of life for a second.
+    # Another worker takes over after a second without a sign of life.
     result = session.run("result = x")
     thread.join(30)
     [lost] = found
@@ -410,7 +410,7 @@ def test_sessions_of_a_pool_that_is_closed(ray, tmp_path):
     assert [type(result.failure) for result in found] == [belljar.ClosedError] * 3
     with pytest.raises(belljar.ClosedError):
         session.get("x")
-    # Its store has it still.
+    # The store still has it.
     with belljar.Runtime() as runtime:
         stored = belljar.StoredSessions(tmp_path, runtime).session(session.id)
         assert stored.run("result = x").result == 1
@@ -468,9 +468,9 @@ def test_a_batch_is_plain_data():
     assert made.to_pydict() == {"a": [1, None], "b": [1.5, 2.0], "c": ["x", None]}
     opaque = belljar.Opaque("__main__.Thing", "<Thing>")
     for wrong, why in [
-        (opaque, "but __main__.Thing"),
-        ([1, 2], "no DataFrame or dictionary of columns, but list"),
-        ({"a": opaque}, "column 'a' is no array or list, but __main__.Thing"),
+        (opaque, "it is __main__.Thing, not"),
+        ([1, 2], "list, not a DataFrame or dictionary of columns"),
+        ({"a": opaque}, "column 'a' is __main__.Thing, not an array or list"),
         ({"a": [opaque]}, "column 'a' has no type"),
         ({"a": pd.Series([opaque])}, "column 'a' has no type"),
         ({"a": [1, "x"]}, "column 'a' has no type"),

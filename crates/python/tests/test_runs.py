@@ -1,4 +1,4 @@
-"""Runs of their own: what goes in, what comes out."""
+"""Stateless runs: inputs and results."""
 
 import copy
 import pickle
@@ -56,7 +56,7 @@ open("out/all.txt", "w").write(whole)
     assert path.read_text() == "onetwothree"
     run.close()
     assert not path.exists()
-    with pytest.raises(ValueError, match="given up"):
+    with pytest.raises(ValueError, match="were removed"):
         run["out/all.txt"]
 
 
@@ -349,7 +349,7 @@ def test_input_is_answered(runtime):
 
 
 def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
-    """README.md has it beside the command that does the same."""
+    """README.md shows this example next to the command that does the same."""
     top = Path(__file__).parents[3]
     readme = (top / "README.md").read_text()
     example = readme.partition("```python\n")[2].partition("```")[0]
@@ -364,7 +364,7 @@ def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_of_the_documentation():
-    """The first one of docs/guide/python.md."""
+    """The first example of docs/guide/python.md."""
     page = (Path(__file__).parents[3] / "docs" / "guide" / "python.md").read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
     names = {}

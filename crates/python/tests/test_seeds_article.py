@@ -1,4 +1,4 @@
-"""The sample of the article on code execution environments, and what it says they must do."""
+"""The sample from the article on code execution environments, and its requirements."""
 
 import pytest
 
@@ -28,7 +28,7 @@ print(f"Agent Execution Output: {result}")
 def test_sample_code():
     outcome = belljar.run(SAMPLE, image="science", timeout=30).outcome
     assert outcome.error is None
-    # The article's own output says 1.8 for the intercept, which is wrong.
+    # The article prints an intercept of 1.8, which is wrong.
     assert outcome.result["slope"] == pytest.approx(0.6)
     assert outcome.result["intercept"] == pytest.approx(2.2)
     assert outcome.stdout.startswith("Agent Execution Output: {'slope': ")

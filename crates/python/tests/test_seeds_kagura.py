@@ -1,7 +1,7 @@
-"""The examples of Kagura's tutorial on code execution, run by ours.
+"""The examples of Kagura's tutorial on code execution, run by belljar.
 
-The model that writes the code is scripted and answers over HTTP, through the real client. The
-tutorial's `agent` decorator is no part of code execution; the few lines here stand for it.
+The model is scripted and answers over HTTP, through the real client. The tutorial's `agent`
+decorator is not part of code execution; the few lines here replace it.
 """
 
 import functools
@@ -19,7 +19,7 @@ from belljar.compat import kagura as compat
 
 pytestmark = pytest.mark.asyncio
 
-# What a model would write for a task, by words of the task.
+# Code that a model would write, by words in the task.
 PROGRAMS = {
     "factorial of 100": "import math\nresult = math.factorial(100)",
     "factorial of 10": "import math\nresult = math.factorial(10)",
@@ -80,7 +80,7 @@ PROGRAMS = {
 
 
 def answer(messages):
-    # A later attempt holds the earlier task: the last of the words that are there count.
+    # A later attempt contains the earlier task: the last of the words decides.
     task = messages[-1]["content"]
     written = PROGRAMS[max((key for key in PROGRAMS if key in task), key=len)]
     prose = "Analyze this problem" in task or "Review this" in task
@@ -98,7 +98,7 @@ def model(monkeypatch):
 
 
 def agent(function):
-    """Asks the model with the docstring, or runs the body where there is one."""
+    """Asks the model with the docstring, or runs the body if the function has one."""
 
     @functools.wraps(function)
     async def ask(*args, **kwargs):
@@ -377,7 +377,7 @@ async def test_iterative_refinement(model):
     assert await solve_with_retry("Calculate 5 * 5") == 25
     with pytest.raises(Exception, match="Failed after 2 attempts"):
         await solve_with_retry("Read file data.txt", max_retries=2)
-    # Each of the two asked three times, as it does by default.
+    # Each of the two asked three times, the default.
     assert len(model.requests) == 1 + 2 * 3
     assert "Previous error: SecurityError: Forbidden import: os" in str(model.requests[-1])
 

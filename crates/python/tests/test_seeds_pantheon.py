@@ -1,4 +1,4 @@
-"""The examples of the page on Pantheon's Python toolset, run by ours in the real framework."""
+"""The examples of the page on Pantheon's Python toolset, run by belljar in the real framework."""
 
 import base64
 import json
@@ -112,7 +112,7 @@ async def test_state_persistence(python_tools):
 async def test_client_isolation(python_tools):
     from pantheon.toolset import ExecutionContext, set_current_context_variables
 
-    # The framework keeps what one call is given for all later ones, unless it has a context.
+    # Without a context, the framework keeps the data of one call for all later ones.
     set_current_context_variables(ExecutionContext())
     a, b = {"client_id": "A"}, {"client_id": "B"}
     await python_tools.run_python_code("x = 10", context_variables=a)
@@ -146,7 +146,7 @@ plt.show()
 
 
 async def test_available_libraries(python_tools):
-    # plotly is not in the images that are there; `belljar image build` makes one that has it.
+    # plotly is not in the built-in images; `belljar image build` bakes one with it.
     result = await python_tools.run_python_code("""
 import pandas, numpy, scipy
 import matplotlib, seaborn

@@ -1,4 +1,4 @@
-"""The examples of the tutorial on SynapseKit's code interpreter, with ours in its place.
+"""The examples of the tutorial on SynapseKit's code interpreter, run by belljar.
 
 The framework is the real one; its model is scripted and answers over HTTP.
 """
@@ -53,12 +53,12 @@ def answer(messages):
 
 @pytest.fixture
 def model(monkeypatch):
-    """The framework with our tool, its model on loopback, and its tutorial's names."""
+    """The framework with belljar's tool, a scripted model, and the tutorial's names."""
     from synapsekit.llm.base import LLMConfig
     from synapsekit.llm.openai import OpenAILLM
 
     class TutorialLLM(OpenAILLM):
-        """The tutorial names the model alone; the framework wants a configuration."""
+        """The tutorial names only the model; the framework wants a configuration."""
 
         def __init__(self, model):
             super().__init__(LLMConfig(model=model, api_key="sk-test", provider="openai"))
@@ -246,7 +246,7 @@ async def test_complete_working_example(model, capsys):
 
     await main()
     printed = capsys.readouterr().out
-    # What the tutorial prints itself is wrong: 1060, and a mean of 54.35.
+    # The tutorial's own output is wrong: 1060, and a mean of 54.35.
     assert "[stdout] 10466\n" in printed
     assert "Answer: The tool says 10466." in printed
     assert "[stdout] Mean: 43.2 Median: 30.5\n" in printed

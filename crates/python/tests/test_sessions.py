@@ -1,4 +1,4 @@
-"""Sessions: state that stays, forks, goes back, and comes out of a file."""
+"""Sessions: kept state, forks, rewinds, checkpoints."""
 
 import gc
 import pickle
@@ -232,7 +232,7 @@ def test_a_session_goes_with_its_last_handle(runtime):
     run = session.run("open('a', 'w').write('x')")
     del session
     gc.collect()
-    # The run reads its files from it.
+    # The run reads files from it.
     assert run["a"] == b"x"
     del run
     gc.collect()

@@ -1,4 +1,4 @@
-"""Sessions of a store: any process goes on with them, one at a time, and what is lost is told."""
+"""Sessions of a store: used by any process, one at a time, with losses reported."""
 
 import asyncio
 import gc
@@ -19,14 +19,14 @@ LEASE = 0.6
 
 @pytest.fixture(scope="module")
 def others():
-    """A second runtime, as another process has it."""
+    """A second runtime, as in another process."""
     with belljar.Runtime() as runtime:
         yield runtime
 
 
 @pytest.fixture
 def nodes(runtime, others, tmp_path):
-    """Two nodes over one store."""
+    """Two nodes of one store."""
     options = {"lease": LEASE, "patience": 2 * LEASE}
     one = belljar.StoredSessions(tmp_path / "store", runtime, name="one", **options)
     with one, belljar.StoredSessions(tmp_path / "store", others, name="two", **options) as two:
@@ -34,7 +34,7 @@ def nodes(runtime, others, tmp_path):
 
 
 def other(code, store, *, wait=True):
-    """A process of its own that has the store as `sessions`."""
+    """Another process that uses the store of `sessions`."""
     program = f"import belljar, os, sys, time\nsessions = belljar.StoredSessions({str(store)!r}, "
     program += f"name='other', lease={LEASE}, patience={2 * LEASE})\n{textwrap.dedent(code)}"
     process = subprocess.Popen(
@@ -107,7 +107,7 @@ def test_a_block_has_the_session_to_itself(nodes):
     session = use = None
     gc.collect()
     assert stored.get("x") == 3
-    # What went wrong in a block is no reason to lose what was done there.
+    # An exception in a block does not discard the changes before it.
     holding = stored.claim()
     holding.__enter__().run("x = 4")
     error = LookupError()
@@ -170,7 +170,7 @@ async def test_cancelled_runs_are_dropped(nodes):
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(session.arun("x = 2\nwhile True: pass", timeout=60), 0.5)
     assert await two.session(session.id).aget("x") == 1
-    # So is one that waits for another process.
+    # The same for a session that waits for another process.
     async with session.claim():
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(two.session(session.id).arun("x = 3"), 0.1)
@@ -230,7 +230,7 @@ def test_a_process_that_is_killed_loses_the_run_in_flight(nodes, tmp_path):
 def test_a_process_that_ends_leaves_what_it_did(nodes, tmp_path):
     one, _ = nodes
     session = one.create(image="core", init_code="x = 0")
-    # Nobody waits there for what is written behind the answer.
+    # This path does not wait for the state to be written.
     other(f'sessions.session({session.id!r}).run("x = list(range(100_000))")', tmp_path / "store")
     run = session.run("result = len(x)")
     assert (run.result, run.outcome.restart_reason) == (100_000, None)
@@ -267,7 +267,7 @@ def test_options_are_looked_at(runtime, tmp_path):
     assert caught.value.code == "store.failed"
     with pytest.raises(TypeError, match="cannot be pickled"):
         session.__reduce__()
-    # By URL, and for trying it out.
+    # By URL, for experiments.
     assert belljar.StoredSessions(f"file://{tmp_path}", runtime).ids() == [session.id]
     assert belljar.StoredSessions("memory:", runtime).ids() == []
 

@@ -1,4 +1,4 @@
-"""Functions of the host that code calls."""
+"""Host functions called by code."""
 
 import asyncio
 import dataclasses

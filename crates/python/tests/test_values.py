@@ -1,4 +1,4 @@
-"""Typed values, both ways."""
+"""Typed values in both directions."""
 
 import datetime as dt
 import decimal
@@ -89,7 +89,7 @@ FRAMES = [
 ]
 
 
-# Before version 3 pandas has other types for texts and times than the sandbox has.
+# Before version 3, pandas has other types for text and times than the sandbox.
 same_pandas = pytest.mark.skipif(
     int(pd.__version__.partition(".")[0]) < 3, reason="this pandas is older than the sandbox's"
 )
@@ -208,7 +208,7 @@ def test_plain_results(runtime):
 
 @same_pandas
 def test_the_document_has_what_the_sandbox_itself_makes_of_a_result(runtime):
-    """What typed results become in `to_dict` is what plain ones are."""
+    """Typed results look the same as plain ones in `to_dict`."""
     code = """
 import datetime as dt, decimal, fractions, pathlib, uuid
 import numpy as np, pandas as pd

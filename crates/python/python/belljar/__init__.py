@@ -5,7 +5,7 @@
     run = belljar.run("import numpy as np\\nresult = np.arange(3) * 2")
     run.result                     # array([0, 2, 4])
 
-What code does wrong is data, in ``run.error``; exceptions are errors of the engine.
+Errors of the code are data, in ``run.error``. Exceptions are errors of the engine.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ __all__ = [
     "tool",
 ]
 
-# Names that no first run needs, and where they are.
+# Names that are loaded on first use, with their modules.
 _LAZY = {
     **dict.fromkeys(
         [

@@ -1,4 +1,4 @@
-"""The native half of the package. What the Python half does with it is the interface, not this."""
+"""The native half of the package, which is private: the public interface is written in Python."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class Run:
     def copy_to(self, dir: str | os.PathLike[str]) -> list[str]: ...
     def close(self) -> None: ...
 
-# A method with `later` returns its answer, or a future of asyncio's that will be the answer.
+# A method with `later` returns its result, or an asyncio future of the result.
 
 @final
 class Images:

@@ -1,13 +1,13 @@
-"""The exceptions. They are the engine's; what code does wrong is in the outcome of its run."""
+"""Exceptions for errors of the engine. Errors of the code are in the outcome of its run."""
 
 from __future__ import annotations
 
 
 class BelljarError(Exception):
-    """The engine did not do what was asked.
+    """An error of the engine.
 
-    ``code`` says what went wrong, for programs; ``blame`` whose fault it is (``caller``, ``guest``,
-    ``engine``, ``machine``); ``hint`` what to do about it, where there is something.
+    ``code`` identifies the error for programs; ``blame`` is its cause (``caller``, ``guest``,
+    ``engine``, ``machine``); ``hint`` is advice, if available.
     """
 
     code: str
@@ -31,7 +31,7 @@ class BelljarError(Exception):
 
 
 class Reason:
-    """Why a request was refused: the option, the kind of mistake, and a sentence."""
+    """A reason for refusing a request: the option, the kind of mistake, and a sentence."""
 
     __slots__ = ("field", "kind", "message")
 
@@ -45,25 +45,25 @@ class Reason:
 
 
 class RefusedError(BelljarError, ValueError):
-    """The request is none that can be run; ``reasons`` has everything that is wrong with it."""
+    """The request is invalid; ``reasons`` lists all mistakes."""
 
     reasons: tuple[Reason, ...] = ()
 
 
 class BusyError(BelljarError):
-    """As many runs wait as the runtime queues."""
+    """The queue of the runtime is full."""
 
 
 class ForkedError(BelljarError):
-    """The handle belongs to the process from which this one was forked."""
+    """The handle belongs to the process that this one was forked from."""
 
 
 class ClosedError(BelljarError):
-    """The runtime was closed, or the interpreter exits."""
+    """The runtime was closed, or the interpreter is exiting."""
 
 
 class SetupError(BelljarError):
-    """The engine or an image cannot be set up: the cache, the download, the compiler, a recipe."""
+    """The engine or an image cannot be set up: cache, download, compiler, or recipe."""
 
 
 class SessionError(BelljarError):
@@ -71,7 +71,7 @@ class SessionError(BelljarError):
 
 
 class StoreError(BelljarError):
-    """A store of sessions cannot be used."""
+    """A store of sessions failed."""
 
 
 class NoSuchFileError(BelljarError, LookupError):

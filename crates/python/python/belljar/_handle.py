@@ -1,10 +1,10 @@
-"""What all handles on native objects have in common."""
+"""The base class of handles to native objects."""
 
 from __future__ import annotations
 
 
 class Handle:
-    """A handle on something of this process."""
+    """A handle to an object of this process."""
 
     __slots__ = ("__weakref__",)
 

@@ -1,5 +1,6 @@
-"""Runs and outcomes for notebooks. All in them is a stranger's: text is escaped, and pictures
-are shown as pictures only, where a script in one does not run."""
+"""Runs and outcomes as HTML for notebooks. The contents are untrusted: text is escaped, and
+pictures are shown only in ``img`` elements, where scripts do not run.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +24,20 @@ _SMALL = "opacity:0.7;font-size:85%"
 
 
 def run(held: Run) -> str:
-    """A run, with its figures."""
+    """Renders a run with its figures."""
 
     def picture(path: str) -> bytes | None:
         try:
             return held[path]
         except Exception:
-            # The files of a run may be gone, those of a session changed.
+            # The files of a run may be gone, those of a session may have changed.
             return None
 
     return _page(held.outcome, picture)
 
 
 def outcome(held: Outcome) -> str:
-    """An outcome, with the figures that it carries itself."""
+    """Renders an outcome with its inline figures."""
     return _page(held, lambda path: None)
 
 
@@ -87,7 +88,7 @@ def _value(value: Any) -> str:
 
 
 def _rows(value: Any) -> str:
-    """A DataFrame or a Series; by hand, since pandas can be told not to escape."""
+    """Renders a DataFrame or a Series, without pandas, which might be set not to escape."""
     frame = value.to_frame() if not hasattr(value, "columns") else value
     frame = frame.iloc[:_MAX_ROWS, :_MAX_COLUMNS]
     head = "".join(f"<th>{_escaped(name)}</th>" for name in ["", *frame.columns.tolist()])
@@ -120,7 +121,7 @@ def _cell(value: Any) -> str:
 
 
 def _source(plot: Any, picture: Any) -> str | None:
-    """The figure as a URI, if it is a picture that browsers show without running anything."""
+    """A URI of the figure, if browsers show its type without running scripts."""
     data: bytes | None
     if plot.base64_uri:
         try:
@@ -134,7 +135,7 @@ def _source(plot: Any, picture: Any) -> str | None:
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         kind = "image/png"
     elif data.startswith((b"<?xml", b"<svg")) and plot.path.endswith(".svg"):
-        # In an `img` no script of it runs, and nothing is loaded.
+        # In an `img`, scripts do not run and nothing is loaded.
         kind = "image/svg+xml"
     else:
         return None

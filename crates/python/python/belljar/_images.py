@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Images(Handle):
-    """The images of a runtime: interpreters that have started, with modules imported."""
+    """The images of a runtime: started interpreters with modules imported."""
 
     __slots__ = ("_core",)
 
@@ -21,41 +21,41 @@ class Images(Handle):
         self._core = core
 
     def get(self, name: str) -> ImageInfo:
-        """One of them."""
+        """Returns an image."""
         return ImageInfo(self._core.get(name, False))
 
     async def aget(self, name: str) -> ImageInfo:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return ImageInfo(await self._core.get(name, True))
 
     def prepare(self, name: str) -> None:
-        """Loads one, making it first if need be, so that no run has to."""
+        """Loads an image, baking it if necessary, to keep this out of the first run."""
         self._core.prepare(name, False)
 
     async def aprepare(self, name: str) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.prepare(name, True)
 
     def build(self, recipe: str | os.PathLike[str]) -> ImageInfo:
-        """Makes one from a recipe file."""
+        """Bakes an image from a recipe file."""
         return ImageInfo(self._core.build(recipe, False))
 
     async def abuild(self, recipe: str | os.PathLike[str]) -> ImageInfo:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return ImageInfo(await self._core.build(recipe, True))
 
     def remove(self, name: str) -> None:
-        """Removes one from the cache."""
+        """Removes an image from the cache."""
         self._core.remove(name, False)
 
     async def aremove(self, name: str) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.remove(name, True)
 
     async def alist(self) -> list[ImageInfo]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return [ImageInfo(image) for image in await self._core.list(True)]
 
     def list(self) -> list[ImageInfo]:
-        """All of them, the built-in ones first."""
+        """Lists all images, the built-in ones first."""
         return [ImageInfo(image) for image in self._core.list(False)]

@@ -1,4 +1,4 @@
-"""The options of runs and sessions: their names, and how they reach the engine."""
+"""The options of runs and sessions: their names, and their conversion for the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSION_OPTIONS = (
 )
 RESTORE_OPTIONS = frozenset("client id idle lease lifetime mounts policy tools total_fuel".split())
 
-# Options that the engine takes as they are.
+# Options that the engine takes unchanged.
 _PLAIN = frozenset(
     """cwd dialect echo fuel image max_files memory_mb output_bytes threads timeout
     workspace_mb""".split()
@@ -35,7 +35,7 @@ _PLAIN = frozenset(
 def split(
     options: Mapping[str, Any], of: str, known: frozenset[str]
 ) -> tuple[dict[str, Any] | None, Extras | None]:
-    """What has a form in JSON, and what has not."""
+    """Splits options into those that JSON can represent, and the others."""
     asked: dict[str, Any] = {}
     extras: Extras = {}
     typed = True
@@ -58,7 +58,7 @@ def split(
 
 
 def unknown(of: str, name: str, known: Iterable[str]) -> str:
-    """The sentence about an option that there is not."""
+    """The error message for an unknown option."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, known, 1)
@@ -67,7 +67,7 @@ def unknown(of: str, name: str, known: Iterable[str]) -> str:
 
 
 def own_of(options: dict[str, Any]) -> dict[str, Any] | None:
-    """Takes a session's own options out of all of them."""
+    """Separates a session's own options from those of its runs."""
     own = {}
     for name in _OWN_OPTIONS & options.keys():
         value = options.pop(name)
@@ -80,7 +80,7 @@ def own_of(options: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def restored(of: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a session gets that is not in its checkpoint, or instead of what is."""
+    """Options for restoring a session, which complete or replace those in the checkpoint."""
     for name in options:
         if name not in RESTORE_OPTIONS:
             raise TypeError(unknown(of, name, RESTORE_OPTIONS))
@@ -95,7 +95,7 @@ def restored(of: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def content(value: Any) -> Any:
-    """A file's content as the engine takes it: text, bytes, or the path of a file of the host."""
+    """The content of a file for the engine: text, bytes, or the path of a host file."""
     if isinstance(value, (str, bytes, bytearray)) or hasattr(value, "__fspath__"):
         return value
     if isinstance(value, memoryview):
@@ -114,7 +114,7 @@ def _mounts(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> 
 
 
 def mounts_of(value: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Pairs of a directory of the host, and where the guest sees it."""
+    """Pairs of a host directory and its path in the guest."""
     return [(os.fspath(host), guest) for guest, host in value.items()]
 
 

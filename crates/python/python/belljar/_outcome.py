@@ -1,4 +1,4 @@
-"""What a run did, as objects with attributes that nothing changes."""
+"""Outcomes of runs as immutable objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Named values that are read as attributes, and come from a dictionary."""
+    """A read-only record of named values, made from a dictionary."""
 
     __slots__ = ("_data",)
 
@@ -23,7 +23,7 @@ class Record:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            # Only where there is no such attribute: what a record may lack is None.
+            # Only for undeclared attributes: missing keys give ``None``.
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
             if name in self._data:
@@ -39,7 +39,7 @@ class Record:
         raise AttributeError(f"{type(self).__name__} cannot be changed")
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a dictionary, which is the caller's to change."""
+        """Returns a dictionary, which the caller may change."""
         return {key: _copied(held) for key, held in self._data.items()}
 
     def __eq__(self, other: object) -> bool:
@@ -65,7 +65,7 @@ class Record:
 
 
 def fields_of(kind: type[Record]) -> list[str]:
-    """The names of a record's values, in their order."""
+    """The field names of a record, in order."""
     names: dict[str, None] = {}
     for base in reversed(kind.__mro__):
         annotations = getattr(base, "__annotations__", {})
@@ -82,7 +82,7 @@ def _copied(value: Any) -> Any:
 
 
 class FileEntry(Record):
-    """A file in the workspace. ``size`` is in bytes; a link has its target in ``symlink``."""
+    """A file in the workspace. ``size`` is in bytes; ``symlink`` is the target of a link."""
 
     __slots__ = ()
     path: str
@@ -93,7 +93,7 @@ class FileEntry(Record):
 
 
 class PlotEntry(Record):
-    """A figure in the workspace; ``base64_uri`` where inline images were asked for."""
+    """A figure in the workspace; ``base64_uri`` is set with inline images."""
 
     __slots__ = ()
     path: str
@@ -102,7 +102,7 @@ class PlotEntry(Record):
 
 
 class Table(Record):
-    """The beginning of a DataFrame or a Series, as data."""
+    """The first rows of a DataFrame or a Series, as data."""
 
     __slots__ = ()
     columns: list[str]
@@ -122,13 +122,13 @@ class DataFrameEntry(Record):
 
     @property
     def table(self) -> Table | None:
-        """Its first rows, where ``capture={"table_rows": n}`` asked for them."""
+        """Its first rows, if requested with ``capture={"table_rows": n}``."""
         table = self._data.get("table")
         return None if table is None else Table(table)
 
 
 class Violation(Record):
-    """A place where code violates a policy; ``line`` counts from 1."""
+    """A violation of the policy; ``line`` counts from 1."""
 
     __slots__ = ()
     message: str
@@ -136,7 +136,7 @@ class Violation(Record):
 
 
 class ErrorDetail(Record):
-    """What went wrong. As a text it is one line: ``Type: message``, or a fixed text.
+    """An error of the code. As text it is one line: ``Type: message``, or a fixed text.
 
     ``kind`` is one of ``exception``, ``syntax``, ``timeout``, ``fuel``, ``memory``, ``policy``,
     ``exit``, ``crash``, ``output``, ``interrupted``, ``waiting``.
@@ -154,7 +154,7 @@ class ErrorDetail(Record):
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """Every violation of the policy; only of kind ``policy``."""
+        """All violations of the policy; only for the kind ``policy``."""
         return tuple(Violation(held) for held in self._data.get("violations", ()))
 
     def __str__(self) -> str:
@@ -162,7 +162,7 @@ class ErrorDetail(Record):
 
 
 class Usage(Record):
-    """What a run used; times in milliseconds, sizes in bytes."""
+    """Resources that a run used; times in milliseconds, sizes in bytes."""
 
     __slots__ = ()
     wall_ms: float
@@ -174,7 +174,7 @@ class Usage(Record):
 
 
 class ToolCall(Record):
-    """A call of a tool; ``error`` is ``{"kind", "message"}`` of one that was not answered."""
+    """A call of a tool; ``error`` is ``{"kind", "message"}`` if it failed."""
 
     __slots__ = ()
     id: int
@@ -188,7 +188,7 @@ class ToolCall(Record):
 
 
 class Event(Record):
-    """Something that happened in a run. ``type`` says what, and which attributes there are."""
+    """An event of a run. The attributes depend on ``type``."""
 
     __slots__ = ()
     at_ms: float
@@ -213,12 +213,11 @@ class Event(Record):
 
 
 class Outcome(Record):
-    """What a run did.
+    """The outcome of a run.
 
-    ``result`` is the value asked for, as the object that it was in the sandbox: a tuple, a
-    dictionary with integer keys, a numpy array, a DataFrame (with ``typed=False`` plain JSON).
-    ``error`` is None on success. In a session ``interpreter_id`` and ``execution`` say which run of
-    which it was.
+    ``result`` has the type that it has in the sandbox: a tuple, a dictionary with integer keys, a
+    numpy array, a DataFrame (with ``typed=False`` plain JSON). ``error`` is ``None`` on success.
+    In a session, ``interpreter_id`` and ``execution`` identify the session and the run.
     """
 
     __slots__ = ("_report", "_typed")
@@ -243,36 +242,36 @@ class Outcome(Record):
         def __getattr__(self, name):
             if name != "_data":
                 return super().__getattr__(name)
-            # Of many outcomes nobody asks for more than that they are there.
+            # Created lazily, because most outcomes are never read in full.
             data = self._report.document()
             object.__setattr__(self, "_data", data)
             return data
 
     @property
     def result(self) -> Any:
-        """The value asked for."""
+        """The result."""
         return self._data["result"] if self._typed is None else self._typed[0]
 
     @property
     def error(self) -> ErrorDetail | None:
-        """What went wrong, in parts; its text is one line. None on success."""
+        """The error with its parts; its text is one line. None on success."""
         if self._data["error"] is None:
             return None
         return ErrorDetail({"text": self._data["error"], **self._data["error_detail"]})
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        """Every file that is new or changed, sorted by path."""
+        """All new and changed files, sorted by path."""
         return tuple(FileEntry(held) for held in self._data["files"])
 
     @property
     def plots(self) -> tuple[PlotEntry, ...]:
-        """Every figure captured or saved, in the order in which they were made."""
+        """All figures captured or saved, in order of creation."""
         return tuple(PlotEntry(held) for held in self._data["plots"])
 
     @property
     def dataframes(self) -> tuple[DataFrameEntry, ...]:
-        """Every pandas object among the global variables."""
+        """All pandas objects among the global variables."""
         return tuple(DataFrameEntry(held) for held in self._data["dataframes"])
 
     @property
@@ -282,32 +281,32 @@ class Outcome(Record):
 
     @property
     def usage(self) -> Usage:
-        """What the run used."""
+        """Resources used."""
         return Usage(self._data["usage"])
 
     @property
     def events(self) -> tuple[Event, ...] | None:
-        """What happened, in order, where ``capture={"events": True}`` asked for it."""
+        """All events in order, if requested with ``capture={"events": True}``."""
         events = self._data.get("events")
         return None if events is None else tuple(Event(held) for held in events)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Every call of a tool."""
+        """All tool calls."""
         return tuple(ToolCall(held) for held in self._data.get("tool_calls", ()))
 
     @property
     def interpreter_restarted(self) -> bool:
-        """Whether a session had to go back to the state after its last completed run."""
+        """Whether the session was restored to the state after its last completed run."""
         return bool(self._data.get("interpreter_restarted", False))
 
     @property
     def interpreter_crashed(self) -> bool:
-        """Whether its interpreter could not be brought back."""
+        """Whether restoring the session failed."""
         return bool(self._data.get("interpreter_crashed", False))
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as JSON (``docs/reference/outcome.md``); the result is plain JSON."""
+        """Returns the outcome as JSON (``docs/reference/outcome.md``); the result is plain JSON."""
         data = super().to_dict()
         if self._typed is not None:
             from ._plain import plain
@@ -316,7 +315,7 @@ class Outcome(Record):
         return data
 
     def to_openai(self, *, call_id: str | None = None) -> dict[str, Any]:
-        """An item of OpenAI's Responses interface: :func:`belljar.convert.to_openai`."""
+        """Converts to an item of OpenAI's Responses API: :func:`belljar.convert.to_openai`."""
         from .convert import to_openai
 
         return to_openai(self.to_dict(), call_id=call_id)
@@ -324,7 +323,7 @@ class Outcome(Record):
     def to_anthropic(
         self, tool_use_id: str | None = None, *, file_ids: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """A block of Anthropic's Messages interface: :func:`belljar.convert.to_anthropic`."""
+        """Converts to a block of Anthropic's Messages API: :func:`belljar.convert.to_anthropic`."""
         from .convert import to_anthropic
 
         return to_anthropic(self.to_dict(), tool_use_id, file_ids=file_ids)
@@ -332,7 +331,7 @@ class Outcome(Record):
     def to_gemini(
         self, *, call_id: str | None = None, name: str | None = None
     ) -> list[dict[str, Any]]:
-        """Parts of Gemini's interface: :func:`belljar.convert.to_gemini`."""
+        """Converts to parts of Gemini's API: :func:`belljar.convert.to_gemini`."""
         from .convert import to_gemini
 
         return to_gemini(self.to_dict(), call_id=call_id, name=name)
@@ -362,7 +361,7 @@ class Outcome(Record):
 
 
 def reported(report: _belljar.Report, typed: tuple[Any] | None) -> Outcome:
-    """The outcome that the native half gives."""
+    """Makes an outcome from the native half."""
     outcome = Outcome.__new__(Outcome)
     object.__setattr__(outcome, "_report", report)
     object.__setattr__(outcome, "_typed", typed)
@@ -370,7 +369,7 @@ def reported(report: _belljar.Report, typed: tuple[Any] | None) -> Outcome:
 
 
 class SessionInfo(Record):
-    """A session, as it is listed; ``status`` is idle, running, suspended or failed."""
+    """The description of a session; ``status`` is idle, running, suspended or failed."""
 
     __slots__ = ()
     id: str
@@ -383,7 +382,7 @@ class SessionInfo(Record):
 
 
 class HistoryEntry(Record):
-    """One run of a session."""
+    """A run of a session."""
 
     __slots__ = ()
     execution: int
@@ -395,7 +394,7 @@ class HistoryEntry(Record):
 
 
 class PathEntry(Record):
-    """Something in a session's workspace; ``kind`` is file, directory or link."""
+    """An entry in a session's workspace; ``kind`` is file, directory or link."""
 
     __slots__ = ()
     path: str
@@ -406,7 +405,7 @@ class PathEntry(Record):
 
 
 class ImageInfo(Record):
-    """An image, as it is listed; what is in it is None where it has yet to be made."""
+    """The description of an image; its contents are ``None`` until it is baked."""
 
     __slots__ = ()
     name: str
@@ -422,7 +421,7 @@ class ImageInfo(Record):
 
 
 class Completion(Record):
-    """What a name may become: ``matches`` may stand from character ``start`` to the cursor."""
+    """Completions of a name: ``matches`` replace the text from ``start`` to the cursor."""
 
     __slots__ = ()
     start: int
@@ -430,7 +429,7 @@ class Completion(Record):
 
 
 class Inspection(Record):
-    """What is known of an object. All of it is the guest's claim."""
+    """The description of an object. Everything in it comes from the guest."""
 
     __slots__ = ()
     name: str
@@ -446,7 +445,7 @@ class Inspection(Record):
 
 
 class Completeness(Record):
-    """Whether code is ready: ``status`` is complete, incomplete or invalid."""
+    """Whether code is complete: ``status`` is complete, incomplete or invalid."""
 
     __slots__ = ()
     status: str
@@ -454,19 +453,19 @@ class Completeness(Record):
 
 
 class CheckReport(Record):
-    """What looking at code found without running it."""
+    """The result of checking code without running it."""
 
     __slots__ = ()
     missing_imports: list[str]
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """Where the code violates the policy."""
+        """The violations of the policy."""
         return tuple(Violation(held) for held in self._data["violations"])
 
 
 class WaitingCall(Record):
-    """A call of a deferred tool that nobody has answered yet."""
+    """An unanswered call of a deferred tool."""
 
     __slots__ = ()
     id: int

@@ -1,4 +1,4 @@
-"""Typed values as plain JSON, by the table in ``docs/reference/values.md``."""
+"""Converts typed values to plain JSON, as specified in ``docs/reference/values.md``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAX_INT, _MIN_INT = 2**64 - 1, -(2**63)
 
 
 def plain(value: Any) -> Any:
-    """The plain JSON that stands for an object."""
+    """Converts an object to plain JSON."""
     kind = type(value)
     if value is None or kind in (bool, str):
         return value
@@ -30,7 +30,7 @@ def _int(value: Any) -> Any:
 
 
 def _digits(value: int) -> str:
-    # About as many digits as Python writes in decimal without being told to.
+    # Near Python's default limit for converting integers to decimal.
     return str(value) if value.bit_length() < 13_900 else hex(value)
 
 

@@ -1,4 +1,4 @@
-"""Tells whoever waits for the first set-up what it does: in a notebook, or in a terminal."""
+"""Shows the progress of the first setup, in a notebook or a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def teller() -> Callable[[str | None, float], None]:
-    """Who is told of a step, with the seconds that it usually takes, and of its end with None."""
+    """Chooses the receiver of progress: called with each step and its usual seconds, then with
+    None.
+    """
     if _in_notebook():
         return _Notebook()
     if sys.stderr is not None and sys.stderr.isatty():
@@ -29,7 +31,7 @@ def _in_notebook() -> bool:
 
 
 class _Terminal:
-    """One line that is written over, with the time that passes."""
+    """Shows progress on one line of the terminal, with the elapsed time."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -48,7 +50,7 @@ class _Terminal:
     def _show(self, text: str, seconds: float) -> None:
         began = time.monotonic()
         is_shown = False
-        # What is over within a moment is not worth a line.
+        # Short steps are not shown.
         while not self._over.wait(0.5):
             passed = time.monotonic() - began
             line = f"\r\x1b[Kbelljar: {text} ({passed:.0f} s of about {seconds:.0f})"
@@ -61,7 +63,7 @@ class _Terminal:
 
 
 class _Notebook:
-    """One output that is updated."""
+    """Shows progress in one notebook output."""
 
     def __init__(self) -> None:
         self._handle: object = None

@@ -1,4 +1,4 @@
-"""A finished run: its outcome, and the files that it left."""
+"""A finished run: its outcome and its files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """What a run did, in ``outcome``, and its files: ``run["plots/plot_1.png"]`` is their bytes.
+    """A finished run: ``outcome``, and files, such as ``run["plots/plot_1.png"]`` as bytes.
 
-    The files of a run of its own are there as long as this object is; those of a session's run are
-    the session's, as they are when they are read.
+    The files of a stateless run exist as long as this object. Files of a session's run belong to
+    the session, and are read in their current state.
     """
 
     __slots__ = ("__weakref__", "_copies", "_files", "_session", "outcome")
@@ -33,12 +33,12 @@ class Run:
 
     @property
     def success(self) -> bool:
-        """Whether the code ran to its end."""
+        """Whether the code ran without an error."""
         return self.outcome.success
 
     @property
     def result(self) -> Any:
-        """The value asked for, as the object that it was in the sandbox."""
+        """The result, with the type that it has in the sandbox."""
         return self.outcome.result
 
     @property
@@ -48,31 +48,31 @@ class Run:
 
     @property
     def stderr(self) -> str:
-        """Tracebacks, warnings, and what the code wrote to standard error."""
+        """Tracebacks, warnings, and output to standard error."""
         return self.outcome.stderr
 
     @property
     def error(self) -> ErrorDetail | None:
-        """What went wrong, or None."""
+        """The error, or None on success."""
         return self.outcome.error
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        """Every file that is new or changed."""
+        """All new and changed files."""
         return self.outcome.files
 
     @property
     def plots(self) -> tuple[PlotEntry, ...]:
-        """Every figure captured or saved."""
+        """All figures captured or saved."""
         return self.outcome.plots
 
     @property
     def dataframes(self) -> tuple[DataFrameEntry, ...]:
-        """Every pandas object among the global variables."""
+        """All pandas objects among the global variables."""
         return self.outcome.dataframes
 
     def __getitem__(self, path: str) -> bytes:
-        """The bytes of a file, by its path in the outcome."""
+        """Returns the bytes of a file, by its path in the outcome."""
         if self._files is not None:
             return self._files.read(path)
         if self._session is None:
@@ -83,17 +83,18 @@ class Run:
         return any(file.path == path for file in self.outcome.files)
 
     def __iter__(self) -> Iterator[str]:
-        """The paths of the files."""
+        """Iterates over the paths of the files."""
         return (file.path for file in self.outcome.files)
 
     def __len__(self) -> int:
         return len(self.outcome.files)
 
     def save(self, dir: str | os.PathLike[str]) -> list[Path]:
-        """Copies every regular file to a directory, which is made if missing; their paths there.
+        """Copies every regular file to a directory, which is created if missing. Returns their
+        paths.
 
-        The guest has chosen their names: what has one of them is replaced, and nothing outside of
-        the directory is written to.
+        The guest chooses file names: existing files of the same name are replaced, but nothing is
+        written outside the directory.
         """
         from pathlib import Path
 
@@ -106,7 +107,7 @@ class Run:
         return self._session.copy_to(self.outcome.files, target)
 
     def path(self, path: str) -> Path:
-        """The path of a copy of a file on this machine, removed with this object."""
+        """Copies a file to this machine and returns its path. Removed with this object."""
         from pathlib import Path
         from tempfile import TemporaryDirectory
 
@@ -121,7 +122,7 @@ class Run:
         return found
 
     def to_openai(self, *, call_id: str | None = None) -> dict[str, Any]:
-        """An item of OpenAI's Responses interface, figures included."""
+        """Converts to an item of OpenAI's Responses API, figures included."""
         from .convert import to_openai
 
         return to_openai(self.outcome.to_dict(), call_id=call_id, read=self.__getitem__)
@@ -129,7 +130,7 @@ class Run:
     def to_anthropic(
         self, tool_use_id: str | None = None, *, file_ids: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """A block of Anthropic's Messages interface, figures included."""
+        """Converts to a block of Anthropic's Messages API, figures included."""
         from .convert import to_anthropic
 
         document = self.outcome.to_dict()
@@ -138,14 +139,14 @@ class Run:
     def to_gemini(
         self, *, call_id: str | None = None, name: str | None = None
     ) -> list[dict[str, Any]]:
-        """Parts of Gemini's interface, figures included."""
+        """Converts to parts of Gemini's API, figures included."""
         from .convert import to_gemini
 
         document = self.outcome.to_dict()
         return to_gemini(document, call_id=call_id, name=name, read=self.__getitem__)
 
     def close(self) -> None:
-        """Removes the files now, rather than with the object."""
+        """Removes the files now, instead of with the object."""
         if self._files is not None:
             self._files.close()
         if self._copies is not None:
@@ -187,7 +188,7 @@ def _no_such_file(path: str) -> Exception:
 
 
 def made(parts: tuple[Any, Any, Any], session: Session | None = None) -> Run:
-    """The run that the native half gives."""
+    """Makes a run from the native half."""
     report, typed, files = parts
     run = Run.__new__(Run)
     put = object.__setattr__

@@ -1,4 +1,4 @@
-"""The runtime: everything that runs share, and the way in."""
+"""The runtime: resources shared by runs, and the entry point."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _SETTINGS = frozenset(
 
 
 class Runtime(Handle):
-    """Runs code in fresh sandboxes, and holds what they share. Any thread and any event loop may
-    use it; it belongs to the process that made it.
+    """Runs code in fresh sandboxes, and holds the resources that they share. Any thread and event
+    loop of the process may use it.
 
-    Making one takes some milliseconds with a warm cache. The very first one on a machine downloads
-    Python for WASI and compiles it, which takes about two minutes; ``progress`` tells: ``None``
-    shows it in a terminal or a notebook, ``False`` nowhere, a function is called with a sentence
-    and the seconds that it usually takes, and with None at the end.
+    Creating a runtime takes some milliseconds with a warm cache. The first one on a machine
+    downloads Python for WASI and compiles it, which takes about two minutes. ``progress`` chooses
+    how this is shown: ``None`` shows it in a terminal or a notebook, ``False`` hides it, and a
+    function is called with a sentence and the usual seconds of each step, and with None at its end.
 
-    With ``bundle``, the directory of one that ``belljar bundle`` made, nothing is downloaded,
-    compiled or kept; ``bundle_hash`` demands the one with that hash.
+    With ``bundle``, a directory created by ``belljar bundle``, nothing is downloaded, compiled or
+    cached; ``bundle_hash`` requires the bundle with that hash.
 
-    Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandboxes'
-    files that are kept in memory, by default 256 MiB), ``concurrency`` (runs at once, by default
-    four for each core), ``queue`` (runs that may wait), ``limits`` and ``ceilings`` (limits of runs
-    that ask for none, and the most one may ask for), ``sessions`` (bounds), ``memory``.
+    Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandbox
+    files kept in memory, by default 256 MiB), ``concurrency`` (concurrent runs, by default four for
+    each core), ``queue`` (waiting runs), ``limits`` and ``ceilings`` (default and maximum limits of
+    runs), ``sessions`` (limits on sessions), ``memory``.
     """
 
     __slots__ = ("_core", "_known")
@@ -55,7 +55,7 @@ class Runtime(Handle):
 
     @classmethod
     async def abuild(cls, **settings: Unpack[Settings]) -> Self:
-        """Makes a runtime without holding up the event loop."""
+        """Creates a runtime without blocking the event loop."""
         held, progress = _settled(settings)
         runtime = cls.__new__(cls)
         runtime._take(await _belljar.Runtime.build(held, progress, True))
@@ -72,31 +72,33 @@ class Runtime(Handle):
         """Runs code in a fresh sandbox, and waits for it.
 
         ``image`` names the image (by default chosen by the imports); ``files`` are placed in the
-        workspace (path to text, bytes, or the path of a file to copy), ``mounts`` are directories
-        that the code can read (where it sees them, to where they are), ``variables`` are there as
-        themselves; ``stdin``, ``env``, ``run_env``, ``args``, ``aliases``, ``cwd``.
+        workspace (path to text, bytes, or the path of a file to copy); ``mounts`` are directories
+        that the code can read (guest path to host path); ``variables`` are defined with their
+        types; also ``stdin``, ``env``, ``run_env``, ``args``, ``aliases``, ``cwd``.
 
-        ``timeout`` (seconds), ``memory_mb``, ``fuel``, ``output_bytes``, ``workspace_mb`` and
-        ``max_files`` limit it. ``policy`` is ``"open"``, ``"strict"`` or lists of one's own.
+        Limits: ``timeout`` (seconds), ``memory_mb``, ``fuel``, ``output_bytes``, ``workspace_mb``
+        and ``max_files``. ``policy`` is ``"open"``, ``"strict"`` or custom lists.
 
-        ``result`` names the variable to return (by default ``result``), which arrives as itself
-        unless ``typed`` is False; ``echo`` prints expressions; ``capture`` says what is brought
-        back; ``on_event`` is called with events as they happen. ``tools`` are functions that the
-        code may call, within ``tool_limits``; ``input`` answers ``input()``. ``deterministic`` or
-        ``seed`` make it repeatable. ``dialect``, ``threads``.
+        ``result`` names the variable to return (by default ``result``), with its type unless
+        ``typed`` is False; ``echo`` prints expressions; ``capture`` selects what is returned;
+        ``on_event`` is called with events as they happen. ``tools`` are functions that the code may
+        call, within ``tool_limits``; ``input`` answers ``input()``. ``deterministic`` or ``seed``
+        make the run repeatable. Also ``dialect``, ``threads``.
 
-        What the code does wrong is in the run's ``error``. Ctrl-C interrupts the code.
+        Errors of the code are in the run's ``error``. Ctrl-C interrupts the code.
         """
         asked, extras = split(options, "run", RUN_OPTIONS)
         return _made(self._core.run(code, asked, extras, False))
 
     async def arun(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """The same for an event loop. Cancelled, the run is dropped."""
+        """Asynchronous variant. Cancelling it stops the run."""
         asked, extras = split(options, "arun", RUN_OPTIONS)
         return _made(await self._core.run(code, asked, extras, True))
 
     def check(self, code: str, policy: Literal["open", "strict"] | Rules = "open") -> CheckReport:
-        """Looks at code without running it: what a policy forbids, and what it imports in vain."""
+        """Checks code without running it: violations of a policy, and imports that are not
+        available.
+        """
         from ._outcome import CheckReport
 
         return CheckReport(self._core.check(code, _policy(policy), False))
@@ -104,7 +106,7 @@ class Runtime(Handle):
     async def acheck(
         self, code: str, policy: Literal["open", "strict"] | Rules = "open"
     ) -> CheckReport:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         from ._outcome import CheckReport
 
         return CheckReport(await self._core.check(code, _policy(policy), True))
@@ -112,25 +114,25 @@ class Runtime(Handle):
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Starts a session: an interpreter with its workspace, kept from run to run.
 
-        Options that a run has hold for all of its runs. Besides: ``init_code`` runs first;
-        ``lifetime`` and ``idle`` (seconds), ``total_fuel``; ``history`` (runs, bytes); ``client``,
-        ``labels``; ``lease`` (seconds, or a pair with what becomes of it then, ``"close"`` or
-        ``"suspend"``). The image is ``data`` unless another is named.
+        Options of :meth:`run` apply to all runs of the session. Further options: ``init_code`` runs
+        first; ``lifetime`` and ``idle`` (seconds), ``total_fuel``; ``history`` (runs, bytes);
+        ``client``, ``labels``; ``lease`` (seconds, or a pair with the action at its end,
+        ``"close"`` or ``"suspend"``). The default image is ``data``.
 
-        It is closed at the end of a ``with`` block, by ``close``, or with its last handle.
+        The session is closed at the end of a ``with`` block, by ``close``, or with its last handle.
         """
         return self._handle(self._core.session(*_session(options), False))
 
     async def asession(self, **options: Unpack[SessionOptions]) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return self._handle(await self._core.session(*_session(options), True))
 
     def session_for(self, client: str, /, **options: Unpack[SessionOptions]) -> Session:
-        """A client's own session, made with these options if it has none."""
+        """Returns a client's session, creating it with these options if necessary."""
         return self._handle(self._core.for_client(client, *_session(options), False))
 
     async def asession_for(self, client: str, /, **options: Unpack[SessionOptions]) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return self._handle(await self._core.for_client(client, *_session(options), True))
 
     def session_from(self, snapshot: str) -> Session:
@@ -138,17 +140,17 @@ class Runtime(Handle):
         return self._handle(self._core.session_from(snapshot, False))
 
     async def asession_from(self, snapshot: str) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return self._handle(await self._core.session_from(snapshot, True))
 
     def restore(
         self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
-        """Starts a session from a checkpoint: the path of a file, or its bytes.
+        """Restores a session from a checkpoint: the path of a file, or its bytes.
 
-        What a checkpoint does not hold is given again: ``mounts``, ``tools``, ``id``, ``client``,
-        ``lease``. Whoever wrote it chose its limits and its policy: ``lifetime`` and ``idle``
-        (seconds) and ``total_fuel`` bound them, ``policy`` replaces it.
+        The checkpoint does not contain ``mounts``, ``tools``, ``id``, ``client`` and ``lease``. Its
+        author has chosen its limits and its policy: ``lifetime`` and ``idle`` (seconds) and
+        ``total_fuel`` cap the limits, ``policy`` replaces the policy.
         """
         own = restored("restore", options)
         return self._handle(self._core.restore(checkpoint, own, False))
@@ -156,26 +158,26 @@ class Runtime(Handle):
     async def arestore(
         self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         own = restored("arestore", options)
         return self._handle(await self._core.restore(checkpoint, own, True))
 
     def find(self, id: str) -> Session:
-        """The session with that id."""
+        """Returns the session with this id."""
         return self._handle(self._core.find(id))
 
     def sessions(self) -> list[SessionInfo]:
-        """All sessions, the oldest first."""
+        """Lists all sessions, the oldest first."""
         from ._outcome import SessionInfo
 
         return [SessionInfo(info) for info in self._core.sessions()]
 
     def snapshots(self) -> list[str]:
-        """The names of all snapshots."""
+        """Lists the names of all snapshots."""
         return self._core.snapshots()
 
     def drop_snapshot(self, name: str) -> None:
-        """Forgets a snapshot."""
+        """Deletes a snapshot."""
         self._core.drop_snapshot(name)
 
     @property
@@ -186,7 +188,7 @@ class Runtime(Handle):
         return Images(self._core.images())
 
     def close(self) -> None:
-        """Ends everything that runs, and the runtime's threads. Calls after it are errors."""
+        """Stops all runs and the runtime's threads. Later calls raise an error."""
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -215,12 +217,14 @@ class Runtime(Handle):
 
 
 def run(code: str, **options: Unpack[RunOptions]) -> Run:
-    """Runs code in a fresh sandbox of the default runtime; options as for :meth:`Runtime.run`."""
+    """Runs code in a fresh sandbox of the default runtime. Options are those of
+    :meth:`Runtime.run`.
+    """
     return default_runtime().run(code, **options)
 
 
 async def arun(code: str, **options: Unpack[RunOptions]) -> Run:
-    """The same for an event loop."""
+    """Asynchronous variant."""
     runtime = _default
     if runtime is None:
         import asyncio
@@ -230,7 +234,7 @@ async def arun(code: str, **options: Unpack[RunOptions]) -> Run:
 
 
 def default_runtime() -> Runtime:
-    """The runtime that :func:`run` uses: made when it is first asked for, one in each process."""
+    """Returns the runtime that :func:`run` uses. Created on first use, one per process."""
     global _default
     if _default is None:
         with _making:
@@ -240,7 +244,7 @@ def default_runtime() -> Runtime:
 
 
 def existing_default() -> Runtime | None:
-    """The default runtime, if there is one by now."""
+    """Returns the default runtime if it exists."""
     return _default
 
 
@@ -249,7 +253,7 @@ _making = allocate_lock()
 
 
 class _Live:
-    """The runtimes of this process, to be closed before the interpreter is gone."""
+    """The runtimes of this process, to close before the interpreter exits."""
 
     def __init__(self) -> None:
         self._all: set[Any] = set()
@@ -274,7 +278,7 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    """A forked child makes a default runtime of its own."""
+    """A forked child creates its own default runtime."""
     global _default, _making, _LIVE
     _default, _making, _LIVE = None, allocate_lock(), _Live()
 

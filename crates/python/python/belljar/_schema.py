@@ -1,5 +1,6 @@
-"""From a function's signature and docstring to the JSON Schema of its arguments, and back: from
-arguments in that form to what the function takes."""
+"""Derives the JSON Schema of a function's arguments from its signature and docstring, and converts
+JSON arguments to the types that the function takes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-# What arrives as itself: JSON has no form for it, so that its schema leaves it open.
+# Types without a JSON form are passed unchanged, so their schema allows anything.
 _ANY: Schema = {}
 
 _PLAIN: dict[Any, Schema] = {
@@ -43,7 +44,7 @@ class Parameter:
 
 @dataclasses.dataclass
 class Signature:
-    """What a function takes, and what it says of itself."""
+    """The parameters and the description of a function."""
 
     function: Callable[..., Any]
     name: str
@@ -53,7 +54,7 @@ class Signature:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Signature:
-        """That of a function, a method, or an object that can be called."""
+        """Inspects a function, a method, or a callable object."""
         name = getattr(function, "__name__", None) or type(function).__name__
         description, described = _documentation(inspect.getdoc(function) or "")
         annotations = _annotations(function)
@@ -75,7 +76,7 @@ class Signature:
         return cls(function, name, description, parameters, definitions)
 
     def schema(self) -> Schema:
-        """The JSON Schema of the arguments."""
+        """Returns the JSON Schema of the arguments."""
         schema: Schema = {
             "type": "object",
             "properties": {one.name: one.schema for one in self.parameters},
@@ -87,7 +88,7 @@ class Signature:
         return schema
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Calls the function with arguments that are as the schema wants them."""
+        """Calls the function with arguments that conform to the schema."""
         annotations = {one.name: one.annotation for one in self.parameters}
         made = {
             name: modelled(annotations.get(name, Any), value) for name, value in arguments.items()
@@ -106,7 +107,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def schema_of(annotation: Any, definitions: dict[str, Schema]) -> Schema:
-    """The schema of what an annotation stands for."""
+    """Returns the schema of an annotation."""
     if annotation in (Any, inspect.Parameter.empty):
         return _ANY
     try:
@@ -126,7 +127,7 @@ def schema_of(annotation: Any, definitions: dict[str, Schema]) -> Schema:
         return {"type": "array", "items": items} if items else {"type": "array"}
     if origin is dict and len(args) == 2 and args[0] is str:
         values = schema_of(args[1], definitions)
-        # Keys are texts, of which `$` alone has another form.
+        # Keys are strings; only `$` is reserved.
         return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
     if isinstance(annotation, type):
         return _class(annotation, definitions)
@@ -158,7 +159,9 @@ def _is_sequence(origin: Any) -> bool:
 
 def _class(kind: type, definitions: dict[str, Schema]) -> Schema:
     if _is_model(kind):
-        schema = kind.model_json_schema(ref_template="#/$defs/{model}")  # type: ignore[attr-defined]
+        schema = kind.model_json_schema(  # type: ignore[attr-defined]
+            ref_template="#/$defs/{model}",
+        )
         definitions.update(schema.pop("$defs", {}))
         return typing.cast(Schema, schema)
     if issubclass(kind, enum.Enum):
@@ -188,7 +191,7 @@ def _is_json(value: Any) -> bool:
 
 
 def modelled(annotation: Any, value: Any) -> Any:
-    """What a function takes for a value: a model, a dataclass, an enum, or the value."""
+    """Converts a value to a model, dataclass or enum, or returns it unchanged."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return modelled(args[0], value)
@@ -231,7 +234,7 @@ def _of_union(args: tuple[Any, ...], value: Any) -> Any:
 
 
 def unmodelled(value: Any) -> Any:
-    """What a function gave, as a guest takes it."""
+    """Converts a function's result for the guest."""
     if _is_model(type(value)):
         return value.model_dump()
     if isinstance(value, enum.Enum):
@@ -255,8 +258,9 @@ _SPHINX = re.compile(r"^:param(?:\s+[^:]*?)?\s+(\w+)\s*:\s*(.*)$")
 
 
 def _documentation(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of a function, and of each parameter: in Google's way, numpy's, or
-    Sphinx's."""
+    """Extracts the description of a function and of each parameter from a docstring in Google,
+    numpy or Sphinx style.
+    """
     lines = text.expandtabs().splitlines()
     described: dict[str, str] = {}
     kept: list[str] = []
@@ -278,7 +282,7 @@ def _documentation(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _section(lines: list[str], at: int, described: dict[str, str]) -> int:
-    """Reads the parameters of a section; where it ends."""
+    """Parses the parameters of a section. Returns where the section ends."""
     is_numpy = at < len(lines) and bool(lines[at].strip()) and set(lines[at].strip()) == {"-"}
     if is_numpy:
         at += 1

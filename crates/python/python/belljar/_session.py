@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 class Session(Handle):
-    """An interpreter with its workspace. Runs go one after the other, in the order of their calls.
+    """An interpreter with its workspace. Runs are executed one after the other, in order of their
+    calls.
 
-    Every method that waits has a twin with an ``a`` before its name for event loops.
+    Every blocking method has an asynchronous variant with the prefix ``a``.
     """
 
     __slots__ = ("_core", "_runtime")
@@ -47,44 +48,44 @@ class Session(Handle):
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits that nobody can guess."""
+        """16 random hexadecimal digits."""
         return self._core.id
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime that it belongs to."""
+        """The runtime of the session."""
         return self._runtime
 
     @property
     def info(self) -> SessionInfo:
-        """What it is, and is doing."""
+        """The session's properties and current status."""
         return SessionInfo(self._core.info())
 
     def run(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """Runs code, and waits for it. Options as for :meth:`Runtime.run`, but for those that hold
-        for the whole session. Every top-level expression is printed unless ``echo`` says otherwise.
+        """Runs code, and waits for it. Takes the options of :meth:`Runtime.run`, except those that
+        apply to the whole session. Prints every top-level expression unless ``echo`` is given.
 
-        Ctrl-C interrupts the code, and the session keeps what it did.
+        Ctrl-C interrupts the code, and the session keeps its effects.
         """
         asked, extras = split(options, "run", RUN_OPTIONS)
         return _run(self, self._core.run(code, asked, extras, False))
 
     async def arun(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """The same for an event loop. Cancelled, the session is in the state before the run."""
+        """Asynchronous variant. Cancelling it restores the state before the run."""
         asked, extras = split(options, "arun", RUN_OPTIONS)
         return _run(self, await self._core.run(code, asked, extras, True))
 
     def interrupt(self) -> bool:
-        """Interrupts the run that is under way, from another thread; whether there was one."""
+        """Interrupts the current run from another thread. Returns whether there was one."""
         return self._core.interrupt()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a global variable, as itself; ``default`` where there is none."""
+        """Returns the value of a global variable, or ``default`` if it is not defined."""
         found = self._core.get(name, False)
         return default if found is None else found[0]
 
     async def aget(self, name: str, default: Any = None) -> Any:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         found = await self._core.get(name, True)
         return default if found is None else found[0]
 
@@ -93,113 +94,116 @@ class Session(Handle):
         self._core.set(name, value, False)
 
     async def aset(self, name: str, value: Any) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.set(name, value, True)
 
     def evaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The values of expressions under their names; one that raised is the exception
-        :class:`GuestError` with what it said. What evaluating them does is undone."""
+        """Evaluates expressions by name. The value of an expression that raised is a
+        :class:`GuestError` with the message. Side effects are undone.
+        """
         return _values(self._core.evaluate(dict(expressions), False))
 
     async def aevaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return _values(await self._core.evaluate(dict(expressions), True))
 
     def complete(self, code: str, cursor: int | None = None) -> Completion:
-        """What the name at the cursor, by default at the end, may become."""
+        """Completes the name at the cursor, which is by default at the end."""
         return Completion(self._core.complete(code, _cursor(code, cursor), False))
 
     async def acomplete(self, code: str, cursor: int | None = None) -> Completion:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return Completion(await self._core.complete(code, _cursor(code, cursor), True))
 
     def inspect(
         self, code: str, cursor: int | None = None, *, detail: bool = False
     ) -> Inspection | None:
-        """What is known of the name at the cursor; with ``detail`` its source too."""
+        """Describes the object whose name is at the cursor; with ``detail`` includes its source."""
         found = self._core.inspect(code, _cursor(code, cursor), detail, False)
         return None if found is None else Inspection(found)
 
     async def ainspect(
         self, code: str, cursor: int | None = None, *, detail: bool = False
     ) -> Inspection | None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         found = await self._core.inspect(code, _cursor(code, cursor), detail, True)
         return None if found is None else Inspection(found)
 
     def is_complete(self, code: str) -> Completeness:
-        """Whether code is ready to be run."""
+        """Checks whether code is complete."""
         return Completeness(self._core.is_complete(code, False))
 
     async def ais_complete(self, code: str) -> Completeness:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return Completeness(await self._core.is_complete(code, True))
 
     @property
     def files(self) -> SessionFiles:
-        """The files of its workspace, to look at and to change without a run."""
+        """The files of the workspace, to read and change without a run."""
         from ._files import SessionFiles
 
         return SessionFiles(self._core.files())
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file, by its path in an outcome. Those of a run in which the interpreter
-        was lost can be read until the next run."""
+        """Returns the bytes of a file, by its path in an outcome. Files of a run in which the
+        interpreter was lost can be read until the next run.
+        """
         data: bytes = self._core.read(path, False)
         return data
 
     async def aread(self, path: str) -> bytes:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         data: bytes = await self._core.read(path, True)
         return data
 
     def copy_to(self, files: Iterable[FileEntry], dir: str | os.PathLike[str]) -> list[Path]:
-        """Copies the regular ones among files of an outcome to a directory; their paths there."""
+        """Copies the regular files of an outcome to a directory. Returns their new paths."""
         from pathlib import Path
 
         copied = self._core.copy_to([file.to_dict() for file in files], dir, False)
         return [Path(path) for path in copied]
 
     async def acopy_to(self, files: Iterable[FileEntry], dir: str | os.PathLike[str]) -> list[Path]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         from pathlib import Path
 
         copied = await self._core.copy_to([file.to_dict() for file in files], dir, True)
         return [Path(path) for path in copied]
 
     def history(self) -> list[HistoryEntry]:
-        """What it did, the latest last."""
+        """The runs so far, the latest last."""
         return [HistoryEntry(entry) for entry in self._core.history(False)]
 
     async def ahistory(self) -> list[HistoryEntry]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return [HistoryEntry(entry) for entry in await self._core.history(True)]
 
     def execution(self) -> int:
-        """How many runs it is made of."""
+        """Number of runs so far."""
         number: int = self._core.execution(False)
         return number
 
     async def aexecution(self) -> int:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         number: int = await self._core.execution(True)
         return number
 
     def rewind(self, execution: int) -> None:
-        """Goes back to the state after run ``execution``, with 0 to the beginning. The runs after
-        it are forgotten, their files too."""
+        """Goes back to the state after run ``execution``, or to the beginning with 0. Discards
+        later runs with their files.
+        """
         self._core.rewind(execution, False)
 
     async def arewind(self, execution: int) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.rewind(execution, True)
 
     def rewind_keeping(self, execution: int) -> Session:
-        """The same, and what is left behind goes on as a session of its own, which is returned."""
+        """Goes back, but returns the abandoned state as a new session."""
         return self._beside(self._core.rewind_keeping(execution, False))
 
     async def arewind_keeping(self, execution: int) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return self._beside(await self._core.rewind_keeping(execution, True))
 
     def reset(self) -> None:
@@ -207,80 +211,82 @@ class Session(Handle):
         self.rewind(0)
 
     async def areset(self) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self.arewind(0)
 
     def fork(self) -> Session:
-        """Another session with this state and this history; neither sees the other from then on."""
+        """Creates an independent session with this state and history."""
         return self._beside(self._core.fork(False))
 
     async def afork(self) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return self._beside(await self._core.fork(True))
 
     def checkpoint(self, path: str | os.PathLike[str] | None = None) -> bytes | None:
-        """Writes the session to a file, for :meth:`Runtime.restore`; without a path its bytes are
-        returned. It holds everything that the code had in memory."""
+        """Writes the session to a file for :meth:`Runtime.restore`, or returns its bytes if no path
+        is given. The checkpoint contains all of the code's memory.
+        """
         data: bytes | None = self._core.checkpoint(path, False)
         return data
 
     async def acheckpoint(self, path: str | os.PathLike[str] | None = None) -> bytes | None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         data: bytes | None = await self._core.checkpoint(path, True)
         return data
 
     def restore(
         self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
-        """A session from a checkpoint, in the same runtime: :meth:`Runtime.restore`."""
+        """Restores a session from a checkpoint in the same runtime: :meth:`Runtime.restore`."""
         return self._runtime.restore(checkpoint, **options)
 
     async def arestore(
         self, checkpoint: str | os.PathLike[str] | bytes, **options: Unpack[RestoreOptions]
     ) -> Session:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return await self._runtime.arestore(checkpoint, **options)
 
     def snapshot(self, name: str) -> None:
-        """Keeps its state under a name, from which :meth:`Runtime.session_from` starts others."""
+        """Saves the state under a name, for :meth:`Runtime.session_from`."""
         self._core.snapshot(name, False)
 
     async def asnapshot(self, name: str) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.snapshot(name, True)
 
     def suspend(self) -> bool:
-        """Puts it on the disk until its next run; False while it runs."""
+        """Moves the session to disk until its next run. Returns False while it is running."""
         is_done: bool = self._core.suspend(False)
         return is_done
 
     async def asuspend(self) -> bool:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         is_done: bool = await self._core.suspend(True)
         return is_done
 
     def waiting(self) -> list[WaitingCall]:
-        """The calls of deferred tools for which a run waits."""
+        """Calls of deferred tools that the current run waits for."""
         return [WaitingCall(call) for call in self._core.waiting(False)]
 
     async def awaiting(self) -> list[WaitingCall]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return [WaitingCall(call) for call in await self._core.waiting(True)]
 
     def answer(self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None) -> Run:
-        """Answers calls for which a run waits, by their numbers, and goes on with the run. Answers
-        are JSON; ``failed`` says of calls why they have none."""
+        """Answers calls that a run waits for, by their numbers, and resumes the run. Answers are
+        JSON; ``failed`` has the error messages of calls that failed.
+        """
         return _run(self, self._core.answer(answers_of(answers, failed), False))
 
     async def aanswer(
         self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None
     ) -> Run:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return _run(self, await self._core.answer(answers_of(answers, failed), True))
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the caller knows it by; the code does not see them."""
+        """The caller's labels, which the code cannot see."""
         return dict(self.info.labels)
 
     @labels.setter
@@ -288,11 +294,11 @@ class Session(Handle):
         self._core.set_labels(dict(labels))
 
     def extend_lease(self, seconds: float) -> bool:
-        """Has its lease end so long from now; False if it has none."""
+        """Renews the lease to end in this many seconds. Returns False if there is no lease."""
         return self._core.extend_lease(seconds)
 
     def close(self) -> None:
-        """Stops what it runs, and frees what it holds. Calls after it are errors."""
+        """Stops the current run and frees all resources. Later calls raise an error."""
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -318,7 +324,7 @@ class Session(Handle):
         self.close()
 
     def __del__(self) -> None:
-        # The last handle on it: nobody could use it any more.
+        # The last handle is gone, so the session can no longer be used.
         core = getattr(self, "_core", None)
         if core is not None:
             core.close()
@@ -331,7 +337,7 @@ class Session(Handle):
 
 
 def made(core: _belljar.Session, runtime: Runtime) -> Session:
-    """A handle on a session."""
+    """Makes a handle to a session."""
     session = Session.__new__(Session)
     session._core = core
     session._runtime = runtime
@@ -339,7 +345,7 @@ def made(core: _belljar.Session, runtime: Runtime) -> Session:
 
 
 class GuestError(Exception):
-    """What an expression raised in the sandbox, as a text."""
+    """The text of an exception that an expression raised in the sandbox."""
 
 
 def _run(session: Session, parts: tuple[Any, Any, Any]) -> Run:
@@ -367,7 +373,7 @@ def _cursor(code: str, cursor: int | None) -> int:
 def answers_of(
     answers: Mapping[int, Any], failed: Mapping[int, str] | None
 ) -> list[tuple[int, Any, str | None]]:
-    """Answers as the native half takes them."""
+    """Converts answers for the native half."""
     given: list[tuple[int, Any, str | None]] = [(id, held, None) for id, held in answers.items()]
     given.extend((id, None, why) for id, why in (failed or {}).items())
     return given

@@ -1,4 +1,4 @@
-"""Sessions that live in a store, and that any process finds which has the store."""
+"""Sessions kept in a store, which any process with access to the store can use."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
     Purpose = Literal["look", "change", "run"]
 
-# What belongs to the process that makes a session, and would be missing wherever it is woken.
+# Options that belong to the process that creates a session and do not work in others.
 _AT_HOME = ("client", "input", "labels", "lease", "mounts", "tools")
 
 
 class StoredInfo(Record):
-    """What a store says of a session. ``node`` is who has it just now, ``used`` the seconds since
-    1970 at its last change, ``about`` what was given with it."""
+    """The store's record of a session. ``node`` is the current owner, ``used`` the time of the last
+    change in seconds since 1970, ``about`` the caller's description.
+    """
 
     __slots__ = ()
     id: str
@@ -45,17 +46,18 @@ class StoredInfo(Record):
 
 
 class StoredSessions(Handle):
-    """The sessions of a store, as this process has them: each is run by one process at a time, and
-    by any that has the store.
+    """A node of a store of sessions. A session is run by one process at a time, which can be any
+    with access to the store.
 
     ``store`` is the path of a directory, or a URL: ``file:///DIR``, ``memory:``, and in a wheel
     built with the feature ``stores`` also ``s3://BUCKET/FOLDER``, ``az://`` and ``gs://``.
-    ``runtime`` runs what is run here, by default the one of :func:`belljar.run`. ``name`` is what
-    others call this process, ``lease`` for how many seconds they wait for it while it gives no sign
-    of life, and ``patience`` for how long it waits for them.
+    ``runtime`` runs the sessions, by default the one of :func:`belljar.run`. ``name`` identifies
+    this node; ``lease`` is how many seconds other nodes wait for this one without a sign of life,
+    ``patience`` is how long this one waits for others.
 
-    A run is answered before its state is written: a process that dies a moment later takes it with
-    it, which the next outcome says. With ``durable`` it is answered when its state is in the store.
+    By default a run returns before its state is in the store. If the process dies right after that,
+    the run is lost, and the next outcome says so. With ``durable`` a run returns after its state is
+    in the store.
     """
 
     __slots__ = ("_core", "_runtime")
@@ -92,7 +94,7 @@ class StoredSessions(Handle):
         patience: float | None = None,
         durable: bool = False,
     ) -> Self:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         if runtime is None:
             import asyncio
 
@@ -107,38 +109,38 @@ class StoredSessions(Handle):
 
     @property
     def name(self) -> str:
-        """What other processes call this one."""
+        """The name of this node."""
         return self._core.name
 
     @property
     def runtime(self) -> Runtime:
-        """What runs here."""
+        """The runtime that runs the sessions."""
         return self._runtime
 
     def create(
         self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
     ) -> StoredSession:
-        """Makes a session and puts it into the store. ``about`` is what is to be known of it, as
-        JSON. Options are those of :meth:`Runtime.session`, but for what belongs to one process:
-        tools and the like are given to each run."""
+        """Creates a session in the store. ``about`` is a JSON description for later. Takes the
+        options of :meth:`Runtime.session`, except those that belong to one process, such as tools,
+        which are passed to each run.
+        """
         check_options(options)
         return self.add(self._runtime.session(**options), about)
 
     async def acreate(
         self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
     ) -> StoredSession:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         check_options(options)
         return await self.aadd(await self._runtime.asession(**options), about)
 
     def add(self, session: Session, about: Mapping[str, Any] | None = None) -> StoredSession:
-        """Puts a session of this runtime into the store. It is the store's from then on, and the
-        handle that was given is of no more use."""
+        """Moves a session of this runtime into the store. The handle can no longer be used."""
         id = self._core.add(session._core, dict(about or {}), False)
         return self._added(session, id)
 
     async def aadd(self, session: Session, about: Mapping[str, Any] | None = None) -> StoredSession:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         id = await self._core.add(session._core, dict(about or {}), True)
         return self._added(session, id)
 
@@ -148,47 +150,48 @@ class StoredSessions(Handle):
         return StoredSession(self, id)
 
     def session(self, id: str) -> StoredSession:
-        """A handle on the session with that id. The store is not asked whether it has one."""
+        """Returns a handle to the session with this id, without checking that it exists."""
         return StoredSession(self, id)
 
     def ids(self) -> list[str]:
-        """The ids of all sessions in the store."""
+        """Lists the ids of all sessions in the store."""
         return list(self._core.ids(False))
 
     async def aids(self) -> list[str]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return list(await self._core.ids(True))
 
     def tidy(self, seconds: float = 3600) -> tuple[int, int]:
-        """Removes what processes left that died, if it is older than so many seconds, and chunks
-        that no state names any more: how many states and chunks. To be called now and then, by one
-        process or several."""
+        """Removes files of dead processes, if older than this many seconds, and unused chunks.
+        Returns the number of states and chunks removed. Call it occasionally, from one process or
+        several.
+        """
         states, chunks = self._core.tidy(seconds, False)
         return states, chunks
 
     async def atidy(self, seconds: float = 3600) -> tuple[int, int]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         states, chunks = await self._core.tidy(seconds, True)
         return states, chunks
 
     def sweep(self, seconds: float = 600) -> None:
-        """Gives up what this process keeps of sessions that it has not used for so long. The store
-        has them."""
+        """Frees local copies of sessions not used for this long. The sessions stay in the store."""
         self._core.sweep(seconds, False)
 
     def settle(self) -> None:
-        """Waits until everything is in the store that was done here."""
+        """Waits until all changes of this node are in the store."""
         self._core.settle(False)
 
     async def asettle(self) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.settle(True)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many sessions this process has ``woken`` from the store and ``found`` as it had left
-        them, states it has ``written``, sessions it has ``taken_over`` from processes that were
-        gone, and ``lost`` to others."""
+        """Counters of this node: sessions ``woken`` from the store, sessions ``found`` unchanged
+        since the last use, states ``written``, sessions ``taken_over`` from dead processes, and
+        sessions ``lost`` to others.
+        """
         return self._core.counts()
 
     def __enter__(self) -> Self:
@@ -218,10 +221,10 @@ class StoredSessions(Handle):
 
 
 class StoredSession(Handle):
-    """A session of a store. It belongs to nobody: each call takes it, once no other process has it,
-    and gives it back.
+    """A session in a store. Each call acquires it, waiting while another process holds it, and
+    releases it.
 
-    Every method that waits has a twin with an ``a`` before its name for event loops.
+    Every blocking method has an asynchronous variant with the prefix ``a``.
     """
 
     __slots__ = ("_id", "_sessions")
@@ -232,40 +235,41 @@ class StoredSession(Handle):
 
     @property
     def id(self) -> str:
-        """What it is found by, from any process that has the store."""
+        """Identifies the session in any process that uses the store."""
         return self._id
 
     @property
     def sessions(self) -> StoredSessions:
-        """The sessions of its store."""
+        """The store node of this handle."""
         return self._sessions
 
     def run(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """Runs code in it: :meth:`Session.run`. What was lost before, with a process that is gone,
-        is in the outcome's ``restart_reason``."""
+        """Runs code: :meth:`Session.run`. If earlier changes were lost with a dead process, the
+        outcome's ``restart_reason`` says so.
+        """
         asked, extras = split(options, "run", RUN_OPTIONS)
         return _run(self, self._core.run(self._id, code, asked, extras, False))
 
     async def arun(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """The same for an event loop. Cancelled, the session is in the state before the run."""
+        """Asynchronous variant. Cancelling it restores the state before the run."""
         asked, extras = split(options, "arun", RUN_OPTIONS)
         return _run(self, await self._core.run(self._id, code, asked, extras, True))
 
     def answer(self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None) -> Run:
-        """Answers calls for which a run waits, and goes on with it: :meth:`Session.answer`."""
+        """Answers calls that a run waits for, and resumes it: :meth:`Session.answer`."""
         given = answers_of(answers, failed)
         return _run(self, self._core.answer(self._id, given, False))
 
     async def aanswer(
         self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None
     ) -> Run:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         given = answers_of(answers, failed)
         return _run(self, await self._core.answer(self._id, given, True))
 
     def claim(self) -> Holding:
-        """Takes it for a ``with`` or ``async with`` block, in which it is a :class:`Session` with
-        all that this can do. What is done in the block is in the store at its end, and not before::
+        """Holds the session for a ``with`` or ``async with`` block, as a :class:`Session` with all
+        of its methods. Changes are written to the store at the end of the block::
 
             with stored.claim() as session:
                 session.files.write("a.csv", data)
@@ -274,19 +278,19 @@ class StoredSession(Handle):
         return Holding(self, "run")
 
     def _look(self) -> Holding:
-        """Keeps it as it is for a block that changes nothing. Nothing is written to the store."""
+        """Holds the session for a block that changes nothing. Nothing is written to the store."""
         return Holding(self, "look")
 
     def _change(self) -> Holding:
         return Holding(self, "change")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a global variable, as itself; ``default`` where there is none."""
+        """Returns the value of a global variable, or ``default`` if it is not defined."""
         with self._look() as session:
             return session.get(name, default)
 
     async def aget(self, name: str, default: Any = None) -> Any:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.aget(name, default)
 
@@ -296,57 +300,57 @@ class StoredSession(Handle):
             session.set(name, value)
 
     async def aset(self, name: str, value: Any) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._change() as session:
             await session.aset(name, value)
 
     def evaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The values of expressions: :meth:`Session.evaluate`."""
+        """Evaluates expressions: :meth:`Session.evaluate`."""
         with self._look() as session:
             return session.evaluate(expressions)
 
     async def aevaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.aevaluate(expressions)
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file in its workspace."""
+        """Returns the bytes of a file in the workspace."""
         with self._look() as session:
             return session.read(path)
 
     async def aread(self, path: str) -> bytes:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.aread(path)
 
     def copy_to(self, files: Iterable[FileEntry], dir: str | os.PathLike[str]) -> list[Path]:
-        """Copies the regular ones among files of an outcome to a directory; their paths there."""
+        """Copies the regular files of an outcome to a directory. Returns their new paths."""
         with self._look() as session:
             return session.copy_to(files, dir)
 
     async def acopy_to(self, files: Iterable[FileEntry], dir: str | os.PathLike[str]) -> list[Path]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.acopy_to(files, dir)
 
     def history(self) -> list[HistoryEntry]:
-        """What it did, the latest last."""
+        """The runs so far, the latest last."""
         with self._look() as session:
             return session.history()
 
     async def ahistory(self) -> list[HistoryEntry]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.ahistory()
 
     def waiting(self) -> list[WaitingCall]:
-        """The calls of deferred tools for which a run waits."""
+        """Calls of deferred tools that the current run waits for."""
         with self._look() as session:
             return session.waiting()
 
     async def awaiting(self) -> list[WaitingCall]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             return await session.awaiting()
 
@@ -356,50 +360,51 @@ class StoredSession(Handle):
             session.rewind(execution)
 
     async def arewind(self, execution: int) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._change() as session:
             await session.arewind(execution)
 
     def fork(self, about: Mapping[str, Any] | None = None) -> StoredSession:
-        """Another session in the same store with this state and this history."""
+        """Creates another session in the same store with this state and history."""
         with self._look() as session:
             other = session.fork()
         return self._sessions.add(other, about)
 
     async def afork(self, about: Mapping[str, Any] | None = None) -> StoredSession:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         async with self._look() as session:
             other = await session.afork()
         return await self._sessions.aadd(other, about)
 
     def interrupt(self) -> bool:
-        """Interrupts the run that is under way, wherever it is; whether there was one. In another
-        process within a third of its lease."""
+        """Interrupts the current run, in any process. Returns whether there was one. In another
+        process this takes up to a third of the lease.
+        """
         is_done: bool = self._core.interrupt(self._id, False)
         return is_done
 
     async def ainterrupt(self) -> bool:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         is_done: bool = await self._core.interrupt(self._id, True)
         return is_done
 
     @property
     def info(self) -> StoredInfo | None:
-        """What the store says of it, or None where there is no such session. It is not woken."""
+        """Returns the store's record of the session, or ``None``. Does not resume it."""
         found = self._core.look(self._id, False)
         return None if found is None else StoredInfo(found)
 
     async def ainfo(self) -> StoredInfo | None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         found = await self._core.look(self._id, True)
         return None if found is None else StoredInfo(found)
 
     def remove(self) -> None:
-        """Removes it from the store, whoever has it; what runs in it is interrupted."""
+        """Removes the session from the store, interrupting any process that runs it."""
         self._core.remove(self._id, False)
 
     async def aremove(self) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await self._core.remove(self._id, True)
 
     @property
@@ -419,7 +424,7 @@ class StoredSession(Handle):
 
 
 class HeldSession(Session):
-    """A session of a store, while this process has it. Its store keeps it: nothing closes it."""
+    """A session of a store while this process holds it. It cannot be closed."""
 
     __slots__ = ("_held_id", "_hold")
 
@@ -428,7 +433,7 @@ class HeldSession(Session):
 
     @property
     def id(self) -> str:
-        """What it is found by in its store."""
+        """Identifies the session in the store."""
         return self._held_id
 
     def run(self, code: str, **options: Unpack[RunOptions]) -> Run:
@@ -437,22 +442,24 @@ class HeldSession(Session):
         return _run(self, self._hold.run(code, asked, extras, False))
 
     async def arun(self, code: str, **options: Unpack[RunOptions]) -> Run:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         asked, extras = split(options, "arun", RUN_OPTIONS)
         return _run(self, await self._hold.run(code, asked, extras, True))
 
     def answer(self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None) -> Run:
-        """Answers calls for which a run waits: :meth:`Session.answer`."""
+        """Answers calls that a run waits for: :meth:`Session.answer`."""
         return _run(self, self._hold.answer(answers_of(answers, failed), False))
 
     async def aanswer(
         self, answers: Mapping[int, Any], *, failed: Mapping[int, str] | None = None
     ) -> Run:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return _run(self, await self._hold.answer(answers_of(answers, failed), True))
 
     def close(self) -> None:
-        """It is given back at the end of its block. :meth:`StoredSession.remove` removes it."""
+        """Does nothing: the session is released at the end of its block.
+        :meth:`StoredSession.remove` removes it.
+        """
 
     def __del__(self) -> None:
         # Its store keeps it.
@@ -460,7 +467,7 @@ class HeldSession(Session):
 
 
 class Holding:
-    """A session of a store for the time of a block. Made by :meth:`StoredSession.claim`."""
+    """Holds a session for a block. Created by :meth:`StoredSession.claim`."""
 
     __slots__ = ("_purpose", "_session", "_stored")
 
@@ -489,7 +496,7 @@ class Holding:
 
     def _check(self) -> None:
         if self._session is not None:
-            raise RuntimeError("the session is held by another block: ask for it once more")
+            raise RuntimeError("the session is held by another block: acquire it again")
 
     def _begin(self, hold: _belljar.Hold) -> HeldSession:
         session = HeldSession.__new__(HeldSession)
@@ -509,7 +516,7 @@ class Holding:
 
 
 class _Gone:
-    """Stands where the native half of a handle was that is of no more use."""
+    """Replaces the native half of a handle that can no longer be used."""
 
     __slots__ = ("_why",)
 
@@ -517,7 +524,7 @@ class _Gone:
         self._why = why
 
     def close(self) -> None:
-        """There is nothing to close any more."""
+        """Nothing to close."""
 
     def __getattr__(self, name: str) -> Any:
         raise make(self._why, "session.given_back", hint="Ask its store for it: StoredSession")
@@ -543,12 +550,12 @@ def _node(
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuses options that hold in one process only."""
+    """Refuses options that only work within one process."""
     for name in _AT_HOME:
         if options.get(name) is not None:
             hint = ": give it to its runs" if name in ("input", "tools") else ""
             raise TypeError(
-                f"{name} belongs to one process, and a session of a store to none{hint}"
+                f"{name} belongs to one process, and a session of a store does not{hint}"
             )
 
 

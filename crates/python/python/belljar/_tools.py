@@ -1,8 +1,8 @@
 """Functions of the caller that guests can call.
 
-A call begins on a thread of the engine, which hands it over at once: a coroutine function runs on
-the event loop of whoever awaits the run, or without one on a loop of belljar's own; any other
-function on a pool of threads.
+A call starts on a thread of the engine, which hands it over at once. Coroutine functions run on the
+event loop of the task that awaits the run, or on a loop of belljar's own. Other functions run in a
+thread pool.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class ToolError(Exception):
-    """Raised by a tool to tell the code why it has no answer. Of any other exception the code is
-    told the name of its class only. With ``denied`` the call is not allowed."""
+    """Raised by a tool to send an error message to the code. For other exceptions, the code only
+    sees the class name. With ``denied`` the call was not allowed.
+    """
 
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
@@ -34,10 +35,10 @@ class ToolError(Exception):
 class Tool:
     """A function that code in the sandbox can call: ``tools.NAME(...)`` after ``import tools``.
 
-    The name is the function's, the description its docstring, the parameters its signature: types
-    become a JSON Schema, and the ``Args`` of the docstring their descriptions. Arguments are
-    checked before the function runs; one whose annotation is a pydantic model, a dataclass or an
-    enum arrives as that. ``timeout`` is of one call, in seconds.
+    The name comes from the function, the description from its docstring, the parameters from its
+    signature: types become a JSON Schema, and the ``Args`` of the docstring their descriptions.
+    Arguments are validated before the function runs, and converted if the annotation is a pydantic
+    model, a dataclass or an enum. ``timeout`` limits a call, in seconds.
     """
 
     __slots__ = ("_native", "description", "function", "name", "schema", "timeout")
@@ -70,8 +71,9 @@ class Tool:
 
     @classmethod
     def deferred(cls, name: str, schema: Mapping[str, Any], *, description: str = "") -> Tool:
-        """A tool without a function: code that waits for it ends its run, of kind ``waiting``, and
-        :meth:`Session.answer` goes on with it, later, and in another process if need be."""
+        """Defines a tool without a function. A run that waits for it ends with the kind
+        ``waiting``; :meth:`Session.answer` resumes it later, in any process.
+        """
         tool = cls.__new__(cls)
         tool.function = None
         tool.name, tool.description, tool.schema = name, description, dict(schema)
@@ -80,15 +82,15 @@ class Tool:
         return tool
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool as the chat interface of OpenAI and those like it take it."""
+        """Returns the definition for OpenAI's chat API and compatible ones."""
         return self._native.described("openai")
 
     def to_anthropic(self) -> dict[str, Any]:
-        """The tool as the messages interface of Anthropic takes it."""
+        """Returns the definition for Anthropic's messages API."""
         return self._native.described("anthropic")
 
     def to_mcp(self) -> dict[str, Any]:
-        """The tool as an MCP server lists it."""
+        """Returns the definition for MCP servers."""
         return self._native.described("mcp")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,14 +113,14 @@ def tool(
     timeout: float | None = None,
 ) -> Callable[[F], Tool]: ...
 def tool(function: Any = None, **options: Any) -> Any:
-    """Makes a tool of a function; with options as a decorator that is called."""
+    """Makes a tool of a function. With options, returns a decorator."""
     if function is None:
         return lambda function: Tool(function, **options)
     return Tool(function, **options)
 
 
 def native_tools(tools: Sequence[AnyTool]) -> list[_belljar.Tool]:
-    """Tools as the engine takes them."""
+    """Converts tools for the engine."""
     if callable(tools):
         raise TypeError("tools is a list of functions")
     return [(held if isinstance(held, Tool) else Tool(held))._native for held in tools]
@@ -127,8 +129,9 @@ def native_tools(tools: Sequence[AnyTool]) -> list[_belljar.Tool]:
 def starter(
     function: Callable[..., Any], call: Callable[[dict[str, Any]], Any] | None = None
 ) -> Callable[[dict[str, Any], _belljar.Reply, Any], Callable[[], object]]:
-    """What begins a call of a function: given the arguments, whom to answer and the event loop of
-    whoever awaits the run, if one does, it returns what cancels the call."""
+    """Returns a function that starts a call: it takes the arguments, the receiver of the answer,
+    and the event loop that awaits the run (if any), and returns a function that cancels the call.
+    """
     import contextvars
 
     call = call or (lambda arguments: function(**arguments))
@@ -226,7 +229,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _own_loop() -> asyncio.AbstractEventLoop:
-    """The loop for coroutines of runs that nobody awaits, on a thread of its own."""
+    """The event loop for coroutines of runs that are not awaited, on its own thread."""
     global _loop
     with _lock:
         if _loop is None:
@@ -239,7 +242,7 @@ def _own_loop() -> asyncio.AbstractEventLoop:
 
 
 def _in_child() -> None:
-    """A forked child has none of those threads."""
+    """A forked child has no such thread."""
     global _lock, _threads, _loop
     _lock, _threads, _loop = threading.Lock(), None, None
 

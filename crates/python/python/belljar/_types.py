@@ -1,4 +1,6 @@
-"""The types of options, for checkers. Nothing that runs imports this: `typing` takes its time."""
+"""Types of options for type checkers. Never imported at run time, because `typing` is slow to
+import.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Capture(TypedDict, total=False):
-    """What is brought back from a run."""
+    """What to return from a run."""
 
     figures: bool
     figure_format: Literal["png", "svg"]
@@ -35,7 +37,7 @@ class Capture(TypedDict, total=False):
 
 
 class Deterministic(TypedDict, total=False):
-    """What makes a run repeatable to the byte."""
+    """Settings that make a run repeatable."""
 
     seed: int
     epoch: int
@@ -43,7 +45,7 @@ class Deterministic(TypedDict, total=False):
 
 
 class Rules(TypedDict, total=False):
-    """The lists of a policy; one that is left out is that of ``strict``."""
+    """The lists of a policy; omitted lists are those of ``strict``."""
 
     imports: Iterable[str]
     forbidden_names: Iterable[str]
@@ -51,7 +53,7 @@ class Rules(TypedDict, total=False):
 
 
 class ToolLimits(TypedDict, total=False):
-    """How far the tools of a run may go; ``timeout`` in seconds."""
+    """Limits on tool calls of a run; ``timeout`` in seconds."""
 
     calls: int
     argument_bytes: int
@@ -84,7 +86,7 @@ class _CommonOptions(TypedDict, total=False):
 
 
 class RunOptions(_CommonOptions, total=False):
-    """Options of a run. ``None`` is the same as not given."""
+    """Options of a run. ``None`` means not given."""
 
     stdin: str | bytes | None
     run_env: Mapping[str, str] | None
@@ -98,7 +100,7 @@ class RunOptions(_CommonOptions, total=False):
 
 
 class SessionOptions(_CommonOptions, total=False):
-    """Options of a session: those of all its runs, and its own."""
+    """Options of a session: those of its runs, and its own."""
 
     init_code: str | None
     lifetime: float | None
@@ -111,9 +113,10 @@ class SessionOptions(_CommonOptions, total=False):
 
 
 class RestoreOptions(TypedDict, total=False):
-    """What a restored session gets that is not in its checkpoint, or instead of what is.
+    """Options for restoring a session, which complete or replace those in the checkpoint.
 
-    Of ``lifetime``, ``idle`` and ``total_fuel`` the smaller of this and the checkpoint's counts.
+    For ``lifetime``, ``idle`` and ``total_fuel``, the smaller value of these and the checkpoint's
+    applies.
     """
 
     mounts: Mapping[str, str | os.PathLike[str]] | None
@@ -139,7 +142,7 @@ class Limits(TypedDict, total=False):
 
 
 class SessionBounds(TypedDict, total=False):
-    """How many sessions there are, and how many of them are in memory."""
+    """Limits on the number of sessions, and on those in memory."""
 
     max: int
     max_awake: int
@@ -149,7 +152,7 @@ class SessionBounds(TypedDict, total=False):
 
 
 class Settings(TypedDict, total=False):
-    """Settings of a runtime. ``None`` is the same as not given."""
+    """Settings of a runtime. ``None`` means not given."""
 
     cache: str | os.PathLike[str] | None
     wheel: str | os.PathLike[str] | None

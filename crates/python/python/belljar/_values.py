@@ -1,7 +1,7 @@
-"""Objects of Python's libraries across the border, tagged as in ``docs/reference/values.md``.
+"""Conversion of library objects to and from the tagged form of ``docs/reference/values.md``.
 
-The native half makes what Python itself has; here is the rest. What is decoded comes from a guest:
-nothing is evaluated or unpickled, and no name of it reaches a function that opens files.
+The native half converts built-in types. Decoded data comes from a guest: nothing is evaluated or
+unpickled, and no name from it reaches a function that opens files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class Opaque:
-    """What stands for an object that has no typed form, or was left out: its class and its
-    ``repr``, both the guest's claims, and the ``reason`` why it was left out, if it was."""
+    """A placeholder for an object that has no typed form, or was left out: its class and its
+    ``repr``, as claimed by the guest, and the ``reason`` if it was left out.
+    """
 
     __slots__ = ("class_", "reason", "repr")
 
@@ -44,7 +45,8 @@ class Opaque:
 
 class Tagged:
     """A value of a library that is not installed here: its tag, and its parts in the tagged form.
-    Bytes of arrays have ``tobytes()``."""
+    Array data has ``tobytes()``.
+    """
 
     __slots__ = ("parts", "tag")
 
@@ -61,7 +63,7 @@ class Tagged:
 
 
 def decode(parts: Parts) -> Any:
-    """The object that a tagged value stands for."""
+    """Converts a tagged value to an object."""
     tag = parts.pop("$")
     try:
         return _DECODERS[tag](parts)
@@ -145,7 +147,7 @@ def _uuid(parts: Parts) -> Any:
 
 
 def _path(parts: Parts) -> Any:
-    # A path in the sandbox, and none of this machine.
+    # A path in the sandbox, not on this machine.
     from pathlib import PurePosixPath
 
     return PurePosixPath(parts["value"])
@@ -182,7 +184,7 @@ def _array(parts: Parts) -> Any:
     if dtype.itemsize == 0 or len(parts["data"]) == 0:
         return numpy.zeros(shape, dtype)
     flat = numpy.asarray(parts["data"])
-    # Anything but 0 and 1 would be no truth value. All others are looked at in place.
+    # Bytes other than 0 and 1 are invalid for bool. All other types are used without a copy.
     flat = flat != 0 if dtype.kind == "b" else flat.view(dtype)
     return flat.reshape(shape, order=order)
 
@@ -204,7 +206,7 @@ def _column(parts: Parts) -> Any:
         try:
             return pandas.array(parts["text"], dtype=dtype)
         except TypeError:
-            # Before version 3 there is no type of that name.
+            # Before version 3 this type does not exist.
             return pandas.array(parts["text"], dtype=object)
     values = parts["values"]
     if "mask" in parts:
@@ -303,7 +305,7 @@ _DECODERS: dict[str, Callable[[Parts], Any]] = {
 
 
 def encode(value: Any) -> Parts | None:
-    """The tagged form of an object that is none of Python's own, or None."""
+    """Converts an object that is not built in to its tagged form, or returns None."""
     for kind in type(value).__mro__:
         rule = _ENCODERS.get((kind.__module__.partition(".")[0], kind.__name__))
         if rule is not None:
@@ -363,7 +365,7 @@ def _encode_array(value: Any) -> Parts:
         parts["dtype"] = [(name, native[name].str) for name in native.names]
     if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
         parts["order"] = "F"
-    # The one copy there is: into memory that becomes the guest's.
+    # The only copy: into memory that becomes the guest's.
     buffer = Buffer(array.size * native.itemsize)
     if len(buffer):
         held = numpy.asarray(buffer).view(native).reshape(array.shape, order=parts["order"])

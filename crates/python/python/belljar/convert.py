@@ -1,9 +1,9 @@
-"""Outcomes in the forms in which OpenAI, Anthropic and Gemini take results of code.
+"""Converts outcomes to the formats of OpenAI, Anthropic and Gemini for results of code.
 
-A cloud cannot call an engine that runs here, so the model's code is run here and handed back as
-what its own sandbox would have said. Every function takes the document of an outcome
-(`Outcome.to_dict()`); `read` gives the bytes of an artifact by its path, for figures. The methods
-`to_openai`, `to_anthropic` and `to_gemini` of outcomes and runs are these functions.
+A cloud service cannot call an engine on this machine, so the model's code is run here and the
+result is returned in the format of the service's own sandbox. Every function takes an outcome as a
+document (`Outcome.to_dict()`); `read` returns the bytes of an artifact by path, for figures. The
+methods `to_openai`, `to_anthropic` and `to_gemini` of outcomes and runs call these functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .report import describe, error_text
 Document = Mapping[str, Any]
 Read = Callable[[str], bytes]
 
-# What all three take as a picture; other figures (SVG, plotly's) stay files.
+# Pictures that all three accept; other figures (SVG, plotly's) stay files.
 _PICTURES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -28,7 +28,7 @@ _PICTURES = {
     ".webp": "image/webp",
 }
 
-# Kinds of error at which somebody stopped the code, which itself did nothing wrong yet.
+# Kinds of errors that stop code that has not failed itself.
 _STOPPED = ("timeout", "fuel", "output", "interrupted", "waiting")
 
 
@@ -39,10 +39,10 @@ def to_openai(
     container_id: str = "cntr_belljar",
     read: Read | None = None,
 ) -> dict[str, Any]:
-    """An item of OpenAI's Responses interface.
+    """Converts to an item of OpenAI's Responses API.
 
-    With the `call_id` of a call of a function tool it is the output of that call, text and
-    figures; without one it is a `code_interpreter_call`, as their own sandbox leaves it.
+    With the `call_id` of a function call, it is the output of that call, text and figures; without
+    it, a `code_interpreter_call`, as from OpenAI's own sandbox.
     """
     pictures = list(_pictures(document, read))
     if call_id is not None:
@@ -73,11 +73,11 @@ def to_anthropic(
     file_ids: Mapping[str, str] | None = None,
     read: Read | None = None,
 ) -> dict[str, Any]:
-    """A block of Anthropic's Messages interface.
+    """Converts to a block of Anthropic's Messages API.
 
-    For the id of a client's tool it is a `tool_result`, text and figures; without an id, or with
-    that of a server's tool (`srvtoolu_`), a `code_execution_tool_result`. In that, files can only
-    be named by the ids that they have after an upload: `file_ids`, by path.
+    With the id of a client tool, it is a `tool_result`, text and figures; without an id, or with
+    that of a server tool (`srvtoolu_`), a `code_execution_tool_result`. In the latter, files are
+    referenced by the ids of their uploads: `file_ids`, by path.
     """
     if tool_use_id is None:
         tool_use_id = f"srvtoolu_{uuid.uuid4().hex}"
@@ -110,10 +110,10 @@ def to_gemini(
     name: str | None = None,
     read: Read | None = None,
 ) -> list[dict[str, Any]]:
-    """Parts of a content of Gemini's interface: the code, its result, and the figures.
+    """Converts to parts of a Gemini content: the code, its result, and the figures.
 
-    With the `name` of a declared function, and the `call_id` of its call where it has one, they
-    are the response to that call instead.
+    With the `name` of a declared function, and the `call_id` of its call if any, they are the
+    response to that call instead.
     """
     pictures = [
         {"inlineData": {"mimeType": media_type, "data": data}}
@@ -136,7 +136,7 @@ def to_gemini(
 
 
 def exit_code(document: Document) -> int:
-    """What a shell would say: 0, the status that the code ended with, 124 at a timeout, or 1."""
+    """The exit status as in a shell: 0, the code's own status, 124 for a timeout, or 1."""
     detail = document["error_detail"] or {}
     if document["success"]:
         return 0
@@ -146,7 +146,7 @@ def exit_code(document: Document) -> int:
 
 
 def pictures(document: Document, read: Read | None = None) -> list[tuple[str, str]]:
-    """The figures of a run that can be shown as pictures: media type and base64 of each."""
+    """The pictures of a run: media type and base64 data of each."""
     return list(_pictures(document, read))
 
 

@@ -1,7 +1,7 @@
-"""What a run did, in the words that a model reads.
+"""Describes an outcome as text for a model.
 
-Everything here works on the document of an outcome (`Outcome.to_dict()`, or the JSON that the
-command and the server give), so that it serves outcomes from anywhere.
+All functions take an outcome as a document (`Outcome.to_dict()`, or the JSON of the command and the
+server), so that they work with outcomes from anywhere.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 MAX_TEXT = 20_000
 """Characters of a report, unless the caller says otherwise."""
 
-# Kinds of error at which somebody stopped the code.
+# Kinds of errors that stop code from outside.
 _STOPPED = ("timeout", "fuel", "output", "interrupted")
 
 
 def describe(document: Mapping[str, Any], *, limit: int = MAX_TEXT) -> str:
-    """A run as text: its output, or what went wrong, where, and what to do about it.
+    """Describes a run as text: its output, or the error, its place, and advice.
 
-    A run that failed begins with its `error`, a line of its own. At most `limit` characters; what
-    is too long loses its middle.
+    For a failed run, the first line is its `error`. Long text is shortened in the middle to at most
+    `limit` characters.
     """
     parts = _failure(document) if document["error"] else _success(document)
     return shorten("\n\n".join(part.strip("\n") for part in parts if part.strip()), limit)
 
 
 def error_text(document: Mapping[str, Any]) -> str:
-    """What belongs on standard error: what is there, and the error if it is not there yet."""
+    """Returns standard error, with the error appended unless it is already there."""
     stderr = str(document["stderr"])
     error = document["error"]
     if not error:
@@ -46,7 +46,7 @@ def error_text(document: Mapping[str, Any]) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """`text` with at most `limit` characters, its beginning and its end."""
+    """Shortens `text` to at most `limit` characters, keeping its beginning and end."""
     if len(text) <= limit:
         return text
     left_out = f"\n[... {len(text) - limit} characters left out ...]\n"

@@ -1,4 +1,4 @@
-//! Python's objects to values. They are the caller's: what has no typed form is a `TypeError`.
+//! Converts Python objects to values. Objects of the caller without a typed form raise `TypeError`.
 
 use belljar::value::{
     Array, BigInt, Column, Data, DataFrame, Dtype, Index, Order, Series, Storage, Value,
@@ -14,10 +14,10 @@ use pyo3::types::{
 use crate::buffer::Buffer;
 use crate::json;
 
-/// How many containers deep a value may be; the engine takes 32.
+/// Maximum nesting depth of containers; the engine accepts 32.
 const MAX_DEPTH: usize = 40;
 
-/// The value that an object is, and that a guest can take.
+/// Converts an object to a value that a guest accepts.
 pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let value = value_of(object, MAX_DEPTH)?;
     value.check().map_err(|error| PyTypeError::new_err(error.to_string()))?;
@@ -25,7 +25,7 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 fn value_of(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
-    // The kinds that are most common, and those whose subclasses may be a library's.
+    // The most common types, and those whose subclasses may belong to a library.
     if object.is_none() {
         return Ok(Value::None);
     }
@@ -54,7 +54,7 @@ fn value_of(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     built_in(object, depth)
 }
 
-/// What Python itself has, subclasses of it too.
+/// Converts built-in types and their subclasses.
 fn built_in(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(is) = object.cast::<PyBool>() {
         return Ok(Value::Bool(is.is_true()));
@@ -124,7 +124,7 @@ fn string(text: &Bound<'_, PyString>) -> PyResult<Value> {
     Ok(Value::Str(text.to_str()?.to_owned()))
 }
 
-/// What `belljar._values` makes of an object: `None` when it knows nothing of it.
+/// Converts an object with `belljar._values`; `None` if it is not supported.
 fn encode<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static ENCODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     ENCODE.import(object.py(), "belljar._values", "encode")?.call1((object,))

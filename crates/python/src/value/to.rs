@@ -1,5 +1,5 @@
-//! Values to Python's objects. They come from a guest: what cannot be made is shown as what it claims
-//! to be, and raises nothing.
+//! Converts values to Python objects. Values come from a guest: those that cannot be converted
+//! become `Opaque`, and nothing raises.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ use crate::buffer::Buffer;
 use crate::error::is_exception;
 use crate::json;
 
-/// The most keys of a container that may have the same hash. Whoever makes more of them wants the
-/// host's dictionary to take hours.
+/// Maximum number of keys with the same hash in a container. A guest could create more to make the
+/// host's dictionary take hours.
 const MAX_COLLISIONS: u32 = 64;
 
-/// The object that a value is. One that Python refuses to make is an `Opaque` with the reason.
+/// Converts a value to an object. A value that Python rejects becomes an `Opaque` with the reason.
 pub(crate) fn to_py(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     match object(py, value) {
         Err(error) if is_exception(py, &error) => {
@@ -74,7 +74,7 @@ fn object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
             parts.set_item("values", column(py, *held)?)?;
             decode(parts)?
         }
-        // The others are small, and say in JSON what they are.
+        // The others are small, and converted via JSON.
         other => {
             let text = serde_json::to_value(&other)
                 .map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -112,13 +112,13 @@ fn list(py: Python<'_>, items: Vec<Value>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// Keys of a dictionary, or members of a set.
+/// The keys of a dictionary, or the members of a set.
 fn keys(py: Python<'_>, items: Vec<Value>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let is_many = items.len() > MAX_COLLISIONS as usize;
     let mut seen: HashMap<isize, u32> = HashMap::new();
     let mut keys = Vec::with_capacity(items.len());
     for item in items {
-        // Hashes of texts are none that a guest knows.
+        // A guest cannot predict hashes of strings.
         let is_guessable = is_many && !matches!(item, Value::Str(_) | Value::Bytes(_));
         let key = object(py, item)?;
         if is_guessable {

@@ -1,12 +1,12 @@
-"""An agent that answers by writing Python and running it.
+"""An agent that answers by writing and running Python.
 
     from belljar.agent import Agent, OpenAIChat
 
     agent = Agent(OpenAIChat(model="gpt-4o-mini"))
     print(agent.run("What is the sum of squares of all primes below 50?"))
 
-The model is any function from messages to a text. What it writes runs in one session, so each
-step finds what the steps before it made; errors go back to it with their line and a hint.
+The model is any function from messages to text. Its code runs in one session, so each step can use
+the results of earlier ones. Errors are returned to the model with their line and a hint.
 """
 
 from .best import Best, abest_of, best_of, score

@@ -1,4 +1,4 @@
-"""The best of several ways on from one state."""
+"""Runs alternatives from one state and keeps the best."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Score = Callable[["belljar.Outcome"], Any]
 
 @dataclass(frozen=True)
 class Best:
-    """The way that was kept: its session and its run, and the runs of all ways in their order."""
+    """The best alternative: its session and its run, and the runs of all alternatives in order."""
 
     index: int
     session: belljar.Session = field(repr=False)
@@ -32,7 +32,7 @@ class Best:
 
 
 def score(outcome: belljar.Outcome) -> tuple[bool, bool, bool]:
-    """Better is what ran to its end, then what shows something, then what warns of nothing."""
+    """Prefers runs without an error, then with output, then without warnings."""
     shown = outcome.result is not None or bool(outcome.stdout) or bool(outcome.files)
     return outcome.success, shown, not outcome.stderr
 
@@ -44,10 +44,10 @@ async def abest_of(
     score: Score = score,
     **run_options: Any,
 ) -> Best:
-    """Runs every code on a fork of `session`, all at once, and keeps the one that scores highest.
+    """Runs each code on a fork of `session`, all at once, and keeps the one with the highest score.
 
-    `session` itself stays as it is. The forks that lost are closed; the one that won is the
-    caller's to go on with, and to close. Of equals the first wins.
+    `session` is unchanged. The other forks are closed; the best one belongs to the caller, who has
+    to close it. Of equal scores the first wins.
     """
     codes = _at_least_one(codes)
     forks: list[belljar.Session] = []
@@ -70,7 +70,7 @@ def best_of(
     score: Score = score,
     **run_options: Any,
 ) -> Best:
-    """`abest_of` for programs without an event loop."""
+    """Synchronous variant of `abest_of`."""
     codes = _at_least_one(codes)
     forks: list[belljar.Session] = []
     try:
@@ -95,7 +95,7 @@ def _keep(forks: list[belljar.Session], runs: Sequence[belljar.Run], score: Scor
     scores = [score(run.outcome) for run in runs]
     index = max(range(len(scores)), key=scores.__getitem__)
     lost = [fork for number, fork in enumerate(forks) if number != index]
-    # Whoever waits for the best need not wait until the memory of the others is free.
+    # The result need not wait until the memory of the others is freed.
     threading.Thread(target=_close, args=(lost,), name="belljar-close", daemon=True).start()
     return Best(index, forks[index], runs[index], tuple(runs), tuple(scores))
 

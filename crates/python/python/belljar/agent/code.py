@@ -1,11 +1,11 @@
-"""Code in what a model writes."""
+"""Extracts code from a model's reply."""
 
 from __future__ import annotations
 
 import re
 
-# A fence opens at the beginning of a line and is closed by one at least as long, or by the end of
-# a reply that was cut off.
+# A fence starts at the beginning of a line. It ends with a fence at least as long, or with a
+# truncated reply.
 _BLOCK = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)[^\n]*\n"
     r"(?P<code>.*?)(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
@@ -15,9 +15,9 @@ _PYTHON = ("python", "py", "python3", "ipython", "tool_code")
 
 
 def extract_code(reply: str) -> str | None:
-    """The Python in a reply: its fenced blocks, one after the other, or None without any.
+    """Returns the Python in a reply, its fenced blocks joined, or None without blocks.
 
-    Blocks without a language count where none is named Python.
+    Blocks without a language are used if no block is marked as Python.
     """
     blocks = [
         (match["language"].lower(), match["code"].strip("\n")) for match in _BLOCK.finditer(reply)
@@ -29,6 +29,6 @@ def extract_code(reply: str) -> str | None:
 
 
 def without_code(reply: str) -> str:
-    """What a reply says before its first block."""
+    """Returns the text before the first block."""
     first = _BLOCK.search(reply)
     return (reply if first is None else reply[: first.start()]).strip()

@@ -1,4 +1,4 @@
-"""What an agent tells while it works, and what it remembers."""
+"""The events and the memory of an agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ThoughtEvent:
-    """What the model says before its code."""
+    """The model's text before its code."""
 
     thought: str
     type: str = "thought"
@@ -28,7 +28,7 @@ class ActionEvent:
 
 @dataclass
 class ObservationEvent:
-    """What the code did, as the model is told, and the run itself."""
+    """The result of the code as shown to the model, and the run itself."""
 
     observation: str
     tool: str = ""
@@ -38,7 +38,7 @@ class ObservationEvent:
 
 @dataclass
 class TokenEvent:
-    """A piece of what the model writes, as it comes."""
+    """A part of the model's reply, streamed."""
 
     token: str
     type: str = "token"
@@ -46,7 +46,7 @@ class TokenEvent:
 
 @dataclass
 class FinalAnswerEvent:
-    """The answer, with which the task ends."""
+    """The answer, which ends the task."""
 
     answer: str
     type: str = "final_answer"
@@ -54,7 +54,7 @@ class FinalAnswerEvent:
 
 @dataclass
 class ErrorEvent:
-    """Why the task ends without an answer."""
+    """The reason why the task ended without an answer."""
 
     error: str
     type: str = "error"
@@ -67,7 +67,7 @@ StepEvent = (
 
 @dataclass
 class Step:
-    """One piece of code and what it did."""
+    """A piece of code and its result."""
 
     thought: str
     action: str

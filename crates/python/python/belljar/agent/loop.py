@@ -1,4 +1,4 @@
-"""The loop: task, code, run, what it did, and again, until there is an answer."""
+"""The agent loop: task, code, run, result, repeated until there is an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TOOL = "python"
 
 @dataclass(frozen=True)
 class Limits:
-    """How far an agent goes with one task."""
+    """Limits for one task."""
 
     tries: int = 8
     """Pieces of code that are run. After the last of them the model may still answer."""
@@ -67,13 +67,13 @@ class Result:
 
 
 class _StopTaskError(Exception):
-    """A limit was reached; the text says which."""
+    """A limit was reached; the text names it."""
 
 
 class Agent:
     """A model with a session to compute in.
 
-    The conversation and the session go on from task to task; `reset` begins both anew.
+    The conversation and the session continue from task to task; `reset` starts both from scratch.
     """
 
     def __init__(
@@ -93,17 +93,15 @@ class Agent:
     ) -> None:
         """
         Args:
-            chat: the model: `async def chat(messages) -> str`, or one that blocks. If it has a
-                method `stream` (those of `OpenAIChat` and `AnthropicChat`), tokens are told as
+            chat: the model: `async def chat(messages) -> str`, or a blocking function. With a
+                method `stream` (as in `OpenAIChat` and `AnthropicChat`), tokens are reported as
                 they come.
-            session: a session to work in, which stays open; without one the agent starts its own.
-            best_of: how many replies the model is asked for at each step. Their code is run on
-                forks of the session, all at once, and the one with the highest `score` is gone
-                on with.
-            rewind_failed: whether what a failed piece of code changed is taken back. Otherwise
-                what it did before its error stays.
-            run_options: for each run, `timeout` say.
-            session_options: for the agent's own session: `image`, `files`, `tools` and so on.
+            session: a session to work in, which stays open; by default the agent starts its own.
+            best_of: number of replies requested from the model at each step. Their code runs on
+                forks of the session, all at once, and the one with the highest `score` is kept.
+            rewind_failed: whether to undo the changes of failed code. By default they are kept.
+            run_options: options for each run, such as `timeout`.
+            session_options: options for the agent's own session, such as `image`, `files`.
         """
         if best_of < 1:
             raise ValueError("best_of must be at least 1")
@@ -115,7 +113,7 @@ class Agent:
         self._runtime = runtime
         self._session_options = session_options
         self._run_options = dict(run_options or {})
-        # Of a session of the caller's it is not known.
+        # Unknown for a session of the caller.
         self._usual_timeout = session_options.get("timeout", 5.0 if session is None else inf)
         self._best_of = best_of
         self._score = score
@@ -127,7 +125,7 @@ class Agent:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, task: str, *, on_event: Callable[[StepEvent], object] | None = None) -> Result:
-        """Works on a task until it has ended. `on_event` is called with every step."""
+        """Works on a task until it ends. `on_event` is called with every step."""
         if _in_a_loop():
             raise RuntimeError("there is an event loop already: use `await agent.arun(task)`")
         if self._loop is None:
@@ -137,7 +135,7 @@ class Agent:
     async def arun(
         self, task: str, *, on_event: Callable[[StepEvent], object] | None = None
     ) -> Result:
-        """`run` as a coroutine."""
+        """Asynchronous variant of `run`."""
         work = _Task(self, task)
         async with aclosing(work.events()) as events:
             async for event in events:
@@ -146,7 +144,7 @@ class Agent:
         return work.result()
 
     async def stream_steps(self, task: str) -> AsyncIterator[StepEvent]:
-        """Works on a task and yields its steps as they come.
+        """Works on a task and yields its steps as they happen.
 
         The last one is a `FinalAnswerEvent` or an `ErrorEvent`.
         """
@@ -155,7 +153,7 @@ class Agent:
                 yield event
 
     async def areset(self) -> None:
-        """Forgets the conversation, and all that was computed."""
+        """Discards the conversation and the state of the session."""
         self._messages = [{"role": "system", "content": self._system_prompt}]
         self.memory.clear()
         if self.session is not None:
@@ -211,7 +209,7 @@ class Agent:
 
 
 class _Task:
-    """The work on one task."""
+    """The state of one task."""
 
     def __init__(self, agent: Agent, task: str) -> None:
         self._agent = agent
@@ -245,7 +243,7 @@ class _Task:
                 self._error += f"; the last error was {error}"
             yield ErrorEvent(self._error)
         except BaseException:
-            # The model's client failed, say: the conversation is as if the task was not asked.
+            # If the model's client failed, for example, the conversation stays as before the task.
             del self._messages[begun_with:]
             raise
 
@@ -296,7 +294,7 @@ class _Task:
         yield ObservationEvent(observation, tool=_TOOL, run=run)
 
     async def _ask(self) -> AsyncGenerator[str, None]:
-        """The pieces of what the model writes, and its replies, each a `Reply`."""
+        """Streams the parts of the model's reply, then the replies, each a `Reply`."""
         if self._limits.tokens is not None and self._tokens >= self._limits.tokens:
             raise _StopTaskError(f"no answer within {self._limits.tokens} tokens")
         agent = self._agent

@@ -1,4 +1,4 @@
-"""Models: functions from messages to a text, and the two clients that most of them are behind."""
+"""Models: functions from messages to text, and the two most common clients."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 Messages = list[dict[str, str]]
 Chat = Callable[[Messages], "Awaitable[str] | str"]
 
-# Characters of a token, where a model does not say how many it used: on the low side of what
-# English and code have, so that a limit is rather reached too early.
+# Characters per token, for models that do not report their usage. Low for English and code, so that
+# a limit is reached early rather than late.
 CHARACTERS_PER_TOKEN = 3
 
 
 class Reply(str):
-    """What a model wrote, and the tokens that this took, messages included."""
+    """A model's reply, and the number of tokens used, messages included."""
 
     tokens: int | None
 
@@ -26,7 +26,7 @@ class Reply(str):
         return reply
 
     def cost(self, messages: Messages) -> int:
-        """The tokens, estimated where the model did not say."""
+        """The number of tokens, estimated if the model did not report it."""
         if self.tokens is not None:
             return self.tokens
         characters = len(self) + sum(len(message["content"]) for message in messages)
@@ -34,7 +34,7 @@ class Reply(str):
 
 
 async def reply_of(chat: Chat, messages: Messages) -> Reply:
-    """What `chat` answers, be it a coroutine function or a plain one."""
+    """Returns the reply of `chat`, which may be a coroutine function or a plain one."""
     answer = chat(messages)
     if inspect.isawaitable(answer):
         answer = await answer
@@ -42,9 +42,9 @@ async def reply_of(chat: Chat, messages: Messages) -> Reply:
 
 
 async def pieces_of(chat: Chat, messages: Messages) -> AsyncGenerator[str, None]:
-    """The pieces of an answer as they come, and at the end the whole of it, a `Reply`.
+    """Yields the parts of a reply as they come, and then the `Reply`.
 
-    A chat with a method `stream` is asked for the pieces; from any other the answer is one.
+    A chat with a method `stream` is asked to stream; from others the reply comes as one part.
     """
     stream = getattr(chat, "stream", None)
     if stream is None:
@@ -65,10 +65,10 @@ async def pieces_of(chat: Chat, messages: Messages) -> AsyncGenerator[str, None]
 
 
 class OpenAIChat:
-    """A chat function over a client of the package `openai`, or of anything that speaks like it.
+    """A chat function for a client of the package `openai`, or of a compatible one.
 
-    Without a client `openai.AsyncOpenAI()` is used, which takes its key and address from the
-    environment. `options` go into each request: `temperature=0`, say.
+    The default client is `openai.AsyncOpenAI()`, with key and address from the environment.
+    `options` are added to each request, such as `temperature=0`.
     """
 
     def __init__(self, client: Any = None, *, model: str = "gpt-4o-mini", **options: Any) -> None:
@@ -116,10 +116,10 @@ class OpenAIChat:
 
 
 class AnthropicChat:
-    """A chat function over a client of the package `anthropic`.
+    """A chat function for a client of the package `anthropic`.
 
-    Without a client `anthropic.AsyncAnthropic()` is used, which takes its key and address from
-    the environment. `options` go into each request.
+    The default client is `anthropic.AsyncAnthropic()`, with key and address from the environment.
+    `options` are added to each request.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class AnthropicChat:
 
 
 def default_chat(model: str, **options: Any) -> OpenAIChat | AnthropicChat:
-    """The client that a model's name calls for: Anthropic's for Claude, OpenAI's for all others."""
+    """Returns the client for a model by name: Anthropic's for Claude, otherwise OpenAI's."""
     if model.startswith(("claude", "anthropic/")):
         return AnthropicChat(model=model.removeprefix("anthropic/"), **options)
     return OpenAIChat(model=model.removeprefix("openai/"), **options)
@@ -181,7 +181,7 @@ def _is_async(client: Any) -> bool:
 
 
 async def _call(function: Callable[..., Any], **request: Any) -> Any:
-    """A call of a client's method; a client that blocks is given a thread."""
+    """Calls a client's method, in a thread if the client blocks."""
     if inspect.iscoroutinefunction(inspect.unwrap(function)):
         return await function(**request)
     answer = await asyncio.to_thread(function, **request)

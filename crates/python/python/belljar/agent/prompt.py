@@ -1,4 +1,4 @@
-"""What the model is told."""
+"""The messages to the model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ scikit-learn, statsmodels and sympy are there.
 - When you know the answer, write it without any code block.
 """
 
-# What a task ends with when the model may not run anything any more.
+# Requests the final answer, once no more code may run.
 NO_MORE_CODE = "No more code can be run. Answer now, without a code block, with what is known."
 
 
 def with_what_is_there(prompt: str, files: Iterable[str], tools: Sequence[AnyTool]) -> str:
-    """The prompt, and the files and functions of the caller that the code finds."""
+    """The prompt, with the caller's files and functions that the code can use."""
     files = list(files)
     if files:
         prompt += f"\nFiles in the current directory: {', '.join(sorted(files))}.\n"
@@ -56,7 +56,7 @@ def _parameter(name: str, of: Any, schema: dict[str, Any]) -> str:
 
 
 def observation_message(observation: str, *, rewound: bool = False) -> str:
-    """What the model is told after its code ran."""
+    """The message about the result of a piece of code."""
     text = f"Output:\n{observation}"
     if rewound:
         text += "\n\nNothing of this block was kept: variables and files are as before it."

@@ -1,7 +1,7 @@
-"""belljar in the place of other code execution tools.
+"""Drop-in replacements for other code execution tools.
 
-One module for each framework, named after it: a class with the framework's own name and
-signature, a subclass of its base where it is installed. Nothing is imported here; import what you
-use, `from belljar.compat.synapsekit import CodeInterpreterTool` say. Where a framework has one
-place that everybody imports from, the module has `install()`, which puts ours there.
+There is a module for each framework, named after it, with a class of the framework's own name and
+signature that subclasses its base class if installed. Import the module that you need, such as
+`from belljar.compat.synapsekit import CodeInterpreterTool`. For frameworks with a central module,
+`install()` replaces the framework's class with ours.
 """

@@ -1,4 +1,4 @@
-"""What Pantheon's toolsets are made of, for where it is not installed."""
+"""Base classes of Pantheon's toolsets, for use without Pantheon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def tool(function: Any = None, *, exclude: bool = False, **parameters: Any) -> Any:
-    """Marks a method as a tool; one that is excluded is not shown to the model."""
+    """Marks a method as a tool; excluded tools are hidden from the model."""
 
     def mark(function: Function) -> Function:
         function._is_tool = True  # type: ignore[attr-defined]
@@ -21,7 +21,7 @@ def tool(function: Any = None, *, exclude: bool = False, **parameters: Any) -> A
 
 
 class ToolSet:
-    """A named collection of tools: the methods that are marked."""
+    """A named collection of tools: the marked methods."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._service_name = name

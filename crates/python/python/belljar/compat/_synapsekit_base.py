@@ -1,4 +1,4 @@
-"""The two classes that SynapseKit's tools are made of, for where it is not installed."""
+"""The base classes of SynapseKit's tools, for use without SynapseKit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class ToolResult:
-    """What a tool answers. Its text is the error where there is one."""
+    """The result of a tool. As text, it is the error if there is one."""
 
     output: str
     error: str | None = None
@@ -23,7 +23,7 @@ class ToolResult:
 
 
 class BaseTool:
-    """What a model is told about a tool, in the two forms that models take."""
+    """The description of a tool for models, in two formats."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""A directory of the host and the workspace of a session, kept alike from run to run."""
+"""Synchronizes a host directory with the workspace of a session, from run to run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MAX_BYTES = 256 << 20
 
 
 class Workdir:
-    """What a session was given of a directory so far.
+    """The state of a directory as last given to a session.
 
-    Hidden files and directories are left out, and links: what a session sees is what lies in the
+    Leaves out hidden files and directories, and links: the session sees only what is in the
     directory itself.
     """
 
@@ -26,7 +26,7 @@ class Workdir:
         self._seen: dict[str, tuple[int, int]] = {}
 
     def changed(self) -> dict[str, bytes]:
-        """The files that are new or changed since the last call, by their paths in it."""
+        """Returns files that are new or changed since the last call, by relative path."""
         files: dict[str, bytes] = {}
         size = 0
         for relative, path, status in islice(_regular_files(self.path), MAX_FILES):
@@ -40,10 +40,10 @@ class Workdir:
         return files
 
     def take(self, relative: str, content: bytes) -> Path | None:
-        """Writes a file that a run made.
+        """Writes a file created by a run.
 
-        Not where a link leads its path out of the directory, or where something is in the way
-        that is no file.
+        Does nothing if a link leads its path out of the directory, or if something other than a
+        file has its name.
         """
         target = self.path / relative
         root = self.path.resolve()

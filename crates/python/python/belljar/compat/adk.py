@@ -27,7 +27,7 @@ from ._common import runtime_or_default
 
 
 class BelljarCodeExecutor(BaseCodeExecutor):
-    """Runs an agent's code blocks; with `stateful` those of one execution id share a session.
+    """Runs an agent's code blocks; with `stateful`, the blocks of an execution id share a session.
 
     `options` are those of a run, or of `Runtime.session` with `stateful`.
     """
@@ -56,7 +56,7 @@ class BelljarCodeExecutor(BaseCodeExecutor):
         document = run.outcome.to_dict()
         return CodeExecutionResult(
             stdout=document["stdout"],
-            # Text there means to the kit that the code failed.
+            # The kit takes any text there for a failure.
             stderr="" if document["success"] else error_text(document),
             output_files=[
                 File(
@@ -77,7 +77,7 @@ class BelljarCodeExecutor(BaseCodeExecutor):
 
 
 def _content(file: File) -> bytes:
-    """The bytes of an input file. The kit gives them as they are, or as base64 in a text."""
+    """Returns the bytes of an input file, which the kit passes as bytes or as base64 text."""
     if isinstance(file.content, bytes):
         return file.content
     try:

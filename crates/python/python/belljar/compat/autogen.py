@@ -19,14 +19,14 @@ _PYTHON = ("python", "py", "python3")
 
 
 class BelljarCodeExecutorConfig(BaseModel):
-    """What of an executor can be written down."""
+    """The serializable settings of an executor."""
 
     timeout: float = 60.0
     session_options: dict[str, Any] = {}
 
 
 class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
-    """Runs blocks of Python in one session, which `start` begins and `stop` ends.
+    """Runs blocks of Python in one session, from `start` to `stop`.
 
     `session_options` are those of `Runtime.session`.
     """
@@ -49,7 +49,7 @@ class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
     async def execute_code_blocks(
         self, code_blocks: list[CodeBlock], cancellation_token: CancellationToken
     ) -> CodeResult:
-        """The blocks in their order, up to the first that fails."""
+        """Runs the blocks in order, until one fails."""
         session = await self._current_session()
         output, status = "", 0
         for block in code_blocks:

@@ -5,9 +5,9 @@
     result = await CodeExecutor(timeout=10.0).execute("result = sum(range(1, 1001))")
     print(result.result)  # 500500
 
-Where Kagura is installed, `install()` puts these in the place of its own. It cannot be had from
-PyPI; where it is not there, `install()` makes the modules `kagura.core.executor` and
-`kagura.agents` out of this one.
+If Kagura is installed, `install()` replaces its classes with these. Kagura is not available on
+PyPI; without it, `install()` creates the modules `kagura.core.executor` and `kagura.agents` from
+this one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
     "uninstall",
 ]
 
-# The modules that Kagura's code allows and those that its tutorial does.
+# The modules that Kagura's code and its tutorial allow.
 ALLOWED_IMPORTS = frozenset(
     "math datetime json itertools functools collections re random statistics decimal string "
     "typing dataclasses enum fractions time operator copy".split()
 )
-# `__import__` is not here: what it may import is checked when it is called.
+# `__import__` is not listed: the imported module is checked when it is called.
 FORBIDDEN_NAMES = frozenset(
     "exec eval compile open input file quit exit help license copyright credits globals locals "
     "vars dir breakpoint".split()
@@ -62,11 +62,11 @@ def _kagura_security_error() -> type[Exception]:
 
 
 class SecurityError(_kagura_security_error()):  # type: ignore[misc]
-    """Code that the policy refuses. It did not run."""
+    """The policy rejects the code. It was not run."""
 
 
 class _Model:
-    """What programs call on results, which are pydantic models in Kagura."""
+    """Methods of pydantic models, which results are in Kagura."""
 
     def model_dump(self) -> dict[str, Any]:
         return asdict(self)  # type: ignore[call-overload]
@@ -77,7 +77,9 @@ class _Model:
 
 @dataclass
 class ExecutionResult(_Model):
-    """What code did. `result` is the value of its variable `result`, typed: integer keys stay."""
+    """The result of code. `result` is the value of the variable `result`, with its type: integer
+    keys are kept.
+    """
 
     success: bool
     result: Any = None
@@ -90,7 +92,7 @@ class ExecutionResult(_Model):
 
 @dataclass
 class CodeResult(_Model):
-    """What became of a task: the code that a model wrote for it last, and what that did."""
+    """The result of a task: the model's last code, and its outcome."""
 
     task: str
     code: str
@@ -103,9 +105,9 @@ class CodeResult(_Model):
 
 
 class CodeExecutor:
-    """Runs code that may import a few modules only and cannot call what reaches outside.
+    """Runs code that may import only a few modules and cannot call functions that reach outside.
 
-    The lists are a comfort: what keeps the code in is the sandbox, whatever they say.
+    The lists are a convenience: isolation is provided by the sandbox, independent of them.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class CodeExecutor:
         }
 
     def validate_code(self, code: str) -> None:
-        """Raises `SecurityError` or `SyntaxError` if the code would not be run."""
+        """Raises `SecurityError` or `SyntaxError` for code that cannot be run."""
         check = runtime_or_default(self.runtime).check(code, policy=self.policy)
         messages = [violation.message for violation in check.violations]
         if len(messages) == 1 and messages[0].startswith(_SYNTAX_ERRORS):
@@ -144,7 +146,7 @@ class CodeExecutor:
             raise SecurityError("; ".join(messages))
 
     async def execute(self, code: str) -> ExecutionResult:
-        """Runs the code. Whatever it does is in the answer, nothing is raised."""
+        """Runs the code. Errors are returned, not raised."""
         runtime = await aruntime_or_default(self.runtime)
         run = await runtime.arun(
             code,
@@ -170,10 +172,10 @@ class CodeExecutor:
 
 
 class CodeExecutionAgent:
-    """Has a model write code for a task, runs it, and hands errors back until it works.
+    """Lets a model write code for a task, runs it, and returns errors to the model until it works.
 
-    `chat` is any function from messages to a text; without one, `model` is asked through the
-    client that its name and the environment's keys call for.
+    `chat` is any function from messages to text; without it, `model` is called with the client for
+    its name and the keys in the environment.
     """
 
     def __init__(
@@ -199,7 +201,7 @@ class CodeExecutionAgent:
         return CodeResult(task=task, **{**asdict(done), "code": code})
 
     async def execute_with_retry(self, task: str) -> CodeResult:
-        """Attempts until one succeeds, at most `max_retries`, each told the error before it."""
+        """Makes up to `max_retries` attempts, passing each the error of the one before."""
         prompt = task
         for attempt in range(1, max(self.max_retries, 1) + 1):
             done = await self.execute(prompt)
@@ -235,7 +237,7 @@ class CodeExecutionAgent:
 async def execute_code(
     task: str, max_retries: int = 3, *, agent: CodeExecutionAgent | None = None
 ) -> dict[str, Any]:
-    """A task in, the code for it and its result out: `code`, `success`, `result`, `error`."""
+    """Solves a task: returns `code`, `success`, `result`, `error`."""
     agent = agent or CodeExecutionAgent(max_retries=max_retries)
     done = await agent.execute_with_retry(task)
     return {key: getattr(done, key) for key in ("code", "success", "result", "error")}
@@ -261,7 +263,7 @@ _INSTALLER = Installer(
 
 
 def install() -> None:
-    """Makes Kagura's names these, in all of its modules, or makes the modules."""
+    """Replaces Kagura's names in all of its modules, or creates the modules."""
     if "kagura" not in sys.modules and importlib.util.find_spec("kagura") is None:
         _make_modules()
     else:
@@ -269,7 +271,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install`."""
+    """Restores what `install` replaced."""
     if getattr(sys.modules.get("kagura"), "__file__", None) is None:
         for name in _MADE:
             sys.modules.pop(name, None)

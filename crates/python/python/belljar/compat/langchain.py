@@ -1,7 +1,7 @@
 """LangChain's `PythonREPL`, `PythonREPLTool` and `PythonAstREPLTool`, run by belljar.
 
-They have the names and the signatures of `langchain_experimental`. The variables of a REPL live
-in a session of its own; `_globals` that are given are set in it.
+The names and signatures are those of `langchain_experimental`. Each REPL keeps its variables in its
+own session; `_globals` are set in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PythonAstREPLTool", "PythonREPL", "PythonREPLTool", "install", "unin
 
 
 class PythonREPL(utilities.PythonREPL):
-    """Runs commands one after the other and gives what they print, or their exception's repr."""
+    """Runs commands in order and returns their output, or the repr of their exception."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -59,13 +59,13 @@ class PythonREPL(utilities.PythonREPL):
 
 
 class PythonREPLTool(original.PythonREPLTool):
-    """The tool over such a REPL."""
+    """The tool for such a REPL."""
 
     python_repl: utilities.PythonREPL = Field(default_factory=PythonREPL)
 
 
 class PythonAstREPLTool(original.PythonAstREPLTool):
-    """The tool that gives the value of the last expression, or what was printed."""
+    """The tool that returns the value of the last expression, or the output."""
 
     runtime: Any = None
     session_options: dict[str, Any] = Field(default_factory=dict)
@@ -90,12 +90,12 @@ class PythonAstREPLTool(original.PythonAstREPLTool):
         return f"{document['error_detail']['type']}: {document['error_detail']['message']}"
 
 
-# The variable of the session that holds the value of the last expression.
+# The session's variable for the value of the last expression.
 _LAST_VALUE = "_belljar_last_value"
 
 
 def _keeping_last_value(code: str) -> str:
-    """The code, with the value of a last statement that is an expression in `_LAST_VALUE`."""
+    """Returns the code, changed to assign a final expression to `_LAST_VALUE`."""
     try:
         module = ast.parse(code)
     except SyntaxError:
@@ -120,10 +120,10 @@ _INSTALLER = Installer(
 
 
 def install() -> None:
-    """Makes LangChain's REPL and tools these, in all of their modules."""
+    """Replaces LangChain's REPL and tools in all of their modules."""
     _INSTALLER.install({name: globals()[name] for name in __all__[:3]})
 
 
 def uninstall() -> None:
-    """Gives LangChain its own back."""
+    """Restores what `install` replaced."""
     _INSTALLER.uninstall()

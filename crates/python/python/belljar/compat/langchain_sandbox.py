@@ -1,6 +1,6 @@
-"""langchain-sandbox' `PyodideSandbox` and `SyncPyodideSandbox`, run by belljar.
+"""langchain-sandbox's `PyodideSandbox` and `SyncPyodideSandbox`, run by belljar.
 
-They need no Deno. The state of a stateful sandbox, `session_bytes`, is a checkpoint of a session.
+Deno is not needed. The state of a stateful sandbox, `session_bytes`, is a checkpoint of a session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RUN: dict[str, Any] = {"echo": "display", "capture": {"events": True}}
 
 
 class _Sandbox:
-    """What both have in common. The permissions that Deno would give are taken and not used."""
+    """The common base class. Permissions for Deno are accepted and ignored."""
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class _Sandbox:
 
 
 class PyodideSandbox(_Sandbox, pyodide.PyodideSandbox):
-    """Runs code, with `stateful` in the session whose state is given, and gives its state back."""
+    """Runs code; with `stateful`, restores the session from the given state and returns the new
+    state.
+    """
 
     async def execute(
         self,
@@ -67,7 +69,7 @@ class PyodideSandbox(_Sandbox, pyodide.PyodideSandbox):
 
 
 class SyncPyodideSandbox(_Sandbox, pyodide.SyncPyodideSandbox):
-    """The same for programs without an event loop."""
+    """Synchronous variant."""
 
     def execute(
         self,
@@ -108,7 +110,7 @@ def _result(
 
 
 def _last_value(document: dict[str, Any]) -> str | None:
-    """The value of the last expression, as it would be shown."""
+    """The value of the last expression, as text."""
     shown = [event for event in document["events"] if event["type"] == "result"]
     return shown[-1]["data"].get("text/plain") if shown else None
 
@@ -117,10 +119,10 @@ _INSTALLER = Installer(("langchain_sandbox.pyodide", "langchain_sandbox"))
 
 
 def install() -> None:
-    """Makes the two sandboxes these, in the package and for its tool."""
+    """Replaces the two sandboxes in the package and in its tool."""
     _INSTALLER.install({name: globals()[name] for name in __all__[:2]})
 
 
 def uninstall() -> None:
-    """Gives the package its own back."""
+    """Restores what `install` replaced."""
     _INSTALLER.uninstall()

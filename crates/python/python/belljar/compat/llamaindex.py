@@ -1,4 +1,4 @@
-"""LlamaIndex' `CodeInterpreterToolSpec`, run by belljar."""
+"""LlamaIndex's `CodeInterpreterToolSpec`, run by belljar."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._common import runtime_or_default
 
 
 class CodeInterpreterToolSpec(BaseToolSpec):
-    """A tool that runs Python in a sandbox and gives what it wrote.
+    """A tool that runs Python in a sandbox and returns its output.
 
-    With a `session` the code of one call finds what the calls before it made; without one each
-    call stands for itself. `run_options` are those of a run.
+    With a `session`, later calls can use the variables of earlier ones; otherwise calls are
+    independent. `run_options` are those of a run.
     """
 
     spec_functions = ["code_interpreter"]  # noqa: RUF012 - as the base has it

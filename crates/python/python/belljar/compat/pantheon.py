@@ -5,7 +5,7 @@
     python_tools = PythonInterpreterToolSet(name="python", workdir="/path/to/workspace")
     await agent.toolset(python_tools)
 
-With `install()` the toolset is ours wherever Pantheon keeps it, and programs stay as they are.
+`install()` replaces Pantheon's own toolset, so that programs need no change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "uninstall",
 ]
 
-# Pantheon's own begins a session with these names; its figures need no code here.
+# Pantheon defines these names in each session; its code for figures is not needed here.
 DEFAULT_INIT_CODE = """\
 import os
 import uuid
@@ -58,9 +58,9 @@ _FIGURES = ".matplotlib_figs"
 class PythonInterpreterToolSet(ToolSet):
     """Python in sessions that keep their state and recover from crashes.
 
-    A `workdir` that is named is shared with the sessions: they find its files, and files that
-    they write are there afterwards. Without one the code has a workspace of its own, and only
-    figures come out of it, into the current directory.
+    A given `workdir` is shared with the sessions: they see its files, and their files are written
+    to it. Without it, the code has its own workspace, and only figures are copied to the current
+    directory.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class PythonInterpreterToolSet(ToolSet):
         # In the order of the calls, files included.
         async with self._turns.setdefault(interpreter_id, asyncio.Lock()):
             files = await asyncio.to_thread(workdir.changed) if self._shares_files() else None
-            # An empty cell only asks for the variable.
+            # An empty cell only returns the variable.
             run = await session.arun(
                 code if code.strip() else "pass",
                 timeout=self._timeout,
@@ -282,7 +282,7 @@ class PythonInterpreterToolSet(ToolSet):
 
 
 def _contents(run: belljar.Run, paths: set[str]) -> dict[str, bytes]:
-    """The files of a run, but for those that the session does not have any more."""
+    """The files of a run that the session still has."""
     contents = {}
     for path in sorted(paths):
         try:
@@ -295,7 +295,7 @@ def _contents(run: belljar.Run, paths: set[str]) -> dict[str, bytes]:
 def _figures(
     document: dict[str, Any], contents: dict[str, bytes], workdir: Workdir
 ) -> dict[str, Any]:
-    """Figures as Pantheon has them: files below the working directory, and data for its page."""
+    """Figures in Pantheon's format: files in the working directory, and data for its page."""
     paths = []
     for plot in document["plots"]:
         path = f"{_FIGURES}/{uuid.uuid4()}{Path(plot['path']).suffix}"
@@ -319,7 +319,7 @@ def _recovery(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _error(document: dict[str, Any], run: belljar.Run) -> PythonInterpreterError:
-    """The exception that the toolset raises where the code did; `run` is what there is of it."""
+    """The exception that the toolset raises for errors of the code; `run` is the partial result."""
     error = PythonInterpreterError(describe(document))
     error.run = run  # type: ignore[attr-defined]
     return error
@@ -343,10 +343,10 @@ _INSTALLER = Installer(
 
 
 def install() -> None:
-    """Makes Pantheon's `PythonInterpreterToolSet` this one, in all of its modules."""
+    """Replaces Pantheon's `PythonInterpreterToolSet` in all of its modules."""
     _INSTALLER.install({"PythonInterpreterToolSet": PythonInterpreterToolSet})
 
 
 def uninstall() -> None:
-    """Gives Pantheon its own toolset back."""
+    """Restores what `install` replaced."""
     _INSTALLER.uninstall()

@@ -15,9 +15,9 @@ from ._common import aruntime_or_default
 
 
 class BelljarToolset(FunctionToolset[Any]):
-    """One tool, `run_python`, whose variables and files stay from call to call.
+    """Provides the tool `run_python`, whose variables and files are kept between calls.
 
-    `session_options` are those of `Runtime.session`; `timeout` is in seconds, for each call.
+    `session_options` are those of `Runtime.session`; `timeout` applies to each call, in seconds.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class BelljarToolset(FunctionToolset[Any]):
         self._runtime = runtime
         self._session_options = session_options
         self._session: belljar.Session | None = None
-        # Calls of one answer of a model go in the order in which it made them.
+        # Calls in one reply of a model are run in order.
         self.add_function(self.run_python, sequential=True)
 
     async def run_python(self, code: str) -> ToolReturn:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FINAL = "FinalAnswerException"
 
-# An agent's last step calls `final_answer`, and nothing after the call runs.
+# An agent's last step calls `final_answer`, which ends the run.
 _FINAL_ANSWER = f"""\
 class {_FINAL}(BaseException):
     pass
@@ -32,7 +32,8 @@ def final_answer(answer=None):
 
 
 class BelljarExecutor(PythonExecutor):
-    """Runs an agent's code in a session; its tools stay here and are called from there.
+    """Runs an agent's code in a session. Tools stay in this process and are called from the
+    session.
 
     `session_options` are those of `Runtime.session`, `run_options` those of each run.
     """
@@ -92,7 +93,7 @@ class BelljarExecutor(PythonExecutor):
 
 
 class CodeError(Exception):
-    """The agent's code failed; the text is what its model is told."""
+    """The agent's code failed; the text is shown to its model."""
 
 
 def _tool(name: str, tool: Any) -> belljar.Tool:
@@ -112,7 +113,7 @@ def _tool(name: str, tool: Any) -> belljar.Tool:
 
 
 def _last(document: dict[str, Any]) -> str | None:
-    """The value of the last expression, as it would be shown."""
+    """The value of the last expression, as text."""
     for event in reversed(document.get("events") or ()):
         if event["type"] == "result":
             return event["data"].get("text/plain")

@@ -5,7 +5,7 @@
     tool = CodeInterpreterTool(timeout=10.0, memory_limit_mb=256)
     result = await tool.run(code="print(6 * 7)")
 
-With `install()` the tool is ours wherever SynapseKit keeps it, and programs stay as they are.
+`install()` replaces SynapseKit's own tool, so that programs need no change.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ except ImportError:
 
 __all__ = ["CodeInterpreterTool", "ToolResult", "install", "uninstall"]
 
-# To SynapseKit's tool, no memory is no limit.
+# In SynapseKit, 0 or None means no memory limit.
 _MAX_MEMORY_MB = 3072
 
 _KEYS = ("stdout", "stderr", "files", "plots", "dataframes")
 
 
 class CodeInterpreterTool(BaseTool):
-    """Runs Python in a sandbox of its own and gives what it printed, made and left.
+    """Runs Python in a fresh sandbox and returns its output, files and variables.
 
-    `output` is the JSON that SynapseKit's tool gives, after an error and a timeout too. `error`
-    begins with the one line that its tool gives and goes on with the traceback and the output so
-    far, because that is all that an agent shows its model. `metadata` has the whole outcome
-    (`outcome`) and the run that artifacts can be read from (`run`).
+    `output` is JSON in the format of SynapseKit's tool, also after an error or a timeout. `error`
+    starts with the same line as SynapseKit's tool, followed by the traceback and the output so far,
+    because an agent shows nothing else to its model. `metadata` has the whole outcome (`outcome`)
+    and the run, for reading artifacts (`run`).
     """
 
     name = "code_interpreter"
@@ -84,7 +84,7 @@ class CodeInterpreterTool(BaseTool):
         )
         document = run.outcome.to_dict()
         if (document["error_detail"] or {}).get("kind") == "timeout":
-            # The number as it was given here: 5.0, not 5.
+            # The number as given: 5.0, not 5.
             document["error"] = f"Code execution timed out after {self.timeout} seconds"
         return ToolResult(
             output=json.dumps({key: document[key] for key in _KEYS}),
@@ -104,10 +104,10 @@ _INSTALLER = Installer(
 
 
 def install() -> None:
-    """Makes SynapseKit's `CodeInterpreterTool` this one, in all of its modules."""
+    """Replaces SynapseKit's `CodeInterpreterTool` in all of its modules."""
     _INSTALLER.install({"CodeInterpreterTool": CodeInterpreterTool})
 
 
 def uninstall() -> None:
-    """Gives SynapseKit its own tool back."""
+    """Restores what `install` replaced."""
     _INSTALLER.uninstall()

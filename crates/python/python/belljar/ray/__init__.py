@@ -1,4 +1,4 @@
-"""Code mapped over a cluster that Ray runs.
+"""Runs code on a Ray cluster.
 
     from belljar.ray import Pool
 
@@ -6,10 +6,9 @@
         for result in pool.map("result = item ** 2", range(1000), timeout=2):
             print(result.result)
 
-Each worker is a process with a runtime of its own, and does one run at a time. What a worker had
-when it was lost is done again by another, as often as ``retries`` says: runs have no side effects.
-
-With a ``store`` a pool has sessions, too: ``pool.session(id)`` is one that any worker goes on with.
+Each worker is a process with its own runtime, and executes one run at a time. If a worker is lost,
+its inputs are retried on another up to ``retries`` times: runs have no side effects. With a
+``store`` a pool also has sessions: ``pool.session(id)`` can run on any worker.
 
 ``Batch`` and ``map_batches`` run code on the batches of a ``ray.data`` dataset.
 """

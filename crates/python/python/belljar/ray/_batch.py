@@ -1,4 +1,4 @@
-"""Code on the batches of a dataset of ``ray.data``."""
+"""Runs code on the batches of a ``ray.data`` dataset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BatchError(belljar.BelljarError):
-    """Code failed on a batch, or what it left is no table. ``outcome`` is what it did."""
+    """The code failed on a batch, or its result is not a table. ``outcome`` is that of the run."""
 
     outcome: belljar.Outcome
 
@@ -31,10 +31,10 @@ class Batch:
             compute=ray.data.ActorPoolStrategy(size=4), batch_format="pandas",
         )
 
-    The code finds the batch in ``variable``, and what is there afterwards takes its place (or what
-    is in another one, ``result="other"``): a DataFrame, or a dictionary of columns, which are
-    arrays or lists of one length. The columns that come out have Arrow's types: a column of objects
-    that has none is a :class:`BatchError`, as code that fails is. Further options are those of
+    The batch is in ``variable``. Its final value, or that of another variable with
+    ``result="other"``, is the new batch: a DataFrame, or a dictionary of columns, which are arrays
+    or lists of the same length. Columns get Arrow types; a column of objects without an Arrow type
+    raises :class:`BatchError`, and so does code that fails. Further options are those of
     :meth:`belljar.Runtime.run`, and ``settings`` those of :class:`belljar.Runtime`.
     """
 
@@ -62,7 +62,7 @@ class Batch:
             try:
                 return table(run.result)
             except ValueError as error:
-                text = f"what code left in {options['result']} is no batch: {error}"
+                text = f"what code left in {options['result']} is not a batch: {error}"
                 raise _failed(text, run.outcome) from None
 
 
@@ -77,8 +77,7 @@ def map_batches(
     settings: Settings | None = None,
     **options: Unpack[RunOptions],
 ) -> Any:
-    """The dataset that code makes of each batch of another: ``dataset.map_batches(Batch, ...)`` in
-    fewer words."""
+    """Runs code on each batch of a dataset: short for ``dataset.map_batches(Batch, ...)``."""
     ray_module()
     from ray.data import ActorPoolStrategy
 
@@ -94,7 +93,7 @@ def map_batches(
 
 
 def table(value: Any) -> Any:
-    """What a guest left as a table of Arrow, or a ValueError. Nothing of it stays an object."""
+    """Converts a guest's result to an Arrow table without objects, or raises ValueError."""
     import pyarrow
 
     if hasattr(value, "columns") and hasattr(value, "to_numpy"):
@@ -102,7 +101,7 @@ def table(value: Any) -> Any:
     elif isinstance(value, Mapping):
         columns = [(str(name), column) for name, column in value.items()]
     else:
-        raise ValueError(f"it is no DataFrame or dictionary of columns, but {_kind(value)}")
+        raise ValueError(f"it is {_kind(value)}, not a DataFrame or dictionary of columns")
     made = {name: _column(pyarrow, name, column) for name, column in columns}
     if len(made) < len(columns):
         raise ValueError("two columns have the same name")
@@ -120,16 +119,16 @@ def _column(pyarrow: Any, name: str, column: Any) -> Any:
 
         return ArrowTensorArray.from_numpy(column)
     if not hasattr(column, "dtype") and not isinstance(column, (list, tuple)):
-        raise ValueError(f"column {name!r} is no array or list, but {_kind(column)}")
+        raise ValueError(f"column {name!r} is {_kind(column)}, not an array or list")
     try:
-        # Series and arrays of any library that it knows, by their type.
+        # Series and arrays of any library that Arrow supports, by their type.
         return pyarrow.array(column, from_pandas=True)
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"column {name!r} has no type in Arrow: {error}") from None
 
 
 def _plain(batch: Any) -> Any:
-    """A batch in a form that has a type in the sandbox."""
+    """Converts a batch to types that exist in the sandbox."""
     if type(batch).__module__.partition(".")[0] == "pyarrow":
         return batch.to_pandas()
     return dict(batch) if isinstance(batch, Mapping) else batch
@@ -150,7 +149,7 @@ _making = threading.Lock()
 
 
 def _runtime_of(settings: Mapping[str, Any]) -> belljar.Runtime:
-    """One of this process for all datasets with the same settings."""
+    """The runtime of this process for all datasets with the same settings."""
     with _making:
         key = repr(sorted(settings.items()))
         if key not in _runtimes:

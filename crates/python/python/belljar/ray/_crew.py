@@ -1,6 +1,7 @@
-"""The workers of a pool: each is given work, watched, and replaced when it is lost.
+"""The workers of a pool: assigns work, watches them, and replaces lost ones.
 
-All of it happens on one thread with an event loop, so that pools serve any thread and any loop.
+Everything runs on one thread with an event loop, so that pools can be used from any thread and any
+loop.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ if TYPE_CHECKING:
     from ._worker import Done
 
 _LOG = logging.getLogger("belljar")
-# Workers lost in a row while they start, before their place is given up.
+# Number of consecutive workers lost at startup before their place is given up.
 _MAX_STARTS = 3
-# For how long a worker may tidy up before it is killed.
+# Time for a worker to clean up before it is killed.
 _CLOSING_SECONDS = 5.0
 
 
 def ray_module() -> Any:
-    """Ray, which is imported when it is first needed."""
+    """Ray, imported on first use."""
     try:
         import ray
         import ray.exceptions
     except ImportError as error:
         if error.name is not None and error.name.partition(".")[0] != "ray":
             raise
-        text = "belljar.ray needs Ray, which is not installed: pip install ray"
+        text = "belljar.ray needs Ray: pip install ray"
         raise ImportError(text, name="ray") from None
     return ray
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """A worker that is up: its process, the id of its node, and how many runs it has done."""
+    """A running worker: its process, the id of its node, and its number of runs."""
 
     pid: int
     node: str
@@ -55,7 +56,7 @@ class WorkerInfo:
 
 
 class Chunk:
-    """Inputs that travel together, with their indexes, and what became of earlier attempts."""
+    """Inputs sent together, with their indexes, and the losses of earlier attempts."""
 
     __slots__ = ("inputs", "is_dropped", "job", "losses", "notify", "over", "retries")
 
@@ -75,11 +76,11 @@ class Chunk:
         self.notify = notify
         self.is_dropped = is_dropped
         self.losses = losses
-        # Called when nothing more becomes of it.
+        # Called when the chunk is finished.
         self.over = over
 
     def parts(self, *loss: str) -> list[Chunk]:
-        """The inputs, each by itself: one of them may be what kills workers."""
+        """Splits into single inputs, because one of them may crash workers."""
         losses = (*self.losses, *loss)
         return [
             Chunk(self.job, [held], self.retries, self.notify, self.is_dropped, losses, self.over)
@@ -87,7 +88,7 @@ class Chunk:
         ]
 
     def finish(self, done: list[Done], worker: str) -> None:
-        """Passes on what a worker answered."""
+        """Passes on a worker's answer."""
         self.notify(
             [
                 Result(
@@ -106,7 +107,7 @@ class Chunk:
         self.over()
 
     def fail(self, error: Exception) -> None:
-        """Passes on that there is no answer."""
+        """Passes on that the chunk failed."""
         self.notify(
             [
                 Result(
@@ -126,7 +127,7 @@ class Chunk:
 
 @dataclass
 class _Hand:
-    """A worker that is up."""
+    """A running worker."""
 
     actor: Any
     pid: int
@@ -138,7 +139,7 @@ class _Hand:
 
 
 class Crew:
-    """A number of workers, and what they have to do."""
+    """A group of workers and their tasks."""
 
     def __init__(
         self,
@@ -151,8 +152,8 @@ class Crew:
         self._ray = ray_module()
         self._process = os.getpid()
         self.size = size
-        # No restarts by Ray: who replaces a worker must know what it had to do. Two calls at once,
-        # so that one can be told to end in the middle of a run.
+        # Ray must not restart workers: the replacement has to know the lost work. Two concurrent
+        # calls, so that a run can be cancelled while it is in progress.
         options = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2, **actor_options}
         kind = self._ray.remote(BelljarWorker)
         self._make: Callable[[], Any] = lambda: kind.options(**options).remote(
@@ -161,12 +162,13 @@ class Crew:
         self._actors: set[Any] = set()
         self._hands: list[_Hand] = []
         self._open_places = size
-        # Why the last place that was given up was.
+        # The reason why the last place was given up.
         self._reason: Exception | None = None
-        # By the loss that they follow, so that what was lost is done before anything else.
+        # Sorted by loss, so that lost work is done first.
         self._work: asyncio.PriorityQueue[tuple[int, int, Chunk]] = asyncio.PriorityQueue()
         self._order = count()
-        # What waits for something that is done with the same session; while there is such a thing.
+        # Chunks that wait for an earlier one of the same session; entries exist while one is
+        # active.
         self._turns: dict[str, deque[Chunk]] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -176,7 +178,7 @@ class Crew:
         self._thread.start()
 
     def submit(self, chunk: Chunk) -> None:
-        """Has a chunk done; what becomes of it is told to the chunk, on the crew's thread."""
+        """Queues a chunk. Results are passed to the chunk on the crew's thread."""
         with self._lock:
             if not self._is_closed:
                 self._loop.call_soon_threadsafe(self._add, chunk)
@@ -184,8 +186,9 @@ class Crew:
         chunk.fail(_closed())
 
     def submit_in_turn(self, session: str, chunk: Chunk) -> None:
-        """Has a chunk done after those that were submitted before for the same session: a worker
-        that only waited for another would do nothing else meanwhile."""
+        """Queues a chunk after earlier ones of the same session, so that no worker is blocked
+        waiting for another.
+        """
         chunk.over = lambda: self._loop.call_soon(self._next_turn, session)
         with self._lock:
             if not self._is_closed:
@@ -195,24 +198,26 @@ class Crew:
         chunk.fail(_closed())
 
     def check_process(self) -> None:
-        """Refuses what a forked child asks for, in which neither this nor Ray has its threads."""
+        """Refuses requests in a forked child, where the threads of this class and of Ray do not
+        exist.
+        """
         if os.getpid() != self._process:
             text = "the pool belongs to another process, from which this one was forked"
             raise _errors.make(text, "forked", hint="Make one in this process")
 
     def workers(self) -> tuple[WorkerInfo, ...]:
-        """Those that are up."""
+        """The running workers."""
         return tuple(WorkerInfo(hand.pid, hand.node, hand.runs) for hand in list(self._hands))
 
     def close(self) -> None:
-        """Ends the workers, and fails what waits. In a forked child there is nothing to end."""
+        """Stops the workers, and fails pending work. Does nothing in a forked child."""
         if os.getpid() != self._process:
             return
         with self._lock:
             if self._is_closed:
                 return
             self._loop.call_soon_threadsafe(self._end.set)
-        # A pool that nobody holds any more may be found by the collector on any thread.
+        # The garbage collector may finalize an abandoned pool on any thread.
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -231,7 +236,7 @@ class Crew:
         await asyncio.gather(*places, return_exceptions=True)
         with self._lock:
             self._is_closed = True
-        # What was submitted before that is added by now.
+        # Earlier submissions have been added by now.
         await asyncio.sleep(0)
         self._fail_waiting(_closed())
         for waiting in list(self._turns.values()):
@@ -261,12 +266,12 @@ class Crew:
             self._turns.pop(session, None)
 
     async def _place(self) -> None:
-        """Sees to it that there is a worker, one after the other."""
+        """Keeps a worker running in one place, replacing lost ones."""
         try:
             while True:
                 await self._use(await self._start())
         except Exception as error:
-            _LOG.warning("a place of a worker in Ray is given up: %s", error)
+            _LOG.warning("giving up on a worker in Ray: %s", error)
             self._reason = error
             self._open_places -= 1
             if self._open_places == 0:
@@ -293,17 +298,17 @@ class Crew:
             f"starting a worker failed {_MAX_STARTS} times: {lost}",
             "ray.lost",
             "machine",
-            "Its log is in Ray's own directory; belljar is installed on every node?",
+            "See its log in Ray's directory, and check that belljar is installed on every node",
         )
 
     async def _use(self, hand: _Hand) -> None:
-        """Gives a worker what there is to do, until it is lost."""
-        # Nothing here holds a chunk while it waits for the next one: its map would never end.
+        """Sends work to a worker until the worker is lost."""
+        # No chunk may be referenced while waiting for the next one: its map would never end.
         while await self._do(hand, (await self._work.get())[2]):
             pass
 
     async def _do(self, hand: _Hand, chunk: Chunk) -> bool:
-        """Has a worker do something; whether the worker is still there."""
+        """Sends a chunk to a worker. Returns whether the worker is still alive."""
         if chunk.is_dropped():
             chunk.over()
             return True
@@ -315,7 +320,7 @@ class Crew:
             raise
         except Exception as error:
             if not isinstance(error, errors.RayError) or isinstance(error, errors.RayTaskError):
-                # It does not travel, there or back.
+                # It cannot be pickled in one of the two directions.
                 self._refused(chunk, error)
                 return True
             self._hands.remove(hand)
@@ -355,7 +360,7 @@ class Crew:
             self._ray.kill(actor)
 
     async def _dismiss(self) -> None:
-        # Asked for an actor, Ray that was shut down would start anew.
+        # Asking for an actor would start a Ray that was shut down.
         if not self._ray.is_initialized():
             return
         with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Workers of a cluster, and code that is mapped over them."""
+"""A pool of workers in a cluster, and mapping code over inputs."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "WorkerInfo"]
 
-# Handlers that belong to the caller's process, which runs elsewhere cannot call.
+# Handlers in the caller's process, which runs on workers cannot call.
 _AT_HOME = ("input", "on_event")
-# How much a map reads ahead of what it yields, for each worker.
+# Number of inputs that a map reads ahead, for each worker.
 _CHUNKS_AHEAD = 4
 
 
 class Pool:
-    """Workers in a cluster. Any thread and any event loop may use it.
+    """Workers in a cluster. Any thread and any event loop may use the pool.
 
-    ``workers`` says how many (by default as many as the cluster has room for), ``num_cpus`` what
-    each takes up; ``actor_options`` are other options of Ray's actors (``memory``, ``resources``,
-    ``scheduling_strategy``, ``runtime_env``). ``image`` is made ready in each before its first run,
-    and what runs start from; without it they choose by their imports. ``settings`` are those of
-    :class:`belljar.Runtime`. ``store`` and ``lease`` are those of :class:`belljar.StoredSessions`:
-    where sessions live, so that any worker goes on with them.
+    ``workers`` is their number (by default as many as the cluster has room for), ``num_cpus`` the
+    CPUs that each takes; ``actor_options`` are further options of Ray's actors (``memory``,
+    ``resources``, ``scheduling_strategy``, ``runtime_env``). ``image`` is loaded in each worker
+    before its first run and is the default of runs; without it, runs choose an image by their
+    imports. ``settings`` are those of :class:`belljar.Runtime`. ``store`` and ``lease`` are those
+    of :class:`belljar.StoredSessions`, for sessions that any worker can run.
 
-    Where there is no connection to a cluster yet, ``ray.init()`` makes one. The workers start in
-    the background: what keeps them from it is the failure of what they had to do.
+    Without a connection to a cluster, ``ray.init()`` is called. Workers start in the background; if
+    they cannot be started, the submitted work fails.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Pool:
         held = None if store is None else {"store": os.fspath(store), "lease": lease}
         self._crew = Crew(workers, options, dict(settings or {}), image, held)
         self._has_store = held is not None
-        # Not the pool's own method, which would keep it alive.
+        # Not a method of the pool, which would keep the pool alive.
         self._finalizer = weakref.finalize(self, self._crew.close)
 
     def map(
@@ -83,15 +83,15 @@ class Pool:
         collect_bytes: int = 0,
         **options: Unpack[RunOptions],
     ) -> Iterator[Result]:
-        """Runs code once for each input; a :class:`Result` for each, in their order.
+        """Runs code once for each input, and yields a :class:`Result` for each, in order.
 
-        The code finds its input in ``variable``; with None an input is a mapping, of the names of
-        variables to their values. ``ordered=False`` yields results as they come. What a worker had
-        when it was lost is begun again up to ``retries`` times. ``chunk`` inputs travel together,
-        which pays where runs take no more than a millisecond. ``collect_bytes`` of files come with
-        each result. Further options are those of :meth:`belljar.Runtime.run`.
+        The input is in the variable ``variable``; with None, each input is a mapping from variable
+        names to values. ``ordered=False`` yields results as they come. If a worker is lost, its
+        inputs are retried up to ``retries`` times. ``chunk`` inputs are sent together, which is
+        faster if runs take less than a millisecond. ``collect_bytes`` limits the files returned
+        with each result. Further options are those of :meth:`belljar.Runtime.run`.
 
-        Inputs are read as they are needed. An iterator that is closed drops what has not begun.
+        Inputs are read on demand. Closing the iterator drops inputs whose runs have not started.
         """
         flow = self._flow(code, inputs, variable, retries, chunk, collect_bytes, ordered, options)
         return _iterate(flow)
@@ -108,7 +108,7 @@ class Pool:
         collect_bytes: int = 0,
         **options: Unpack[RunOptions],
     ) -> AsyncIterator[Result]:
-        """The same for ``async for``."""
+        """Asynchronous variant for ``async for``."""
         flow = self._flow(code, inputs, variable, retries, chunk, collect_bytes, ordered, options)
         return _aiterate(flow)
 
@@ -120,7 +120,7 @@ class Pool:
         collect_bytes: int = 0,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Runs code once, on some worker."""
+        """Runs code once, on any worker."""
         flow = self._flow(code, [{}], None, retries, 1, collect_bytes, True, options)
         return next(_iterate(flow))
 
@@ -132,28 +132,30 @@ class Pool:
         collect_bytes: int = 0,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         flow = self._flow(code, [{}], None, retries, 1, collect_bytes, True, options)
         return await _aiterate(flow).__anext__()
 
     def create(
         self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
     ) -> PoolSession:
-        """Makes a session in the pool's store, on some worker. Options are those of
-        :meth:`belljar.StoredSessions.create`; its image is the pool's unless another is named."""
+        """Creates a session in the pool's store, on any worker. Takes the options of
+        :meth:`belljar.StoredSessions.create`; the default image is the pool's.
+        """
         id: str = ask(self, self._creating(about, options))
         return PoolSession(self, id)
 
     async def acreate(
         self, about: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
     ) -> PoolSession:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         id: str = await aask(self, self._creating(about, options))
         return PoolSession(self, id)
 
     def session(self, id: str) -> PoolSession:
-        """A handle on the session with that id in the pool's store, which any worker goes on with.
-        The store is not asked whether it has one."""
+        """Returns a handle to the session with this id in the pool's store, which can run on any
+        worker. Does not check that the session exists.
+        """
         self._check_store()
         return PoolSession(self, id)
 
@@ -170,11 +172,11 @@ class Pool:
 
     @property
     def workers(self) -> tuple[WorkerInfo, ...]:
-        """The workers that are up."""
+        """The running workers."""
         return self._crew.workers()
 
     def close(self) -> None:
-        """Ends the workers, and what they do. What still waits fails with a ClosedError."""
+        """Stops the workers and their runs. Pending work fails with a ClosedError."""
         self._finalizer()
 
     def __enter__(self) -> Self:
@@ -210,7 +212,7 @@ class Pool:
 def travelling(
     options: Mapping[str, Any], of: str = "map", known: frozenset[str] = _options.RUN_OPTIONS
 ) -> dict[str, Any]:
-    """Options as another machine can use them: files of this one are read."""
+    """Options for another machine: the contents of local files are read."""
     held = {name: value for name, value in options.items() if value is not None}
     for name in held:
         if name not in known:
@@ -233,7 +235,7 @@ def _content(value: Any) -> str | bytes:
 
 
 class _Flow:
-    """The inputs of one map on their way out, and the results on theirs back."""
+    """The inputs and results of one map."""
 
     def __init__(
         self,
@@ -245,7 +247,7 @@ class _Flow:
         chunk: int,
         ordered: bool,
     ) -> None:
-        # Held, since with its pool what it does would end.
+        # A reference, because garbage collection of the pool would stop its work.
         self._pool = pool
         self._crew = crew
         self._job: Any = job
@@ -261,9 +263,9 @@ class _Flow:
         self._dropped = False
 
     def send(self, notify: Callable[[list[Result]], object]) -> bool:
-        """Sends what there is room for; whether results are still to come."""
+        """Sends as many inputs as fit. Returns whether more results will come."""
         if self._sent == 0:
-            # Once for all inputs, and not with each of them.
+            # Once for all inputs, not with each of them.
             self._job = ray_module().put(self._job)
         while not self._exhausted and self._sent - self._yielded < self._window:
             inputs = list(islice(self._inputs, self._chunk))
@@ -277,7 +279,7 @@ class _Flow:
         return self._yielded < self._sent
 
     def ready(self, results: list[Result]) -> Iterator[Result]:
-        """Those of the results, and of earlier ones, whose turn it is."""
+        """Results that are due now."""
         if not self._ordered:
             self._yielded += len(results)
             yield from results
@@ -289,7 +291,7 @@ class _Flow:
             yield result
 
     def drop(self) -> None:
-        """Nothing more is wanted."""
+        """Cancels the map."""
         self._dropped = True
 
 
@@ -310,7 +312,7 @@ async def _aiterate(flow: _Flow) -> AsyncIterator[Result]:
         try:
             loop.call_soon_threadsafe(arrived.put_nowait, results)
         except RuntimeError:
-            # The loop is closed: nobody waits.
+            # The loop is closed, so no task waits.
             flow.drop()
 
     try:

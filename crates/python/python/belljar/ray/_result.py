@@ -1,4 +1,4 @@
-"""What comes back from a cluster: plain data, which pickles."""
+"""Results from a cluster: plain data that can be pickled."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from belljar import _errors
 
 
 class LostError(belljar.BelljarError):
-    """The workers that had this to do were lost, each in the middle of it."""
+    """Several workers were lost, each while processing this input."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one input.
+    """The result of one input.
 
-    ``failure`` is None, or the exception that the engine or the cluster did not do it for: then
-    there is no outcome, and to ask for any part of one raises it. ``index`` counts the inputs from
-    0; ``attempts`` says how often a worker had it to do, and ``losses`` what became of those that
-    did not end it; ``worker`` is the process that did, as ``pid@node``.
+    ``failure`` is ``None``, or the exception of the engine or the cluster; then there is no
+    outcome, and accessing any part of it raises the exception. ``index`` counts the inputs from 0;
+    ``attempts`` is the number of workers that tried, and ``losses`` describes those that were lost;
+    ``worker`` is the process that finished, as ``pid@node``.
     """
 
     index: int
@@ -35,7 +35,7 @@ class Result:
 
     @property
     def outcome(self) -> belljar.Outcome:
-        """What the run did."""
+        """The outcome of the run."""
         if self._outcome is None:
             assert self.failure is not None
             raise self.failure
@@ -43,12 +43,12 @@ class Result:
 
     @property
     def success(self) -> bool:
-        """Whether the code was run, to its end."""
+        """Whether the code ran successfully."""
         return self._outcome is not None and self._outcome.success
 
     @property
     def result(self) -> Any:
-        """The value asked for. Arrays in it are Ray's, and cannot be written to."""
+        """The result. Its arrays belong to Ray and are read-only."""
         return self.outcome.result
 
     @property
@@ -63,15 +63,15 @@ class Result:
 
     @property
     def error(self) -> belljar.ErrorDetail | None:
-        """What the code did wrong, or None."""
+        """The error, or None on success."""
         return self.outcome.error
 
     def __getitem__(self, path: str) -> bytes:
-        """The bytes of a file that was collected."""
+        """Returns the bytes of a collected file."""
         if path in self._contents:
             return self._contents[path]
         if any(file.path == path for file in self.outcome.files):
-            hint = "collect_bytes=... says how many bytes of files each result brings along"
+            hint = "collect_bytes=... sets how many bytes of files each result includes"
             raise _errors.make(
                 f"the run left {path}, but it was not collected", "no_such_file", hint=hint
             )
@@ -81,5 +81,5 @@ class Result:
         return path in self._contents
 
     def __iter__(self) -> Iterator[str]:
-        """The paths of the files that were collected."""
+        """Iterates over the paths of the collected files."""
         return iter(self._contents)

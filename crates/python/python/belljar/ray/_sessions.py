@@ -1,4 +1,4 @@
-"""Sessions of a store that the workers of a pool go on with, whichever is free."""
+"""Sessions in a store that any free worker of a pool can run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from ._pool import Pool
     from ._result import Result
 
-# How often what leaves a session as it is, or as it is to be, is begun again with another worker.
+# Number of retries on another worker, for operations that are read-only or idempotent.
 _RETRIES = 2
 
 
 class PoolSession:
-    """A session of the pool's store. Each call is done by some worker, which takes the session for
-    that time; calls of one pool for one session are done in their order.
+    """A session in the pool's store. Each call runs on any worker, which holds the session for that
+    time. Calls from one pool are executed in order.
 
-    A run is answered when its state is in the store. It is done once at most: that of a worker
-    which is lost in the middle has a :class:`LostError` as its failure, and the next outcome of the
-    session says what was lost.
+    A run returns when its state is in the store. It is never repeated: if the worker is lost, the
+    result has a :class:`LostError` as its failure, and the next outcome of the session reports what
+    was lost.
     """
 
     __slots__ = ("_id", "_pool")
@@ -42,26 +42,27 @@ class PoolSession:
 
     @property
     def id(self) -> str:
-        """What it is found by, from any pool and any process that has the store."""
+        """Identifies the session in any pool or process that uses the store."""
         return self._id
 
     def run(self, code: str, *, collect_bytes: int = 0, **options: Unpack[RunOptions]) -> Result:
-        """Runs code in it. Options are those of :meth:`Pool.run`."""
+        """Runs code in the session. Takes the options of :meth:`Pool.run`."""
         return _result(self._pool, self._running(code, collect_bytes, options))
 
     async def arun(
         self, code: str, *, collect_bytes: int = 0, **options: Unpack[RunOptions]
     ) -> Result:
-        """The same for an event loop. Cancelled, it is dropped if no worker has begun it; one that
-        was begun goes to its end."""
+        """Asynchronous variant. Cancelling it drops a call that has not started;
+        a started one is completed.
+        """
         return await _aresult(self._pool, self._running(code, collect_bytes, options))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a global variable, as itself; ``default`` where there is none."""
+        """Returns the value of a global variable, or ``default`` if it is not defined."""
         return ask(self._pool, Deed("get", self._id, (name, default)), _RETRIES)
 
     async def aget(self, name: str, default: Any = None) -> Any:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return await aask(self._pool, Deed("get", self._id, (name, default)), _RETRIES)
 
     def set(self, name: str, value: Any) -> None:
@@ -69,16 +70,16 @@ class PoolSession:
         ask(self._pool, Deed("set", self._id, (name, value)), _RETRIES)
 
     async def aset(self, name: str, value: Any) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await aask(self._pool, Deed("set", self._id, (name, value)), _RETRIES)
 
     def evaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The values of expressions: :meth:`belljar.Session.evaluate`."""
+        """Evaluates expressions: :meth:`belljar.Session.evaluate`."""
         found: dict[str, Any] = ask(self._pool, self._evaluating(expressions), _RETRIES)
         return found
 
     async def aevaluate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         found: dict[str, Any] = await aask(self._pool, self._evaluating(expressions), _RETRIES)
         return found
 
@@ -87,25 +88,25 @@ class PoolSession:
         ask(self._pool, Deed("rewind", self._id, (execution,)))
 
     async def arewind(self, execution: int) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await aask(self._pool, Deed("rewind", self._id, (execution,)))
 
     def fork(self, about: Mapping[str, Any] | None = None) -> PoolSession:
-        """Another session in the same store with this state and this history."""
+        """Creates another session in the same store with this state and history."""
         return PoolSession(self._pool, ask(self._pool, Deed("fork", self._id, (about,))))
 
     async def afork(self, about: Mapping[str, Any] | None = None) -> PoolSession:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         return PoolSession(self._pool, await aask(self._pool, Deed("fork", self._id, (about,))))
 
     @property
     def info(self) -> belljar.StoredInfo | None:
-        """What the store says of it, or None where there is no such session. It is not woken."""
+        """Returns the store's record of the session, or ``None``. Does not resume it."""
         found: belljar.StoredInfo | None = ask(self._pool, Deed("info", self._id), _RETRIES)
         return found
 
     async def ainfo(self) -> belljar.StoredInfo | None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         found: belljar.StoredInfo | None = await aask(self._pool, Deed("info", self._id), _RETRIES)
         return found
 
@@ -114,7 +115,7 @@ class PoolSession:
         ask(self._pool, Deed("remove", self._id), _RETRIES)
 
     async def aremove(self) -> None:
-        """The same for an event loop."""
+        """Asynchronous variant."""
         await aask(self._pool, Deed("remove", self._id), _RETRIES)
 
     def _running(self, code: str, collect_bytes: int, options: Any) -> Deed:
@@ -144,12 +145,12 @@ class PoolSession:
 
 
 def ask(pool: Pool, deed: Deed, retries: int = 0) -> Any:
-    """What a worker answers, or the exception that it did not do it for."""
+    """Returns a worker's answer, or raises its exception."""
     return _value(_result(pool, deed, retries))
 
 
 async def aask(pool: Pool, deed: Deed, retries: int = 0) -> Any:
-    """The same for an event loop."""
+    """Asynchronous variant."""
     return _value(await _aresult(pool, deed, retries))
 
 
@@ -179,7 +180,7 @@ async def _aresult(pool: Pool, deed: Deed, retries: int = 0) -> Result:
         try:
             loop.call_soon_threadsafe(arrived.put_nowait, results)
         except RuntimeError:
-            # The loop is closed: nobody waits.
+            # The loop is closed, so no task waits.
             dropped.append(True)
 
     _submit(pool, deed, Chunk(deed, [(0, None)], retries, notify, lambda: bool(dropped)))

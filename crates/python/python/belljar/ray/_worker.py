@@ -1,4 +1,4 @@
-"""The half that runs in the processes of a cluster, and what travels between the two."""
+"""The part that runs in the processes of a cluster, and the messages between both parts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import belljar
 
 @dataclass(frozen=True)
 class Job:
-    """What all inputs of a map have in common.
+    """What all inputs of a map share.
 
-    An input is the value of ``variable``, or where that is None all variables by name.
+    An input is the value of ``variable``, or without a ``variable`` of all variables by name.
     """
 
     code: str
@@ -25,10 +25,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that is done with a session of the store, and with none but once."""
+    """An operation on a session of the store, which must not be repeated."""
 
     what: Literal["create", "run", "get", "set", "evaluate", "rewind", "fork", "info", "remove"]
-    # None where there is no session yet.
+    # None if there is no session yet.
     id: str | None
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Deed:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of one input, as the worker saw it: an outcome, a value or a failure."""
+    """The worker's answer for one input: an outcome, a value or a failure."""
 
     outcome: belljar.Outcome | None
     failure: Exception | None
@@ -46,7 +46,7 @@ class Done:
 
 
 class BelljarWorker:
-    """An actor: a runtime, which runs one thing at a time."""
+    """An actor with a runtime, which does one thing at a time."""
 
     def __init__(
         self, settings: Mapping[str, Any], image: str | None, store: Mapping[str, Any] | None
@@ -58,7 +58,7 @@ class BelljarWorker:
         self._sessions: belljar.StoredSessions | None = None
 
     def start(self) -> tuple[int, str] | Exception:
-        """Makes the runtime and warms the image. The process, or why it cannot be."""
+        """Creates the runtime and loads the image. Returns the process, or why it failed."""
         try:
             runtime = belljar.Runtime(**{"progress": False, **self._settings})
             image = self._image or "core"
@@ -101,7 +101,7 @@ class BelljarWorker:
             return Done(None, portable(error), {})
 
     def _run_in(self, stored: belljar.StoredSession, deed: Deed) -> Done:
-        # At the end of the block its state is in the store: what is answered is not lost.
+        # When the block ends, the state is in the store: an answered run is not lost.
         with stored.claim() as session:
             run = session.run(*deed.arguments, **deed.options)
             contents = _collected(run, deed.collect_bytes)
@@ -119,13 +119,13 @@ class BelljarWorker:
         return getattr(stored, deed.what)(*deed.arguments)
 
     def close(self) -> None:
-        """Ends the runtime, and removes its files."""
+        """Closes the runtime, and removes its files."""
         if self._runtime is not None:
             self._runtime.close()
 
 
 def portable(error: Exception) -> Exception:
-    """An exception that another process can unpickle."""
+    """Converts an exception so that another process can unpickle it."""
     if isinstance(error, belljar.BelljarError):
         return error
     return type(error)(str(error)) if type(error) in (TypeError, ValueError) else _told(error)
@@ -136,7 +136,7 @@ def _told(error: Exception) -> Exception:
 
 
 def _collected(run: belljar.Run, limit: int) -> dict[str, bytes]:
-    """The files of a run, the first ones that fit."""
+    """The first files of a run that fit."""
     contents: dict[str, bytes] = {}
     for file in run.files:
         if file.symlink is None and file.size <= limit:

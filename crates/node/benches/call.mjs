@@ -1,4 +1,4 @@
-// What a run costs through Node, in microseconds: the median of as many as are asked for.
+// Overhead of a run through Node, in microseconds: the median of the given number of runs.
 
 import { Runtime } from '../index.js';
 

@@ -1,4 +1,4 @@
-//! What a run costs through Node, beside the same run in Rust: medians of rounds that take turns.
+//! Overhead of a run through Node, compared with Rust: medians of alternating rounds.
 
 use std::hint::black_box;
 use std::process::Command;

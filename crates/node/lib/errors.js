@@ -1,6 +1,6 @@
 'use strict';
 
-/** What the engine could not do; `code` is one of docs/reference/errors.md's, or `argument`. */
+/** An error of the engine; `code` is listed in docs/reference/errors.md, or `argument`. */
 class BelljarError extends Error {
   constructor(message, { code, blame, hint, reasons } = {}) {
     super(message);
@@ -12,7 +12,7 @@ class BelljarError extends Error {
   }
 }
 
-/** Thrown by a tool: its message, and no other error's, is what the code is told. */
+/** Thrown by a tool to show the message to the code. Messages of other errors are not shown. */
 class ToolError extends Error {
   constructor(message) {
     super(message);
@@ -27,7 +27,7 @@ function argument(name, problem) {
   });
 }
 
-/** The error that the addon has told as JSON. */
+/** Makes an error from the addon's JSON. */
 function told(error) {
   let found;
   try {
@@ -38,7 +38,7 @@ function told(error) {
   return new BelljarError(found.message, found);
 }
 
-/** What the addon promises, with its errors as `BelljarError`. */
+/** Awaits a promise of the addon, converting errors to `BelljarError`. */
 async function asked(work) {
   try {
     return await work();

@@ -1,6 +1,7 @@
 'use strict';
 
-// The addon: what `npm run build` has put beside the package, or where cargo leaves it in a checkout.
+// Loads the addon: from next to the package, after `npm run build`, or from cargo's target
+// directory.
 
 const fs = require('node:fs');
 const path = require('node:path');
@@ -18,7 +19,7 @@ function load() {
   const found = places().find((place) => fs.existsSync(place));
   if (found === undefined) {
     throw new Error(
-      `belljar's addon is not built: there is none of ${places().join(', ')}. ` +
+      `belljar's addon is not built: no file ${places().join(' or ')}. ` +
         'Build it with `npm run build` in crates/node'
     );
   }

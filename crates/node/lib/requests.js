@@ -1,13 +1,13 @@
 'use strict';
 
-// What a caller asks for, as the addon takes it.
+// Converts options of the caller for the addon.
 
 const native = require('./native.js');
 const { ToolError, argument } = require('./errors.js');
 const { tagged } = require('./values.js');
 
 function checked(options) {
-  if (options === null || typeof options !== 'object') throw argument('options', 'is no object');
+  if (options === null || typeof options !== 'object') throw argument('options', 'is not an object');
   return options;
 }
 
@@ -22,27 +22,30 @@ function mapped(object, form) {
   return Object.fromEntries(Object.entries(object).map(([name, item]) => [name, form(item)]));
 }
 
-/** The request in JSON's shape: what is the caller's own is taken out of the options. */
+/** Makes the JSON request, without the options that are handled here. */
 function request(code, options) {
-  if (typeof code !== 'string') throw argument('code', 'is no string');
+  if (typeof code !== 'string') throw argument('code', 'is not a string');
   const { tools, signal, onEvent, files, set, ...rest } = checked(options);
   return { ...rest, code, files: mapped(files, file), set: mapped(set, (value) => tagged(value)) };
 }
 
-/** The tools' descriptions in JSON, and the one function that answers for them. */
+/** Makes the tools' descriptions in JSON, and a function that calls them. */
 function tooling(tools) {
   if (tools === undefined) return [undefined, undefined];
   const known = new Map();
   const described = Object.entries(tools).map(([name, tool]) => {
     const { run, description, parameters } = typeof tool === 'function' ? { run: tool } : tool;
-    if (typeof run !== 'function') throw argument('tools', `has \`${name}\`, which is no function`);
+    if (typeof run !== 'function') throw argument('tools', `has \`${name}\`, which is not a function`);
     known.set(name, run);
     return { name, description: description ?? '', parameters: parameters ?? { type: 'object' } };
   });
   return [JSON.stringify(described), (name, given) => answer(known, name, given)];
 }
 
-/** What a tool's function comes to, in JSON. It never rejects: nobody would hear of it. */
+/**
+ * Returns the result of a tool's function in JSON. Never rejects, because the rejection would be
+ * lost.
+ */
 async function answer(known, name, given) {
   try {
     const value = await known.get(name)(JSON.parse(given));
@@ -55,26 +58,27 @@ async function answer(known, name, given) {
   }
 }
 
-/** Waits until others have had the event loop. */
+/** Waits until other tasks have had the event loop. */
 function turn() {
   return new Promise(setImmediate);
 }
 
 /**
- * Begins a run: `begin` is given a function for events and a switch, or undefined where nobody uses them.
- * What the caller's own function for events throws interrupts the run, and is what the promise rejects
- * with.
+ * Starts a run: `begin` gets a function for events and a switch, each undefined if not used. If the
+ * caller's function for events throws, the run is interrupted and the promise rejects with the
+ * error.
  */
 async function watched({ signal, onEvent }, begin) {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw argument('signal', 'is no AbortSignal');
+    throw argument('signal', 'is not an AbortSignal');
   }
   if (onEvent !== undefined && typeof onEvent !== 'function') {
-    throw argument('onEvent', 'is no function');
+    throw argument('onEvent', 'is not a function');
   }
   if (signal === undefined && onEvent === undefined) {
     const done = await begin();
-    // A short run is over by the time that it is promised: a row of them keeps nobody from the loop.
+    // A short run has ended when its promise is returned: a series of them must not block the event
+    // loop.
     await turn();
     return done;
   }
@@ -95,9 +99,9 @@ async function watched({ signal, onEvent }, begin) {
       stop.interrupt();
     }
   };
-  // The last events may still be on their way, which keep no process from its end by themselves.
+  // The last events may still be queued, and do not keep the process alive.
   const heard = async () => {
-    // In the second one those have come that were told before the first began.
+    // Events sent before the first callback have arrived when the second one runs.
     for (let turns = 0; !begun && turns < 2; turns++) await turn();
     if (!begun) return;
     const awake = setInterval(() => {}, 1000);

@@ -3,8 +3,8 @@
 const { argument } = require('./errors.js');
 
 /**
- * The events of a run as they happen, once, and its outcome. The run begins at once; to leave the loop
- * interrupts it.
+ * The events of a run as they happen, once, and its outcome. The run starts immediately; leaving
+ * the loop interrupts it.
  */
 class EventStream {
   #waiting = [];
@@ -12,10 +12,10 @@ class EventStream {
   #stop = new AbortController();
   #end;
 
-  /** `begin(onEvent, signal)` begins the run. */
+  /** `begin(onEvent, signal)` starts the run. */
   constructor(begin, signal) {
     if (signal !== undefined && !(signal instanceof AbortSignal)) {
-      throw argument('signal', 'is no AbortSignal');
+      throw argument('signal', 'is not an AbortSignal');
     }
     const own = this.#stop.signal;
     const stop = signal === undefined ? own : AbortSignal.any([signal, own]);
@@ -37,7 +37,7 @@ class EventStream {
     for (const waiting of this.#waiting.splice(0)) waiting(this.#taken());
   }
 
-  /** The end, which rejects once, as a generator does. */
+  /** The end. Rejects once, like a generator. */
   #taken() {
     const end = this.#end;
     this.#end = Promise.resolve({ done: true, value: undefined });

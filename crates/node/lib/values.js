@@ -1,6 +1,6 @@
 'use strict';
 
-// Values of JavaScript in the tagged JSON of docs/reference/values.md, and back.
+// Converts JavaScript values to the tagged JSON of docs/reference/values.md, and back.
 
 const { argument } = require('./errors.js');
 
@@ -17,12 +17,12 @@ function big(value) {
   return { $: 'int', value: `${value < 0n ? '-' : ''}0x${digits}` };
 }
 
-/** Python's form of a moment, with microseconds where there are some. */
+/** The ISO format of a date for Python, with microseconds if not zero. */
 function moment(text) {
   return text.replace(/\.000Z$/, 'Z').replace(/(\.\d{3})Z$/, '$1000Z').replace('Z', '+00:00');
 }
 
-/** The tagged form of a value. An object with the key `$` is taken for one that is in it. */
+/** Converts a value to the tagged form. Objects with the key `$` are passed as they are. */
 function tagged(value, depth = 0) {
   if (depth > MAX_DEPTH) throw argument('value', `is nested deeper than ${MAX_DEPTH}`);
   const inner = (item) => tagged(item, depth + 1);
@@ -40,7 +40,7 @@ function tagged(value, depth = 0) {
     return { $: 'dict', items: [...value].map(([key, item]) => [inner(key), inner(item)]) };
   }
   if (value instanceof Date) {
-    if (Number.isNaN(value.getTime())) throw argument('value', 'is a date that is none');
+    if (Number.isNaN(value.getTime())) throw argument('value', 'is an invalid date');
     return { $: 'datetime', value: moment(value.toISOString()) };
   }
   if (typeof value !== 'object') throw argument('value', `cannot be a ${typeof value}`);
@@ -48,8 +48,10 @@ function tagged(value, depth = 0) {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inner(item)]));
 }
 
-/** A value of its tagged form: bytes, large integers and floats are JavaScript's own, as far as it
- * has them; what it has not stays as it is. */
+/**
+ * Converts a value from the tagged form: bytes, large integers and floats become JavaScript types;
+ * types that JavaScript lacks stay tagged.
+ */
 function untagged(value) {
   if (Array.isArray(value)) return value.map(untagged);
   if (value === null || typeof value !== 'object') return value;

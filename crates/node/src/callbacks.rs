@@ -1,4 +1,4 @@
-//! What a run calls in JavaScript, on the thread of the event loop that it was started from.
+//! Callbacks to JavaScript, on the thread of the event loop that started the run.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use crate::failure::argument;
 
-/// Is given an event, or a step, as text. Weak: it keeps no process from its end.
+/// Called with an event or a step as text. Weak: does not keep the process alive.
 pub(crate) type Listener = ThreadsafeFunction<String, (), String, Status, false, true>;
 
-/// Is given a tool's name and its arguments in JSON, and promises `{"answer"}` or `{"error"}` in JSON.
+/// Called with a tool's name and its arguments in JSON; returns a promise of `{"answer"}` or
+/// `{"error"}` in JSON.
 pub(crate) type Answerer = ThreadsafeFunction<
     FnArgs<(String, String)>,
     Promise<String>,
@@ -26,14 +27,14 @@ pub(crate) type Answerer = ThreadsafeFunction<
     true,
 >;
 
-/// Interrupts the runs that it was given to.
+/// Interrupts the runs that use it.
 #[napi]
 #[derive(Default)]
 pub struct Switch(Interrupt);
 
 #[napi]
 impl Switch {
-    /// One that was not used yet.
+    /// A new switch.
     #[napi(constructor)]
     #[must_use]
     pub fn new() -> Self {
@@ -47,7 +48,7 @@ impl Switch {
     }
 }
 
-/// Has events go to JavaScript as they happen. The run does not wait until they are heard.
+/// Sends events to JavaScript as they happen. The run does not wait for them to be handled.
 struct Heard(Listener);
 
 impl OutputWatcher for Heard {
@@ -59,12 +60,12 @@ impl OutputWatcher for Heard {
 
     fn event(&self, event: &Event) {
         let event = serde_json::to_string(event).unwrap_or_default();
-        // It fails where the event loop has ended, and then nobody listens.
+        // Fails if the event loop has ended; then the event is lost.
         self.0.call(event, ThreadsafeFunctionCallMode::NonBlocking);
     }
 }
 
-/// Has steps of the first start go to JavaScript, and an empty text when one ends.
+/// Sends the steps of the first setup to JavaScript, and an empty text at the end of each.
 pub(crate) struct Steps(pub Listener);
 
 impl Progress for Steps {
@@ -78,7 +79,7 @@ impl Progress for Steps {
     }
 }
 
-/// A tool as it is described in JSON.
+/// The JSON description of a tool.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Described {
@@ -88,7 +89,7 @@ struct Described {
     parameters: Value,
 }
 
-/// What a tool's function in JavaScript has come to.
+/// The result of a tool's function.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Answered {
@@ -96,7 +97,7 @@ enum Answered {
     Error(String),
 }
 
-/// The tools that `described` lists in JSON, each answered by the one function.
+/// The tools listed in `described`, all answered by the same function.
 pub(crate) fn tools(
     described: Option<&str>,
     function: Option<Answerer>,
@@ -131,7 +132,7 @@ async fn ask(function: &Answerer, name: String, arguments: &Value) -> Result<Val
     }
 }
 
-/// The request of a run that tells what happens, and can be interrupted.
+/// Adds events and the interrupt switch to a request.
 pub(crate) fn attach(
     mut request: Request,
     events: Option<Listener>,

@@ -1,10 +1,10 @@
-//! Errors as JavaScript gets them: a text that is JSON, which `index.js` makes a `BelljarError` of.
+//! Errors for JavaScript: JSON text, from which `index.js` makes a `BelljarError`.
 
 use belljar::Error;
 use napi::Status;
 use serde_json::{Value, json};
 
-/// Why something could not be done.
+/// Why a call failed.
 pub(crate) fn failure(error: &Error) -> napi::Error {
     let mut told = json!({
         "code": error.code(),
@@ -20,7 +20,7 @@ pub(crate) fn failure(error: &Error) -> napi::Error {
     told_as(&told)
 }
 
-/// The caller's argument cannot be used.
+/// The caller's argument is invalid.
 pub(crate) fn argument(name: &str, problem: impl std::fmt::Display) -> napi::Error {
     told_as(&json!({
         "code": "argument",
@@ -29,12 +29,12 @@ pub(crate) fn argument(name: &str, problem: impl std::fmt::Display) -> napi::Err
     }))
 }
 
-/// The engine has failed in a way that it should not.
+/// An internal error of the engine.
 pub(crate) fn internal(problem: impl std::fmt::Display) -> napi::Error {
     told_as(&json!({
         "code": "internal",
         "blame": "engine",
-        "message": format!("belljar failed in a way that it should not: {problem}"),
+        "message": format!("internal error: {problem}"),
     }))
 }
 

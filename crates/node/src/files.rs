@@ -1,4 +1,4 @@
-//! Files of a session's workspace, without a run.
+//! The files of a session's workspace, accessed without a run.
 
 use std::io::Cursor;
 use std::time::UNIX_EPOCH;
@@ -16,7 +16,7 @@ pub struct Files(pub(crate) SessionFiles);
 
 #[napi]
 impl Files {
-    /// The bytes of a file.
+    /// Reads a file.
     #[napi]
     pub async fn read(&self, path: String) -> napi::Result<Buffer> {
         let bytes = self.0.read(&path, ..).await.map_err(|e| failure(&e))?;
@@ -26,12 +26,12 @@ impl Files {
     /// Writes a file.
     #[napi]
     pub async fn write(&self, path: String, bytes: Buffer) -> napi::Result<()> {
-        // The buffer is JavaScript's, which may change it meanwhile.
+        // Copied, because JavaScript may change the buffer meanwhile.
         let bytes = Cursor::new(bytes.to_vec());
         self.0.write(&path, bytes).await.map(drop).map_err(|e| failure(&e))
     }
 
-    /// What is in a directory, as JSON.
+    /// Lists a directory as JSON.
     #[napi]
     pub async fn list(&self, dir: String, depth: u32) -> napi::Result<String> {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
@@ -40,26 +40,26 @@ impl Files {
         Ok(entries.to_string())
     }
 
-    /// Makes a directory, and those above it.
+    /// Creates a directory and its parents.
     #[napi]
     pub async fn make_dir(&self, path: String) -> napi::Result<()> {
         self.0.make_dir(&path).await.map_err(|e| failure(&e))
     }
 
-    /// Moves a file or a directory.
+    /// Renames a file or a directory.
     #[napi]
     pub async fn rename(&self, from: String, to: String) -> napi::Result<()> {
         self.0.rename(&from, &to).await.map_err(|e| failure(&e))
     }
 
-    /// Removes a file, or a directory with all that is in it.
+    /// Removes a file, or a directory with its contents.
     #[napi]
     pub async fn remove(&self, path: String) -> napi::Result<()> {
         self.0.remove(&path).await.map_err(|e| failure(&e))
     }
 }
 
-/// What `index.js` makes an entry of: times in milliseconds, as JavaScript counts them.
+/// The properties of an entry for `index.js`, with times in milliseconds.
 fn described(entry: &PathEntry) -> Value {
     let kind = match entry.kind {
         PathKind::Directory => "directory",

@@ -1,5 +1,5 @@
-//! belljar in a Node process: the native half of the package `belljar`. Requests, outcomes, events and
-//! values cross as JSON; `index.js` gives them their shape.
+//! The native half of the Node package `belljar`. Requests, outcomes, events and values are passed
+//! as JSON; `index.js` converts them to objects.
 #![warn(
     clippy::exit,
     clippy::print_stderr,

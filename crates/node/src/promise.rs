@@ -1,13 +1,13 @@
-//! Promises whose work begins at once.
+//! Promises whose work starts immediately.
 
 use std::task::{Context, Poll, Waker};
 
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue, within_runtime_if_available};
 
-/// Promises what `work` comes to. It is polled here first: a short run is over then, and neither wakes a
-/// thread nor has to wait for one; what goes on goes on elsewhere. A failure that is known at once is
-/// thrown.
+/// Returns a promise of the result of `work`, which is polled here first: a short run ends in this
+/// call, without waking another thread. Unfinished work continues on other threads. An immediate
+/// failure is thrown.
 pub(crate) fn promise<T: ToNapiValue + Send + 'static>(
     env: &Env,
     work: impl Future<Output = napi::Result<T>> + Send + 'static,

@@ -15,11 +15,11 @@ use crate::failure::{argument, failure, internal};
 use crate::promise::promise;
 use crate::session::{Options as SessionStart, Session};
 
-/// The engine: what all runs and sessions share.
+/// The engine, shared by runs and sessions.
 #[napi]
 pub struct Runtime(belljar::Runtime);
 
-/// A run that is over.
+/// A finished run.
 #[napi]
 pub struct Run(Arc<belljar::Run>);
 
@@ -81,7 +81,7 @@ impl Runtime {
         self.0.session(options).await.map(Session).map_err(|e| failure(&e))
     }
 
-    /// Starts a session from a checkpoint; the tools take the place of those that it had.
+    /// Restores a session from a checkpoint; the given tools replace the session's.
     #[napi]
     pub async fn restore(
         &self,
@@ -98,7 +98,7 @@ impl Runtime {
         self.0.restore(options).await.map(Session).map_err(|e| failure(&e))
     }
 
-    /// Looks at code without running it.
+    /// Checks code without running it.
     #[napi]
     pub async fn check(&self, code: String, policy: Option<String>) -> napi::Result<String> {
         let policy = match policy {
@@ -124,7 +124,7 @@ impl Run {
         outcome(&self.0.outcome)
     }
 
-    /// The bytes of a file that it left.
+    /// Reads a file of the run.
     #[napi]
     pub async fn read(&self, path: String) -> napi::Result<Buffer> {
         let run = Arc::clone(&self.0);

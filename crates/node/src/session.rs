@@ -1,4 +1,4 @@
-//! Sessions: interpreters that are kept from run to run.
+//! Sessions: interpreters that keep their state from run to run.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use crate::runtime::{outcome, request};
 #[napi]
 pub struct Session(pub(crate) belljar::Session);
 
-/// What a session is started with.
+/// Options of a new session.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Options {
-    /// What it begins with: its code runs first.
+    /// The initial request: its code runs first.
     start: RunRequest,
-    /// Seconds since it was made.
+    /// Maximum age in seconds.
     lifetime: Option<f64>,
-    /// Seconds since its last run ended.
+    /// Maximum idle time in seconds.
     idle: Option<f64>,
-    /// Fuel of all its runs together.
+    /// Fuel of all runs together.
     fuel: Option<u64>,
-    /// How much of its past is kept.
+    /// Limits on the history.
     history: Option<HistoryBounds>,
 }
 
@@ -64,13 +64,13 @@ fn duration(name: &str, seconds: f64) -> napi::Result<Duration> {
 
 #[napi]
 impl Session {
-    /// Its id.
+    /// The session's id.
     #[napi(getter)]
     pub fn id(&self) -> String {
         self.0.id().to_owned()
     }
 
-    /// Runs a request after those that were asked for before it, and gives its outcome.
+    /// Runs a request after all earlier calls. Returns its outcome.
     #[napi]
     #[allow(
         clippy::needless_pass_by_value,
@@ -88,13 +88,13 @@ impl Session {
         promise(env, async move { outcome(&session.run(request).await.map_err(|e| failure(&e))?) })
     }
 
-    /// Interrupts what it runs. Returns whether it ran anything.
+    /// Interrupts the current run. Returns whether there was one.
     #[napi]
     pub fn interrupt(&self) -> bool {
         self.0.interrupt()
     }
 
-    /// Starts another session from this one's state and history.
+    /// Creates another session with this state and history.
     #[napi]
     pub async fn fork(&self) -> napi::Result<Session> {
         self.0.fork().await.map(Session).map_err(|e| failure(&e))
@@ -112,7 +112,7 @@ impl Session {
         self.0.checkpoint(path).await.map_err(|e| failure(&e))
     }
 
-    /// The value of a global variable in tagged JSON.
+    /// Reads a global variable as tagged JSON.
     #[napi]
     pub async fn get(&self, name: String) -> napi::Result<Option<String>> {
         let Some(value) = self.0.get(&name).await.map_err(|e| failure(&e))? else {
@@ -121,7 +121,7 @@ impl Session {
         serde_json::to_string(&value).map(Some).map_err(internal)
     }
 
-    /// Sets a global variable to a value in tagged JSON.
+    /// Sets a global variable from tagged JSON.
     #[napi]
     pub async fn set(&self, name: String, value: String) -> napi::Result<()> {
         let value: Value = serde_json::from_str(&value)
@@ -129,13 +129,13 @@ impl Session {
         self.0.set(&name, value).await.map_err(|e| failure(&e))
     }
 
-    /// The files of its workspace.
+    /// The files of the workspace.
     #[napi(getter)]
     pub fn files(&self) -> Files {
         Files(self.0.workspace())
     }
 
-    /// Ends the session, and what it runs.
+    /// Closes the session, and stops its run.
     #[napi]
     pub fn close(&self) {
         self.0.close();

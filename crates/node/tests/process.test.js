@@ -1,6 +1,6 @@
 'use strict';
 
-// What concerns the process: its end, its other threads, its memory, its types.
+// The process: exit, worker threads, memory, type declarations.
 
 const assert = require('node:assert/strict');
 const { execFile } = require('node:child_process');
@@ -13,7 +13,10 @@ const { Worker } = require('node:worker_threads');
 const root = path.join(__dirname, '..');
 const packed = JSON.stringify(root);
 
-/** What a program of its own prints; it fails where that ends with another status, or does not end. */
+/**
+ * Runs a program in a new process and returns its output. Fails on another exit status or a
+ * timeout.
+ */
 async function printed(code, ...flags) {
   const program = `const { Runtime } = require(${packed});\n(async () => {${code}})();`;
   const ran = promisify(execFile)(process.execPath, [...flags, '-e', program], { timeout: 60_000 });

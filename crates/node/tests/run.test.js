@@ -107,7 +107,7 @@ test('events come while the code runs', async () => {
     if (event.type === 'stdout') break;
   }
   assert.ok(performance.now() - begun < 900);
-  // To leave the loop has interrupted the run.
+  // Leaving the loop has interrupted the run.
   assert.equal((await stream.outcome).error_detail.kind, 'interrupted');
 });
 

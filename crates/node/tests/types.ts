@@ -1,4 +1,4 @@
-// Compiled by a test, and never run: what is written here is to be accepted, or not where it says so.
+// Compiled by a test and never run: each line must be accepted, unless it expects an error.
 
 import { BelljarError, Event, Runtime, Session, ToolError, type Outcome } from 'belljar';
 
@@ -40,7 +40,7 @@ async function accepted(): Promise<void> {
 }
 
 async function refused(runtime: Runtime, outcome: Outcome): Promise<void> {
-  // @ts-expect-error a name that is no option
+  // an unknown option
   await runtime.run('', { tiemout: 1 });
   // @ts-expect-error a number of seconds
   await runtime.run('', { timeout: '1' });

@@ -41,7 +41,9 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 fn within(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     let deeper = || {
-        depth.checked_sub(1).ok_or_else(|| PyValueError::new_err("it is nested too deeply for JSON"))
+        depth
+            .checked_sub(1)
+            .ok_or_else(|| PyValueError::new_err("it is nested too deeply for JSON"))
     };
     if object.is_none() {
         return Ok(Value::Null);

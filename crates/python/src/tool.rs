@@ -47,7 +47,9 @@ impl Tool {
         let tool = match timeout.map(Duration::try_from_secs_f64) {
             None => tool,
             Some(Ok(timeout)) => tool.timeout(timeout),
-            Some(Err(_)) => return Err(PyValueError::new_err("timeout is not a number of seconds")),
+            Some(Err(_)) => {
+                return Err(PyValueError::new_err("timeout is not a number of seconds"));
+            }
         };
         Ok(Self { tool })
     }

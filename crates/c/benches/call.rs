@@ -1,4 +1,4 @@
-//! What a run costs through the interface for C, beside the same run in Rust.
+//! Overhead of a run through the C interface, compared with Rust.
 #![expect(unsafe_code, reason = "calls what C calls")]
 
 use std::ffi::CString;
@@ -35,7 +35,7 @@ fn calls(c: &mut Criterion) {
             }
         });
     });
-    // SAFETY: it was made above, and nothing uses it any more.
+    // SAFETY: it was created above, and is not used after this.
     unsafe { belljar_runtime_free(runtime) };
     group.finish();
 }

@@ -16,7 +16,7 @@ static void check(char *error) {
     }
 }
 
-/* On the first start this takes a minute or two, and says so. */
+/* On the first start this takes a minute or two, and is reported. */
 static void on_step(void *context, const char *step) {
     (void)context;
     if (step != NULL) {

@@ -1,4 +1,4 @@
-//! What a run calls in its caller's program.
+//! Callbacks from a run to the caller.
 #![expect(unsafe_code, reason = "functions and pointers come from C")]
 
 use std::ffi::{CString, c_char, c_void};
@@ -12,45 +12,45 @@ use tokio::sync::oneshot;
 use crate::failure::{Failure, guarded};
 use crate::strings::{give_text, handle, optional_text, text};
 
-/// What a run may call, and what may stop it. All of it zero, or a null pointer in its place, is a
-/// run that calls nothing.
+/// Callbacks and interrupt of a run. A run without either takes all zeros, or a null pointer
+/// instead.
 #[repr(C)]
 pub struct Callbacks {
-    /// Handed to every function.
+    /// Passed to every function.
     pub context: *mut c_void,
-    /// Something happened in the run: one event of `docs/reference/events.md`, which is only there
-    /// for the time of the call. Events come in their order, one at a time, on the thread that runs
-    /// the code; the run goes on when the function returns.
+    /// Called with each event of the run, in the JSON of `docs/reference/events.md`, which is valid
+    /// only during the call. Events come in order, one at a time, on the thread that runs the code;
+    /// the run waits until the function returns.
     pub event: Option<unsafe extern "C" fn(context: *mut c_void, event: *const c_char)>,
     /// The tools that the code can call: a JSON array of objects with `name`, `description`,
-    /// `parameters` (a JSON Schema of the arguments, which are an object), and, if it is to be
-    /// answered later and maybe in another process, `"deferred": true`.
+    /// `parameters` (a JSON Schema of the arguments, which are an object), and `"deferred": true`
+    /// for a tool to be answered later, possibly in another process.
     pub tools: *const c_char,
-    /// The code calls a tool. The call is the function's: it is answered once, by
-    /// `belljar_call_answer` or `belljar_call_fail`, before the function returns or later, on
-    /// whichever thread. The run's time goes on. It is called on the thread that runs the code.
+    /// Called when the code calls a tool, on the thread that runs the code. The function owns the
+    /// call and answers it once, with `belljar_call_answer` or `belljar_call_fail`, before or after
+    /// it returns, on any thread. The run's time limit continues.
     pub call: Option<unsafe extern "C" fn(context: *mut c_void, call: *mut Call)>,
-    /// What interrupts the run, or null. It may be freed when the run has begun.
+    /// Interrupts the run, or null. It may be freed once the run has started.
     pub interrupt: *const Interrupt,
 }
 
-/// A call of a tool that is to be answered.
+/// A call of a tool, to be answered.
 pub struct Call {
     name: String,
     arguments: String,
     answer: oneshot::Sender<Result<Value, String>>,
 }
 
-/// A switch that interrupts the runs that it was given to: those that run, and those that begin later.
+/// A switch that interrupts all current and future runs that use it.
 pub struct Interrupt(belljar::Interrupt);
 
 /// The caller's context.
 #[derive(Clone, Copy)]
 struct Context(*mut c_void);
 
-// SAFETY: the interface says on which threads it is handed back; what it points to is the caller's.
+// SAFETY: the interface says on which threads it is passed back; its target belongs to the caller.
 unsafe impl Send for Context {}
-// SAFETY: the pointer is copied and handed back, and nothing else.
+// SAFETY: the pointer is only copied and passed back.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -59,7 +59,7 @@ impl Context {
     }
 }
 
-/// A tool as it is described in JSON.
+/// The JSON description of a tool.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Described {
@@ -84,15 +84,15 @@ impl OutputWatcher for EventFunction {
     }
 
     fn event(&self, event: &Event) {
-        // JSON holds no zero byte.
+        // JSON contains no zero byte.
         let event =
             CString::new(serde_json::to_string(event).unwrap_or_default()).unwrap_or_default();
-        // SAFETY: the caller gave the function for this, and the text ends with a zero byte.
+        // SAFETY: the caller provided the function for this, and the text ends with a zero byte.
         unsafe { (self.function)(self.context.pointer(), event.as_ptr()) };
     }
 }
 
-/// What a run has of its caller.
+/// The callbacks and the interrupt of a run.
 #[derive(Default)]
 pub(crate) struct Heard {
     event: Option<Arc<dyn OutputWatcher>>,
@@ -105,7 +105,7 @@ impl Heard {
     ///
     /// `callbacks` is null, or what it points to, and its pointers, are as [`Callbacks`] says.
     pub unsafe fn read(callbacks: *const Callbacks) -> Result<Self, Failure> {
-        // SAFETY: the caller promises that it is null or can be read.
+        // SAFETY: the caller promises that it is null or readable.
         let Some(given) = (unsafe { callbacks.as_ref() }) else {
             return Ok(Self::default());
         };
@@ -113,7 +113,7 @@ impl Heard {
         let event = given.event.map(|function| {
             Arc::new(EventFunction { context, function }) as Arc<dyn OutputWatcher>
         });
-        // SAFETY: as promised, it is null or an interrupt that was not freed.
+        // SAFETY: as promised, it is null or an interrupt that is not freed.
         let interrupt = unsafe { given.interrupt.as_ref() }.map(|interrupt| interrupt.0.clone());
         // SAFETY: as promised, it is null or text.
         let tools = match unsafe { optional_text("tools", given.tools) }? {
@@ -129,7 +129,7 @@ impl Heard {
         })
     }
 
-    /// The request of a run that has them.
+    /// Adds them to the request of a run.
     pub fn attach(self, mut request: Request) -> Request {
         if let Some(watcher) = self.event {
             request = request.watch(watcher);
@@ -141,7 +141,7 @@ impl Heard {
     }
 }
 
-/// The tool that is described, answered by the function.
+/// A tool with this description, answered by the function.
 fn tool(
     described: Described,
     context: Context,
@@ -164,7 +164,7 @@ fn tool(
                     arguments: arguments.to_string(),
                     answer,
                 });
-                // SAFETY: the caller gave the function for this; the call is the function's now.
+                // SAFETY: the caller provided the function for this; it now owns the call.
                 unsafe { function(context.pointer(), Box::into_raw(call)) };
                 async move {
                     match answered.await {
@@ -179,26 +179,25 @@ fn tool(
     Ok(tool.description(description))
 }
 
-/// The name of the tool that is called, for `belljar_string_free`.
+/// Gets the name of the called tool. Free it with `belljar_string_free`.
 ///
 /// # Safety
 ///
-/// `call` was handed to the function `call` of the callbacks, and is not answered yet. `name` may be
-/// written to.
+/// `call` was passed to the callback `call`, and is not answered yet. `name` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_call_name(
     call: *const Call,
     name: *mut *mut c_char,
 ) -> *mut c_char {
     guarded(|| {
-        // SAFETY: as promised, it is a call that was not answered.
+        // SAFETY: as promised, it is an unanswered call.
         let call = unsafe { handle("call", call) }?;
         // SAFETY: as promised, a pointer may be written there.
         unsafe { crate::strings::give("name", name, give_text(call.name.as_str())) }
     })
 }
 
-/// The arguments of the call: a JSON object, for `belljar_string_free`.
+/// Gets the arguments of the call: a JSON object. Free it with `belljar_string_free`.
 ///
 /// # Safety
 ///
@@ -209,18 +208,18 @@ pub unsafe extern "C" fn belljar_call_arguments(
     arguments: *mut *mut c_char,
 ) -> *mut c_char {
     guarded(|| {
-        // SAFETY: as promised, it is a call that was not answered.
+        // SAFETY: as promised, it is an unanswered call.
         let call = unsafe { handle("call", call) }?;
         // SAFETY: as promised, a pointer may be written there.
         unsafe { crate::strings::give("arguments", arguments, give_text(call.arguments.as_str())) }
     })
 }
 
-/// Answers the call with a JSON value, and frees it. When the value is not JSON the call has failed.
+/// Answers the call with a JSON value, and frees it. If the value is not JSON, the call fails.
 ///
 /// # Safety
 ///
-/// `call` was handed to the function `call` of the callbacks, and is not answered yet.
+/// `call` was passed to the callback `call`, and is not answered yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_call_answer(call: *mut Call, value: *const c_char) -> *mut c_char {
     guarded(|| {
@@ -230,13 +229,13 @@ pub unsafe extern "C" fn belljar_call_answer(call: *mut Call, value: *const c_ch
         let value = unsafe { text("value", value) }?;
         let value = serde_json::from_str(value)
             .map_err(|e| Failure::argument("value", format!("is not JSON: {e}")))?;
-        // The run may be over by now.
+        // The run may have ended.
         let _ = call.answer.send(Ok(value));
         Ok(())
     })
 }
 
-/// The call has failed, for this reason, which the code is told. Frees the call.
+/// Reports that the call failed, and frees it. The code sees the message.
 ///
 /// # Safety
 ///
@@ -255,27 +254,27 @@ pub unsafe extern "C" fn belljar_call_fail(call: *mut Call, reason: *const c_cha
 
 /// # Safety
 ///
-/// `call` is null, or was handed out and not taken back.
+/// `call` is null, or was passed out and not taken back.
 unsafe fn taken(call: *mut Call) -> Result<Box<Call>, Failure> {
     if call.is_null() {
         return Err(Failure::argument("call", "is null"));
     }
-    // SAFETY: it was made by `Box::into_raw` when it was handed out.
+    // SAFETY: it was made by `Box::into_raw` when it was passed out.
     Ok(unsafe { Box::from_raw(call) })
 }
 
-/// A switch that was not used yet.
+/// Creates a switch.
 #[unsafe(no_mangle)]
 pub extern "C" fn belljar_interrupt_new() -> *mut Interrupt {
     Box::into_raw(Box::new(Interrupt(belljar::Interrupt::new())))
 }
 
-/// Interrupts the runs, as Ctrl-C would: their outcomes are of the kind `interrupted`. Any thread may
-/// do it, and nothing happens when `interrupt` is null.
+/// Interrupts the runs, like Ctrl-C: their outcomes have the kind `interrupted`. May be called on
+/// any thread. Does nothing if `interrupt` is null.
 ///
 /// # Safety
 ///
-/// `interrupt` is null or was made by `belljar_interrupt_new`, and is not freed yet.
+/// `interrupt` is null or was created by `belljar_interrupt_new`, and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_interrupt_use(interrupt: *const Interrupt) {
     // SAFETY: as promised.
@@ -284,7 +283,7 @@ pub unsafe extern "C" fn belljar_interrupt_use(interrupt: *const Interrupt) {
     }
 }
 
-/// Frees the switch; the runs that it was given to keep it.
+/// Frees the switch. Runs that use it keep it alive.
 ///
 /// # Safety
 ///

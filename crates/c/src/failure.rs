@@ -1,4 +1,4 @@
-//! Errors as the text that a function returns.
+//! Errors as text for the caller.
 
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::strings::give_text;
 
-/// Why a function could not do what it was called for.
+/// Why a call failed.
 pub(crate) struct Failure(Value);
 
 impl Failure {
-    /// The caller's argument cannot be used.
+    /// The caller's argument is invalid.
     pub fn argument(name: &str, problem: impl std::fmt::Display) -> Self {
         Self::of("argument", "caller", &format!("the argument `{name}` {problem}"))
     }
@@ -46,12 +46,11 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Does the work of a function that C calls. A panic of ours is an error, too: it must not cross the
-/// border.
+/// Runs the body of an exported function. A panic becomes an error, because it must not unwind into
+/// C.
 pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> *mut c_char {
-    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(Failure::of("internal", "engine", "belljar failed in a way that it should not"))
-    });
+    let done = catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Failure::of("internal", "engine", "internal error")));
     match done {
         Ok(()) => ptr::null_mut(),
         Err(Failure(error)) => give_text(error.to_string()),

@@ -1,18 +1,18 @@
-//! belljar for programs in C, and in all that can call C.
+//! belljar for C, and for languages that can call C.
 //!
-//! The rules that hold for every function:
+//! Rules for all functions:
 //!
-//! * Text is UTF-8 that ends with a zero byte. Requests, outcomes, events and values are the JSON
-//!   documents that `docs/reference/errors.md`, `docs/reference/outcome.md`,
-//!   `docs/reference/events.md` and `docs/reference/values.md` describe.
-//! * A function that can fail returns null when it did not, and otherwise the error: a JSON object
-//!   with `code`, `blame`, `message`, and, where there are any, `hint` and `reasons`. It is the
-//!   caller's, for [`belljar_string_free`](strings::belljar_string_free). What code does wrong is no
-//!   error: it is in the outcome.
-//! * What a function gives through a pointer it gives only when it did not fail.
-//! * Handles may be used by any number of threads at once, and freed by one when no other uses
+//! * Text is UTF-8 and ends with a zero byte. Requests, outcomes, events and values are JSON as
+//!   described in `docs/reference/errors.md`, `docs/reference/outcome.md`,
+//!   `docs/reference/events.md` and `docs/reference/values.md`.
+//! * A function that can fail returns null on success, and otherwise an error: a JSON object with
+//!   `code`, `blame`, `message`, and, if available, `hint` and `reasons`. The caller frees it with
+//!   [`belljar_string_free`](strings::belljar_string_free). Errors of the code are not errors of
+//!   the function: they are in the outcome.
+//! * Results are written through pointers only on success.
+//! * Handles may be used by several threads at the same time, and freed when no other thread uses
 //!   them. Freeing null does nothing.
-//! * A handle belongs to the process that made it: after a fork the child gets an error from it.
+//! * A handle belongs to the process that created it: in a forked child, it gives an error.
 #![deny(unsafe_code, missing_docs)]
 #![warn(
     clippy::exit,
@@ -28,6 +28,6 @@ pub mod runtime;
 pub mod session;
 pub mod strings;
 
-/// The version of this interface: raised when a program that was compiled for an older one would go
-/// wrong. Functions and keys of JSON are added without that.
+/// Version of this interface, raised on incompatible changes. New functions and JSON keys do not
+/// raise it.
 pub const BELLJAR_ABI_VERSION: u32 = 1;

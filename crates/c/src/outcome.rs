@@ -1,4 +1,4 @@
-//! What a run gave.
+//! The outcome of a run.
 #![expect(unsafe_code, reason = "pointers come from C")]
 
 use std::ffi::{CString, c_char};
@@ -9,13 +9,13 @@ use belljar::blocking::Session;
 use crate::failure::{Failure, guarded};
 use crate::strings::{give, give_bytes, handle, text};
 
-/// What a run gave: its outcome, and the files that it left.
+/// The result of a run: its outcome and its files.
 pub struct Outcome {
     document: CString,
     files: Files,
 }
 
-/// Where a run's files are.
+/// The place of a run's files.
 enum Files {
     Run(Box<Run>),
     Session(Session),
@@ -46,25 +46,25 @@ fn document(outcome: &belljar::Outcome) -> Result<CString, Failure> {
     CString::new(text).map_err(|e| problem(&e))
 }
 
-/// The outcome as JSON, as `docs/reference/outcome.md` describes it. It is the outcome's, and there
-/// until that is freed. Null when `outcome` is.
+/// Returns the outcome as JSON, as described in `docs/reference/outcome.md`. The text belongs to
+/// the outcome and is freed with it. Returns null if `outcome` is null.
 ///
 /// # Safety
 ///
-/// `outcome` is null, or was given by this library and is not freed yet.
+/// `outcome` is null, or was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_outcome_json(outcome: *const Outcome) -> *const c_char {
     // SAFETY: as promised.
     unsafe { outcome.as_ref() }.map_or(std::ptr::null(), |outcome| outcome.document.as_ptr())
 }
 
-/// The bytes of a file that the run left, for `belljar_bytes_free`. Those of a session's run are read
-/// from the session's workspace, as they are now.
+/// Reads a file of the run. Free it with `belljar_bytes_free`. Files of a session's run are read
+/// from the session's workspace, in their current state.
 ///
 /// # Safety
 ///
-/// `outcome` was given by this library and is not freed yet; `path` is text; `bytes` and `length` may
-/// be written to.
+/// `outcome` was returned by this library and is not freed yet; `path` is text; `bytes` and
+/// `length` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_outcome_read(
     outcome: *const Outcome,
@@ -81,16 +81,16 @@ pub unsafe extern "C" fn belljar_outcome_read(
             Files::Run(run) => run.read(path)?,
             Files::Session(session) => session.read(path)?,
         };
-        // SAFETY: as promised, both may be written to.
+        // SAFETY: as promised, both are writable.
         unsafe { give_file(read, bytes, length) }
     })
 }
 
-/// Gives bytes and their length.
+/// Returns bytes and their length.
 ///
 /// # Safety
 ///
-/// Both places are null or may be written to.
+/// Both places are null or writable.
 pub(crate) unsafe fn give_file(
     read: Vec<u8>,
     bytes: *mut *mut u8,
@@ -100,22 +100,22 @@ pub(crate) unsafe fn give_file(
         return Err(Failure::argument("bytes` or `length", "is null"));
     }
     let (start, count) = give_bytes(read);
-    // SAFETY: neither is null, and as promised they may be written to.
+    // SAFETY: neither is null, and as promised both are writable.
     unsafe {
         give("bytes", bytes, start)?;
         give("length", length, count)
     }
 }
 
-/// Frees the outcome, with the run's files. A session keeps its own.
+/// Frees the outcome, with the run's files. Files of a session are kept.
 ///
 /// # Safety
 ///
-/// `outcome` is null, or was given by this library and is not freed yet.
+/// `outcome` is null, or was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_outcome_free(outcome: *mut Outcome) {
     if !outcome.is_null() {
-        // SAFETY: it was made by `Box::into_raw` when it was given.
+        // SAFETY: it was made by `Box::into_raw` when it was returned.
         drop(unsafe { Box::from_raw(outcome) });
     }
 }

@@ -12,16 +12,15 @@ use crate::failure::{Failure, guarded};
 use crate::outcome::Outcome;
 use crate::strings::{give, give_text, handle, optional_text, text};
 
-/// The engine: what all runs and sessions share.
+/// The engine, shared by runs and sessions.
 pub struct Runtime(pub(crate) blocking::Runtime);
 
-/// Is told what takes long on the first start. All of it zero, or a null pointer in its place, is
-/// nobody.
+/// Progress of the first start. To ignore it, pass all zeros, or a null pointer instead.
 #[repr(C)]
 pub struct Progress {
-    /// Handed to the function.
+    /// Passed to the function.
     pub context: *mut c_void,
-    /// A step has begun, or, when `step` is null, ended. On any thread.
+    /// Called when a step starts, and with a null `step` when it ends. On any thread.
     pub step: Option<unsafe extern "C" fn(context: *mut c_void, step: *const c_char)>,
 }
 
@@ -30,8 +29,8 @@ struct Told {
     step: unsafe extern "C" fn(*mut c_void, *const c_char),
 }
 
-// SAFETY: the interface says that it is called on any thread; what the context points to is the
-// caller's.
+// SAFETY: the interface says that it is called on any thread; the target of the context belongs to
+// the caller.
 unsafe impl Send for Told {}
 // SAFETY: as above.
 unsafe impl Sync for Told {}
@@ -40,25 +39,25 @@ impl belljar::progress::Progress for Told {
     fn begin(&self, stage: Stage, subject: &str) {
         let step = format!("{} {subject}", stage.describe());
         let step = CString::new(step.trim_end()).unwrap_or_default();
-        // SAFETY: the caller gave the function for this, and the text ends with a zero byte.
+        // SAFETY: the caller provided the function for this, and the text ends with a zero byte.
         unsafe { (self.step)(self.context, step.as_ptr()) };
     }
 
     fn end(&self, _: Stage) {
-        // SAFETY: the caller gave the function for this, and expects null.
+        // SAFETY: the caller provided the function for this, and expects null.
         unsafe { (self.step)(self.context, std::ptr::null()) };
     }
 }
 
-/// Starts the engine: milliseconds, and about two minutes on an empty cache, when Python is
-/// downloaded and compiled. `options` is null or a JSON object with any of `cache`, `wheel`, `bundle`
-/// and `temp_dir`, which are paths, `bundle_hash`, a SHA-256, `file_memory`, bytes, `concurrency` and `queue`, which
-/// are numbers of runs.
+/// Starts the engine. Takes milliseconds, or about two minutes with an empty cache, when Python is
+/// downloaded and compiled. `options` is null or a JSON object with any of the paths `cache`,
+/// `wheel`, `bundle` and `temp_dir`; the SHA-256 `bundle_hash`; `file_memory` in bytes; and the
+/// numbers of runs `concurrency` and `queue`.
 ///
 /// # Safety
 ///
-/// `options` is null or text. `progress` is null or points to a progress, whose function may be called
-/// for as long as the runtime or one of its sessions lives. `runtime` may be written to.
+/// `options` is null or text. `progress` is null or points to a progress, whose function may be
+/// called during the lifetime of the runtime and its sessions. `runtime` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_runtime_new(
     options: *const c_char,
@@ -73,7 +72,7 @@ pub unsafe extern "C" fn belljar_runtime_new(
             None => RuntimeOptions::default(),
         };
         let mut builder = belljar::Runtime::builder().options(options);
-        // SAFETY: as promised, it is null or can be read.
+        // SAFETY: as promised, it is null or readable.
         let progress = unsafe { progress.as_ref() };
         if let Some(&Progress {
             context,
@@ -83,31 +82,31 @@ pub unsafe extern "C" fn belljar_runtime_new(
             builder = builder.progress(Arc::new(Told { context, step }));
         }
         let made = Runtime(builder.build()?.blocking());
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("runtime", runtime, made) }
     })
 }
 
-/// Frees the runtime. Sessions and outcomes that are not freed keep what they need of it.
+/// Frees the runtime. Sessions and outcomes that are not freed keep what they need.
 ///
 /// # Safety
 ///
-/// `runtime` is null, or was given by this library and is not freed yet.
+/// `runtime` is null, or was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_runtime_free(runtime: *mut Runtime) {
     if !runtime.is_null() {
-        // SAFETY: it was made by `Box::into_raw` when it was given.
+        // SAFETY: it was made by `Box::into_raw` when it was returned.
         drop(unsafe { Box::from_raw(runtime) });
     }
 }
 
-/// Runs a request in a fresh sandbox, and waits for it. `request` is the JSON object of
+/// Runs a request in a fresh sandbox, and waits for it. `request` is a JSON object with the schema
 /// `docs/schema/request.schema.json`; it may name files of the host.
 ///
 /// # Safety
 ///
-/// `runtime` was given by this library and is not freed yet; `request` is text; `callbacks` is null or
-/// as its type says until this returns; `outcome` may be written to.
+/// `runtime` was returned by this library and is not freed yet; `request` is text; `callbacks` is
+/// null or as its type says until this returns; `outcome` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_run(
     runtime: *const Runtime,
@@ -121,18 +120,19 @@ pub unsafe extern "C" fn belljar_run(
         // SAFETY: as promised.
         let request = unsafe { read_request(request, callbacks) }?;
         let run = runtime.0.run(request)?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("outcome", outcome, Outcome::of_run(run)?) }
     })
 }
 
-/// Looks at code without running it: a JSON object with `clean`, the `violations` of the policy, and the
-/// `missing_imports`. `policy` is null, `"open"`, `"strict"` (with the quotes) or the object of a request.
+/// Checks code without running it. Returns a JSON object with `clean`, the `violations` of the
+/// policy, and the `missing_imports`. `policy` is null, `"open"`, `"strict"` (with the quotes) or
+/// an object as in a request.
 ///
 /// # Safety
 ///
-/// `runtime` was given by this library and is not freed yet; `code` is text, `policy` null or text;
-/// `report` may be written to.
+/// `runtime` was returned by this library and is not freed yet; `code` is text, `policy` null or
+/// text; `report` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_check(
     runtime: *const Runtime,
@@ -157,12 +157,12 @@ pub unsafe extern "C" fn belljar_check(
             "violations": found.violations,
             "missing_imports": found.missing_imports,
         });
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give("report", report, give_text(found.to_string())) }
     })
 }
 
-/// The request in JSON, with what it may call.
+/// Parses a request and adds its callbacks.
 ///
 /// # Safety
 ///
@@ -180,11 +180,11 @@ pub(crate) unsafe fn read_request(
     Ok(heard.attach(asked.into_request(HostPaths::Allowed)?))
 }
 
-/// Gives a handle.
+/// Returns a handle.
 ///
 /// # Safety
 ///
-/// `place` is null or may be written to.
+/// `place` is null or writable.
 pub(crate) unsafe fn give_handle<T>(
     name: &'static str,
     place: *mut *mut T,
@@ -193,7 +193,7 @@ pub(crate) unsafe fn give_handle<T>(
     if place.is_null() {
         return Err(Failure::argument(name, "is null"));
     }
-    // SAFETY: it is not null, and as promised it may be written to.
+    // SAFETY: it is not null, and as promised it is writable.
     unsafe { place.write(Box::into_raw(Box::new(value))) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Sessions: interpreters that are kept from run to run.
+//! Sessions: interpreters that keep their state from run to run.
 #![expect(unsafe_code, reason = "pointers come from C")]
 
 use std::ffi::c_char;
@@ -21,22 +21,22 @@ use crate::strings::{bytes, give, give_text, handle, optional_text, text};
 /// A session.
 pub struct Session(blocking::Session);
 
-/// What `belljar_session_new` is told.
+/// The options of `belljar_session_new`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// What the session begins with: its code runs first.
+    /// The initial request: its code runs first.
     start: RunRequest,
-    /// Seconds since it was made.
+    /// Maximum age in seconds.
     #[serde(default)]
     lifetime: Option<f64>,
-    /// Seconds since its last run ended.
+    /// Maximum idle time in seconds.
     #[serde(default)]
     idle: Option<f64>,
-    /// Fuel of all its runs together.
+    /// Fuel of all runs together.
     #[serde(default)]
     fuel: Option<u64>,
-    /// How much of its past is kept.
+    /// Limits on the history.
     #[serde(default)]
     history: Option<HistoryBounds>,
 }
@@ -53,14 +53,14 @@ struct Answered {
 }
 
 /// Starts a session. `options` is a JSON object with `start`, a request as for `belljar_run` whose
-/// code runs first and whose image, limits, policy, files and environment are the session's, and any
-/// of `lifetime` and `idle` in seconds, `fuel` for all runs together, and `history` with `runs` and
-/// `bytes`. The callbacks' tools are those of every run; its other members are not looked at.
+/// code runs first and whose image, limits, policy, files and environment apply to the session; and
+/// any of `lifetime` and `idle` in seconds, `fuel` for all runs together, and `history` with `runs`
+/// and `bytes`. The tools in `callbacks` are available to every run; its other members are ignored.
 ///
 /// # Safety
 ///
-/// `runtime` was given by this library and is not freed yet; `options` is text; `callbacks` is null or
-/// as its type says, for as long as the session lives; `session` may be written to.
+/// `runtime` was returned by this library and is not freed yet; `options` is text; `callbacks` is
+/// null or as its type says, during the lifetime of the session; `session` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_new(
     runtime: *const Runtime,
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn belljar_session_new(
         // SAFETY: as promised.
         let heard = unsafe { Heard::read(callbacks) }?;
         let made = runtime.0.session(options.with(heard)?)?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("session", session, Session(made)) }
     })
 }
@@ -108,12 +108,12 @@ fn duration(name: &'static str, seconds: f64) -> Result<Duration, Failure> {
         .map_err(|_| Failure::argument(name, format!("is {seconds}, not a number of seconds")))
 }
 
-/// Starts a session from a checkpoint, the file `path`. The tools of the callbacks take the place of
-/// those that it had. `options` is null, or a JSON object with any of `id` and `client`; `mounts`, an
-/// object with a directory of the host for each place where the session sees one; `lifetime` and `idle`
-/// in seconds and `fuel`, of each of which the smaller of this and the checkpoint's counts; `policy`, in
-/// the place of the checkpoint's; and `lease`, an object with `seconds` and, if it is not to be closed,
-/// `"then": "suspend"`. Whoever wrote a checkpoint chose its limits and its policy.
+/// Restores a session from a checkpoint, the file `path`. The tools in `callbacks` replace those of
+/// the session. `options` is null, or a JSON object with any of `id` and `client`; `mounts`, an
+/// object from guest paths to host directories; `lifetime` and `idle` in seconds and `fuel`, which
+/// cap the checkpoint's limits; `policy`, which replaces the checkpoint's; and `lease`, an object
+/// with `seconds` and optionally `"then": "suspend"` instead of closing the session. The author of
+/// the checkpoint has chosen its limits and its policy.
 ///
 /// # Safety
 ///
@@ -142,30 +142,30 @@ pub unsafe extern "C" fn belljar_session_restore(
         let options = options.into_options(RestoreOptions::file(path));
         let options = heard.tools.into_iter().fold(options, RestoreOptions::tool);
         let made = runtime.0.restore(options)?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("session", session, Session(made)) }
     })
 }
 
-/// Frees the handle. The session itself goes on until it is closed, or its runtime ends with the last
-/// of its handles.
+/// Frees the handle. The session continues until it is closed, or until the runtime ends with its
+/// last handle.
 ///
 /// # Safety
 ///
-/// `session` is null, or was given by this library and is not freed yet.
+/// `session` is null, or was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_free(session: *mut Session) {
     if !session.is_null() {
-        // SAFETY: it was made by `Box::into_raw` when it was given.
+        // SAFETY: it was made by `Box::into_raw` when it was returned.
         drop(unsafe { Box::from_raw(session) });
     }
 }
 
-/// Ends the session, and what it runs. Its handles are still to be freed.
+/// Closes the session, and stops its run. Its handles must still be freed.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet.
+/// `session` was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_close(session: *const Session) -> *mut c_char {
     guarded(|| {
@@ -175,11 +175,11 @@ pub unsafe extern "C" fn belljar_session_close(session: *const Session) -> *mut 
     })
 }
 
-/// The session's id, for `belljar_string_free`.
+/// Gets the session's id. Free it with `belljar_string_free`.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `id` may be written to.
+/// `session` was returned by this library and is not freed yet; `id` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_id(
     session: *const Session,
@@ -188,12 +188,12 @@ pub unsafe extern "C" fn belljar_session_id(
     guarded(|| {
         // SAFETY: as promised.
         let session = unsafe { handle("session", session) }?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give("id", id, give_text(session.0.id())) }
     })
 }
 
-/// Runs a request after those that were asked for before it, and waits for it.
+/// Runs a request after all earlier calls, and waits for it.
 ///
 /// # Safety
 ///
@@ -212,18 +212,19 @@ pub unsafe extern "C" fn belljar_session_run(
         let request = unsafe { read_request(request, callbacks) }?;
         let done = session.0.run(request)?;
         let done = Outcome::of_session(&done, session.0.clone())?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("outcome", outcome, done) }
     })
 }
 
-/// Answers the calls of deferred tools for which a run waits, and goes on with it. `answers` is a JSON
-/// array of objects with `id`, and `answer`, a value, or `error`, a text that the code is told.
+/// Answers the calls of deferred tools that a run waits for, and resumes the run. `answers` is a
+/// JSON array of objects with `id`, and either `answer`, a value, or `error`, a message for the
+/// code.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `answers` is text; `outcome` may be
-/// written to.
+/// `session` was returned by this library and is not freed yet; `answers` is text; `outcome` must
+/// be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_answer(
     session: *const Session,
@@ -243,16 +244,16 @@ pub unsafe extern "C" fn belljar_session_answer(
         });
         let done = session.0.answer(answers.collect())?;
         let done = Outcome::of_session(&done, session.0.clone())?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("outcome", outcome, done) }
     })
 }
 
-/// Interrupts the run that goes on on another thread, if there is one.
+/// Interrupts the current run, if any, from another thread.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet.
+/// `session` was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_interrupt(session: *const Session) -> *mut c_char {
     guarded(|| {
@@ -262,11 +263,11 @@ pub unsafe extern "C" fn belljar_session_interrupt(session: *const Session) -> *
     })
 }
 
-/// Starts another session from this one's state and history.
+/// Creates another session with this one's state and history.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `fork` may be written to.
+/// `session` was returned by this library and is not freed yet; `fork` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_fork(
     session: *const Session,
@@ -276,16 +277,16 @@ pub unsafe extern "C" fn belljar_session_fork(
         // SAFETY: as promised.
         let session = unsafe { handle("session", session) }?;
         let forked = session.0.fork()?;
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give_handle("fork", fork, Session(forked)) }
     })
 }
 
-/// Goes back to the state after run `execution`; the beginning is 0.
+/// Goes back to the state after run `execution`, or to the beginning with 0.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet.
+/// `session` was returned by this library and is not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_rewind(
     session: *const Session,
@@ -297,11 +298,11 @@ pub unsafe extern "C" fn belljar_session_rewind(
     })
 }
 
-/// Writes the session to the file `path`, from which any process restores it.
+/// Writes the session to the file `path`, for restoring it in any process.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `path` is text.
+/// `session` was returned by this library and is not freed yet; `path` is text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_checkpoint(
     session: *const Session,
@@ -316,12 +317,13 @@ pub unsafe extern "C" fn belljar_session_checkpoint(
     })
 }
 
-/// The value of a global variable in the JSON of `docs/reference/values.md`, for
-/// `belljar_string_free`; null when there is no such variable.
+/// Reads a global variable, as JSON in the form of `docs/reference/values.md`. Free it with
+/// `belljar_string_free`. Returns null if there is no such variable.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `name` is text; `value` may be written to.
+/// `session` was returned by this library and is not freed yet; `name` is text; `value` must be
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_get(
     session: *const Session,
@@ -339,16 +341,16 @@ pub unsafe extern "C" fn belljar_session_get(
             })?),
             None => std::ptr::null_mut(),
         };
-        // SAFETY: as promised, it may be written to.
+        // SAFETY: as promised, it is writable.
         unsafe { give("value", value, found) }
     })
 }
 
-/// Sets a global variable to a value in the JSON of `docs/reference/values.md`.
+/// Sets a global variable, from JSON in the form of `docs/reference/values.md`.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `name` and `value` are text.
+/// `session` was returned by this library and is not freed yet; `name` and `value` are text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_set(
     session: *const Session,
@@ -366,12 +368,12 @@ pub unsafe extern "C" fn belljar_session_set(
     })
 }
 
-/// The bytes of a file in the session's workspace, for `belljar_bytes_free`.
+/// Reads a file in the session's workspace. Free it with `belljar_bytes_free`.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `path` is text; `data` and `length` may
-/// be written to.
+/// `session` was returned by this library and is not freed yet; `path` is text; `data` and `length`
+/// must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_read(
     session: *const Session,
@@ -385,17 +387,17 @@ pub unsafe extern "C" fn belljar_session_read(
         // SAFETY: as promised.
         let path = unsafe { text("path", path) }?;
         let read = session.0.read(path)?;
-        // SAFETY: as promised, both may be written to.
+        // SAFETY: as promised, both are writable.
         unsafe { give_file(read, data, length) }
     })
 }
 
-/// Writes a file into the session's workspace, without a run.
+/// Writes a file in the session's workspace, without a run.
 ///
 /// # Safety
 ///
-/// `session` was given by this library and is not freed yet; `path` is text; `data` points to `length`
-/// bytes, or is null when there are none.
+/// `session` was returned by this library and is not freed yet; `path` is text; `data` points to
+/// `length` bytes, or is null if `length` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn belljar_session_write(
     session: *const Session,

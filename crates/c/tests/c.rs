@@ -1,4 +1,4 @@
-//! The library as C sees it: its header, and the examples, compiled by the C compiler and run.
+//! The library as used from C: its header, and the examples, compiled by the C compiler and run.
 
 use std::env;
 use std::fs;
@@ -145,7 +145,7 @@ fn run(program: &Path, arguments: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// The library that was built for this test, beside the test itself.
+/// The library that was built for this test, from the test's own directory.
 fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     let library = test.with_file_name("libbelljar_c.so");

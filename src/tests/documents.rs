@@ -272,7 +272,7 @@ fn numbers_of_the_runner() {
 
 #[test]
 fn numbers_of_their_own_modules() {
-    let slice = number("src/instance/drive.rs", "SLICE") / 1_000_000;
+    let slice = number("src/sandbox/drive.rs", "SLICE") / 1_000_000;
     says("docs/reference/limits.md", &format!("burns up to {slice} million units"));
     says("docs/internals/metering.md", &format!("gives way every {slice} million units"));
     says("docs/internals/architecture.md", &format!("gives way every {slice} million units"));

@@ -1,4 +1,4 @@
-"""Loads the runner into a booted interpreter; run once, in `__main__`, while an image is baked.
+"""Loads the runner into a booted interpreter; runs once, in `__main__`, while an image is baked.
 
 The host sends the source of every module of the runner, and `loading` does the rest. No name is
 left in `__main__`.

@@ -1,4 +1,6 @@
-"""What the host calls: the names of the package `_belljar`, and the short way to a run."""
+"""The functions that the host calls: the names of the package `_belljar`, and the fast way to a
+run.
+"""
 
 import sys
 
@@ -10,7 +12,7 @@ _RUN = ('__import__("_belljar").run()', "__import__('_belljar').run()")
 
 
 def publish(package):
-    """Put the public functions onto the package, and the runner in place."""
+    """Put the public functions into the package, and the runner in place."""
     package.run = runs.run
     package.install = sealing.install
     package.seal = sealing.seal
@@ -22,8 +24,8 @@ def publish(package):
 
 
 def _turn_with(usual):
-    """The interpreter's own turn parses, compiles and registers its source, by modules that
-    the code may have replaced; for the one source that a run consists of, this is left out.
+    """The interpreter's own way parses, compiles and registers a run's source, with modules that
+    the code may have replaced; the source of a run is always the same, so this is skipped.
     """
 
     def run_turn(text, name):

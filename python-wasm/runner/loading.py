@@ -1,10 +1,10 @@
-"""Loads the runner's modules, each when it is first imported, starting from `entry`.
+"""Loads the runner's modules on first import, starting with `entry`.
 
-The order follows from the imports. A module that only functions import stays as compressed code
-until a run needs it: so are the file formats, which most runs never use.
+The order follows from the imports. Modules imported only inside functions stay compressed until a
+run needs them: file formats, for example, which most runs never use.
 
-The modules share a private copy of the builtins, so that code which replaces `builtins.len` later
-does not reach them. Its `__import__` finds them, because they are never in `sys.modules`.
+The modules share a private copy of the builtins, so that code that replaces `builtins.len` later
+does not affect them. Its `__import__` finds them, because they are never in `sys.modules`.
 """
 
 import builtins
@@ -44,7 +44,7 @@ class Modules:
         self._builtins = {**builtins.__dict__, "__import__": self._import}
 
     def get(self, name):
-        """The module of that name, executed now if it was not before."""
+        """The module of that name, executed if necessary."""
         module = self._loaded.get(name)
         if module is not None:
             return module
@@ -63,7 +63,7 @@ class Modules:
         return module
 
     def compress(self):
-        """Keep what nothing has imported yet as compressed code, in place of its source."""
+        """Keep modules that are not yet imported as compressed code, instead of their source."""
         for name, source in self._waiting.items():
             self._waiting[name] = _compress(_dumps(_compiled(name, source)), 9)
 

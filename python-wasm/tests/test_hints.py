@@ -21,7 +21,7 @@ def attribute(module, name):
     return AttributeError(f"module has no attribute {name!r}", name=name, obj=module)
 
 
-NETWORK = "There is no network here"
+NETWORK = "There is no network in this sandbox"
 PROCESS = "No other process"
 THREAD = "Threads and worker processes"
 
@@ -30,19 +30,19 @@ THREAD = "Threads and worker processes"
     ("error", "start"),
     [
         (ModuleNotFoundError("x", name="requests"), NETWORK),
-        (ModuleNotFoundError("x", name="_decimal"), "`decimal` works here"),
+        (ModuleNotFoundError("x", name="_decimal"), "`decimal` works in its pure Python form"),
         (attribute(hashlib, "scrypt"), "There is no scrypt"),
-        (OSError("could not get source code"), "Sources of the standard library"),
+        (OSError("could not get source code"), "Only compiled code of the standard library"),
         (OSError("encoder jpeg not available"), "Pillow reads and writes PNG"),
         (OSError("cannot identify image file <x>"), "Pillow reads and writes PNG"),
         (OSError("mmap is unavailable on wasm32-wasi"), "Files cannot be mapped"),
-        (sqlite3.OperationalError("database is locked"), "There are no locks shared"),
+        (sqlite3.OperationalError("database is locked"), "Connections cannot share locks"),
         (
             FileNotFoundError(2, "No such file", "/x.zip/statsmodels/datasets/fair/fair.csv"),
             "This data set is not in this build",
         ),
         (ModuleNotFoundError("x", name="_ssl"), NETWORK),
-        (ModuleNotFoundError("x", name="polars"), "`polars` is not installed; pandas is at hand"),
+        (ModuleNotFoundError("x", name="polars"), "`polars` is not installed; pandas is available"),
         (ModuleNotFoundError("x", name="cv2.data"), None),
         (ModuleNotFoundError("x", name="unheard_of"), "`unheard_of` is not installed. Nothing"),
         (ModuleNotFoundError("No module named 'sympy': this bundle", name="sympy"), None),
@@ -56,7 +56,7 @@ THREAD = "Threads and worker processes"
         (attribute(os, "fork"), PROCESS),
         (attribute(os, "system"), PROCESS),
         (attribute(os, "nonsense"), None),
-        (attribute(signal, "alarm"), "There are no timers"),
+        (attribute(signal, "alarm"), "There are no signal timers"),
         (AttributeError("x", name="fork", obj=5), None),
         (urllib.error.URLError("unknown url type: https"), NETWORK),
         (OSError(58, "wasi does not support processes."), PROCESS),
@@ -77,7 +77,7 @@ THREAD = "Threads and worker processes"
         (FileNotFoundError("only text"), None),
         (OSError(errno.ENOSPC, "x"), "The workspace is full"),
         (OSError(errno.EDQUOT, "x"), "The workspace is full"),
-        (EOFError("EOF when reading a line"), "Nobody types here"),
+        (EOFError("EOF when reading a line"), "There is no input"),
         (EOFError("Ran out of input"), None),
         (MemoryError(), "The memory limit"),
         (

@@ -38,7 +38,7 @@ def test_what_would_wait_forever_is_an_error(runs, name):
     done = runs(code)
     assert done.status()["type"] == "RuntimeError"
     assert done.status()["message"].endswith(NO_OTHER)
-    assert "no threads here" in done.status()["hint"]
+    assert "no threads in this sandbox" in done.status()["hint"]
     assert done.stdout == expected
 
 

@@ -1,9 +1,9 @@
-"""Holes in the heap, filled before an image is taken.
+"""Fills holes in the heap before an image is captured.
 
-Where something was freed, the allocator puts the next thing of that size. After the imports of an
-image there are such holes everywhere, so what a run needs for a moment comes to lie on hundreds of
-pages, on others each time. Every page that is written costs the host: a fault, a look at it, and a
-copy. With the holes filled, what a run needs lies in one stretch, and most of it is free again
+The allocator reuses freed space for the next object of that size. After an image's imports such
+holes are everywhere, so the temporary objects of a run would be spread over hundreds of pages,
+different ones each time. Every written page costs the host a page fault, a comparison, and a copy.
+With the holes filled, the objects of a run lie in one stretch, most of which is free again
 afterwards.
 """
 
@@ -32,21 +32,21 @@ _STATE = _State()
 
 
 def fill():
-    """Fill all holes, and see to it that there is room behind them."""
+    """Fill all holes, and make sure that there is free space after them."""
     if sys.platform != "wasi":
         return  # another allocator
     _STATE.edge = max(_STATE.edge, max(map(_address, gc.get_objects()), default=0))
     empty = bytes.__basicsize__ + _OWN
-    # Larger holes first, of which what is left becomes smaller ones.
+    # Larger holes first: their remainders are smaller holes.
     for size in range(_LARGEST, _SMALLEST, -_ALIGNED):
         _fill(bytes, size - empty)
     _fill(object)
-    # All zeros, and free again.
+    # Zeroed, and free again.
     bytes(_ROOM)
 
 
 def _fill(make, *arguments):
-    """Fill holes for such pieces, until one comes to lie behind all that stays."""
+    """Fill holes with pieces of this size, until one lies after everything that stays."""
     while len(_held) < _MOST:
         piece = make(*arguments)
         if _address(piece) >= _STATE.edge:

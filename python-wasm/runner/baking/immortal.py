@@ -1,10 +1,9 @@
-"""What an image holds, made immortal.
+"""Makes the objects of an image immortal.
 
-CPython counts references in the objects themselves, so that code which merely looks at an object
-writes to the page that it is on. Every page of the image that is written costs the host a fault, a
-look at it, and a copy, in each run. What CPython takes for immortal it does not count (PEP 683).
-Which objects these are says a number in place of the count, and the host writes it: hardly anything
-of an image is given up before the process ends, anyway.
+CPython keeps reference counts in the objects, so code that merely reads an object writes to its
+page. Every written page of the image costs the host a page fault, a comparison, and a copy, in each
+run. CPython does not count references to immortal objects (PEP 683). A special count marks them,
+and the host writes it: hardly any object of an image is freed before the process ends anyway.
 """
 
 import gc
@@ -22,10 +21,10 @@ _parts_of = gc.get_referents
 
 
 def declare():
-    """Have the host make everything immortal that lives now."""
+    """Have the host make all live objects immortal."""
     if sys.platform != "wasi":
-        return  # nobody could write the numbers
-    # What an image was made on top of may have got new parts.
+        return  # the host cannot write the counts
+    # The image's base may have got new parts.
     gc.unfreeze()
     everything = gc.get_objects()
     for start in range(0, len(everything), _AT_ONCE):
@@ -39,7 +38,7 @@ def declare():
 
 
 def _descend(parts):
-    """Do the same for the parts of what the collector does not know."""
+    """Do the same for parts that the garbage collector does not track."""
     while parts := [part for part in parts if type(part) in _PARTS and not _is_tracked(part)]:
         parts = [held for part in parts for held in _held_by(part)]
         _tell(parts)
@@ -62,5 +61,5 @@ def _held_by(part):
 
 
 def _tell(objects):
-    # The caller holds them: what the host is told of is there until it has answered.
+    # The caller references them, so that they exist until the host has answered.
     send_bytes(b"y", array("I", map(_address, objects)).tobytes())

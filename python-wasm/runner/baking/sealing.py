@@ -1,4 +1,4 @@
-"""Before an image is captured: everything in place, and nothing that would not survive."""
+"""Prepares an image for capture: installs hooks, and removes state that would not survive."""
 
 import _sitebuiltins
 import builtins
@@ -20,10 +20,10 @@ _DESCRIPTORS = range(3, 64)
 
 
 def install():
-    """Put the runner's hooks in place; what is imported later is patched as it comes."""
+    """Install the runner's hooks; modules imported later are patched on import."""
     interrupt.STATE.frame_line = sources.user_line
     interrupt.install()
-    # The interpreter's own ones would end the whole instance.
+    # The interpreter's own handlers would end the whole instance.
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
     builtins.display = notebook.display
@@ -56,9 +56,9 @@ def install():
 
 
 def seal():
-    """Clean up, freeze what is left, and return the file descriptors that are open.
+    """Clean up, freeze the remaining objects, and return the open file descriptors.
 
-    The host knows its own among them; any other one would not be there after a restore.
+    The host recognizes its own descriptors; any other would not exist after a restore.
     """
     _close_figures()
     figures.forget()
@@ -68,13 +68,13 @@ def seal():
     streams.install()
     namespaces.seal()
     ending.seal()
-    # What the libraries keep for each thread they keep in C, which is faster.
+    # Libraries keep per-thread state in C here, which is faster.
     hooks.when_imported("threading", in_place.patch_local)
     originals.seal()
     gc.collect()
     gc.collect()
     immortal.declare()
-    # Not before: what is immortal cannot be given back.
+    # Last, because immortal objects cannot be freed.
     ending.reserve()
     holes.fill()
     gc.freeze()
@@ -88,7 +88,7 @@ def _close_figures():
 
 
 def _forget_reports():
-    """Traces of the warm-up: tracebacks, source lines, and which warnings were shown."""
+    """Traces of the warm-up: tracebacks, source lines, and the record of shown warnings."""
     sources.forget()
     linecache.clearcache()
     getattr(linecache, "_interactive_cache", {}).clear()

@@ -1,4 +1,4 @@
-"""An exception in the shape that IPython gives it, from the same frames as the usual one."""
+"""Formats exceptions as IPython does, with the same frames as usual."""
 
 import linecache
 
@@ -7,7 +7,7 @@ from _belljar.source import sources, tracebacks
 
 _WIDTH = 75
 _NUMBERS = 7  # characters that a line's number takes
-_AROUND = 2  # lines before and after the one that was running
+_AROUND = 2  # lines before and after the current one
 _FRAMES = 50
 _HEAD = "Traceback (most recent call last)"
 _CAUSE = "The above exception was the direct cause of the following exception:"
@@ -26,7 +26,7 @@ def render(error, number):
 
 
 def _chain(error):
-    """The exceptions from the first to the last, each with what leads to it from the one before."""
+    """The chain of exceptions, each with the text that links it to the one before."""
     chain = [(error, None)]
     while len(chain) < 8:
         cause, context = tracebacks.before(chain[-1][0])
@@ -89,7 +89,7 @@ def _signature(code):
 
 
 def _context(code, lines, line):
-    """The lines around the one that was running, as far as the function or the cell goes."""
+    """The lines around the current one, within the function or the cell."""
     is_function = code.co_name != "<module>"
     first = max(line - _AROUND, code.co_firstlineno if is_function else 1)
     last = min(line + _AROUND, len(lines))

@@ -1,8 +1,8 @@
-"""IPython's input dialect, rewritten to Python line by line, so that line numbers stay.
+"""Rewrites IPython's input dialect to Python line by line, keeping line numbers.
 
-A line is looked at only where a statement can begin: not inside brackets, strings or after a
-backslash. There `%`, `!` and a `?` at the end begin or end no Python, so what is Python is never
-changed.
+Only lines that can begin a statement are examined: not those inside brackets or strings, or after a
+backslash. At these places no Python begins with `%` or `!` or ends with `?`, so Python itself is
+never changed.
 """
 
 import re
@@ -16,9 +16,9 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def split_cell(code):
-    """The name and argument of the cell magic that the code begins with, and its body.
+    """The name and argument of the cell magic at the start of the code, and its body.
 
-    The body begins with an empty line for that of the magic. None for any other code.
+    The body begins with an empty line in place of the magic. None for any other code.
     """
     lead = len(code) - len(code.lstrip())
     if not code.startswith("%%", lead):
@@ -31,7 +31,7 @@ def split_cell(code):
 
 
 def rewrite(code):
-    """The code in Python, with as many lines."""
+    """The code in Python, with the same number of lines."""
     if not any(mark in code for mark in "%!?"):
         return code
     lines = [f"{line}\n" for line in code.split("\n")]
@@ -45,7 +45,7 @@ def rewrite(code):
         end = index + 1
         line = lines[index]
         if _is_special(line):
-            # Such a line goes on where it ends in a backslash.
+            # Such a line continues after a backslash.
             while line.rstrip("\r\n").endswith("\\") and end < len(lines):
                 line = f"{line.rstrip()[:-1].rstrip()} {lines[end].lstrip()}"
                 end += 1
@@ -65,7 +65,7 @@ def _is_special(line):
 
 
 def _python(line):
-    """What a line that begins a statement is in Python, or None when it is Python."""
+    """The Python for a line that begins a statement, or None if it is Python already."""
     text = line.strip()
     indent = line[: len(line) - len(line.lstrip())].strip("\r\n")
     if text[:1] == "%":
@@ -93,7 +93,7 @@ def _line_magic(name, rest):
 
 
 class _State:
-    """How far a statement has come: open brackets and strings, and a backslash at the end."""
+    """The state of a statement: open brackets and strings, and a backslash at the end."""
 
     __slots__ = ("continued", "depth", "string")
 

@@ -1,4 +1,4 @@
-"""What IPython's commands do here: magics, `!` commands, and the values of earlier expressions."""
+"""IPython's commands: magics, `!` commands, and the values of earlier expressions."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _WITH_VALUE = frozenset(
     "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url "
     "--requirement --target".split()
 )
-# These change what a notebook or its terminal looks like; here they have nothing to do.
+# These change the appearance of a notebook or its terminal; here they do nothing.
 _HARMLESS = frozenset(
     "aimport alias autoawait autocall autoindent automagic autoreload autosave colors config "
     "doctest_mode gui load_ext logoff logon logstart logstop matplotlib notebook pdb pdef pprint "
@@ -41,7 +41,7 @@ _ENOUGH = 0.02  # seconds that one measurement takes at least
 
 
 class _State:
-    """What the cells of a session leave to the next ones."""
+    """State that the cells of a session share."""
 
     __slots__ = ("count", "counts", "ended", "inputs", "last", "on", "outputs", "running")
 
@@ -59,7 +59,7 @@ _STATE = _State()
 
 
 class ExecutionInfo:
-    """How a cell was asked for, under IPython's names."""
+    """The parameters of a cell, under IPython's names."""
 
     def __init__(self, raw_cell, store_history):
         self.raw_cell = raw_cell
@@ -70,7 +70,7 @@ class ExecutionInfo:
 
 
 class ExecutionResult:
-    """What became of a cell, under IPython's names."""
+    """The result of a cell, under IPython's names."""
 
     def __init__(self, info, execution_count):
         self.info = info
@@ -84,7 +84,7 @@ class ExecutionResult:
         return self.error_before_exec is None and self.error_in_exec is None
 
     def raise_error(self):
-        """Raise the error that ended the cell, if one did."""
+        """Raise the error that ended the cell, if any."""
         if not self.success:
             raise self.error_before_exec or self.error_in_exec
 
@@ -95,7 +95,7 @@ class ExecutionResult:
 
 
 def begin(on, code, counts=True):
-    """Begin a run, in the dialect or not. One that does not count leaves nothing in the history."""
+    """Begin a run, in the dialect or not. A run that does not count leaves no history."""
     _STATE.on = on
     if not on:
         if ipython.STATE.shell is not None:
@@ -113,12 +113,12 @@ def begin(on, code, counts=True):
 
 
 def count():
-    """The number of this run among those in the dialect, or None where it is not one."""
+    """The number of this run among those in the dialect, or None."""
     return _STATE.count + (not _STATE.counts) if _STATE.on else None
 
 
 def end(error=None, began=True):
-    """Note how the cell ended: without an error, or by one before it `began` or after that."""
+    """Record how the cell ended: without an error, or by one before it `began` or after that."""
     running, _STATE.running = _STATE.running, None
     if running is None:
         return
@@ -130,12 +130,12 @@ def end(error=None, began=True):
 
 
 def owns(name):
-    """Whether a global variable is one of those that are set here."""
+    """Whether a global variable is set by this module."""
     return _STATE.on and name[:1] == "_" and name.strip("_0123456789") == ""
 
 
 def remembering(hook):
-    """For `sys.displayhook`: `hook`, and the value under the names that IPython gives it."""
+    """For `sys.displayhook`: call `hook`, and store the value under IPython's names."""
 
     def show(value):
         if value is None:
@@ -155,7 +155,7 @@ def _remember(value):
     space = namespaces.GLOBALS
     names = ("_", "__", "___")
     before = tuple(space.get(name) for name in names[:2])
-    # A variable of the code's own by these names stays.
+    # The code's own variables with these names are kept.
     if not _STATE.last or space.get("_") is _STATE.last[0]:
         _STATE.last = (value,)
         space.update(zip(names, (value, *before), strict=True))
@@ -183,16 +183,16 @@ class _Lines(list):
 
 
 class _Events:
-    """Where libraries register what a shell would call."""
+    """Where libraries register callbacks of the shell."""
 
     def register(self, event, function):
-        """Nothing calls it here."""
+        """Never called here."""
 
     unregister = register
 
 
 class Shell:
-    """What `get_ipython()` returns."""
+    """The result of `get_ipython()`."""
 
     def __init__(self):
         self.events = _Events()
@@ -240,17 +240,17 @@ class Shell:
         return self.run_line_magic(name, rest)
 
     def system(self, command):
-        """Do what a command would, if it is one of the few that there are."""
+        """Emulate a command, if it is supported."""
         namespaces.GLOBALS["_exit_code"] = _run(command, print)
 
     def getoutput(self, command):
-        """The same, and its lines."""
+        """The same, returning the lines."""
         text = []
         namespaces.GLOBALS["_exit_code"] = _run(command, text.append)
         return _Lines("\n".join(text).splitlines())
 
     def set_next_input(self, *args, **kwargs):
-        """There is nobody to edit it."""
+        """Editing is not possible here."""
 
     enable_gui = enable_matplotlib = enable_pylab = set_next_input
 
@@ -260,7 +260,7 @@ def _complain(text):
 
 
 def _run(command, say):
-    """Run a command line; its exit status."""
+    """Run a command line. Returns its exit status."""
     try:
         words = shlex.split(_filled_in(command), comments=True)
     except ValueError as error:
@@ -280,7 +280,7 @@ def _run(command, say):
 
 
 def _filled_in(command):
-    """The command with `{name}` and `$name` replaced by what these variables hold."""
+    """The command with `{name}` and `$name` replaced by the values of these variables."""
 
     def value(match):
         name = match.group(1) or match.group(2)
@@ -348,7 +348,7 @@ def _install(words, say):
 
 
 def _distributions():
-    """Name and version of every distribution, by its normal name."""
+    """Name and version of every distribution, by normalized name."""
     from importlib.metadata import distributions
 
     found = {}
@@ -416,7 +416,7 @@ def _env(line):
 
 
 def _compiled(text):
-    """Code of a magic's line, at that line."""
+    """The code in a magic's line, at that line."""
     line = sys._getframe(3).f_lineno
     return sources.translate("\n" * (line - 1) + text, "none")
 
@@ -463,7 +463,7 @@ def _options(words):
 
 
 def measure(func, options=None):
-    """Call `func` many times and tell how long it takes."""
+    """Call `func` many times and report the time."""
     options = options or {}
     loops, repeats = _whole(options.get("n")), _whole(options.get("r")) or _REPEATS
     clock, before = time.perf_counter, 0.0
@@ -477,7 +477,7 @@ def measure(func, options=None):
     if not loops:
         loops = 1
         taken = timed(loops)
-        # A clock that moves only when it is read says the same however often.
+        # A deterministic clock, which moves only when it is read, gives the same result every time.
         while taken < _ENOUGH and loops < _LOOPS and taken > before * 1.5:
             loops, before = loops * 10, taken
             taken = timed(loops)
@@ -591,7 +591,7 @@ _SHELL = Shell()
 
 
 def around(name, line):
-    """What a cell magic does with the code below it, as a function of what runs it; or None."""
+    """The wrapper with which a cell magic runs the code below it, or None."""
     found = _AROUND.get(name)
     return None if found is None else lambda run: found(run, line)
 
@@ -633,7 +633,7 @@ _AROUND = {
 
 
 class Captured:
-    """What a cell wrote under `%%capture`."""
+    """Output captured by `%%capture`."""
 
     def __init__(self, stdout, stderr):
         self.stdout, self.stderr = stdout, stderr

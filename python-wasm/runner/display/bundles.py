@@ -1,8 +1,8 @@
-"""A value in the forms in which somebody may show it, by media type.
+"""Representations of a value by media type.
 
-What a value offers is found as notebooks find it, by the names of its methods: `_repr_html_` and
-its kind. Each of them is the code's own and may do anything: what one raises costs that form, and
-what it returns is taken only if it is what its name says.
+They are found as in notebooks, by the names of methods: `_repr_html_` and others. Each method
+belongs to the code and may do anything: if it raises, that representation is lost, and its result
+is accepted only if it has the right type.
 """
 
 import sys
@@ -15,7 +15,7 @@ from _belljar.protocol import guard
 from _belljar.protocol.inspecting import exact_str, is_kind, text_of, type_name
 from _belljar.values import values
 
-# Of each form, so that the host takes what there is; the host's own bound is on all of them.
+# For each form, so that the host accepts the others; the host has a limit for their sum.
 FORM_BYTES = 6 * 1024 * 1024
 TEXT_CHARACTERS = 100_000
 _FORMS = 32
@@ -36,14 +36,14 @@ _HOOKS = (
     ("_repr_json_", "application/json"),
     ("_repr_javascript_", "application/javascript"),
 )
-# How a file of that kind begins.
+# The first bytes of such files.
 _SIGNATURES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
     "image/gif": b"GIF8",
     "application/pdf": b"%PDF-",
 }
-# A value that has this has everything, and means nothing by it (`unittest.mock`).
+# A value with this attribute has all attributes, without meaning it (`unittest.mock`).
 _CANARY = "_ipython_canary_method_should_not_exist_"
 _PLAIN_TYPES = frozenset(
     (bool, bytes, complex, dict, float, int, list, set, str, tuple, type(None))
@@ -51,11 +51,11 @@ _PLAIN_TYPES = frozenset(
 
 
 class _NotTakenError(Exception):
-    """A form that is not what its name says; the message says what it is instead."""
+    """A form of the wrong type; the message describes it."""
 
 
 def of(value, include=None, exclude=None):
-    """The forms of a value and what else is known of them; text is always there."""
+    """The forms of a value with their metadata; text is always included."""
     data, metadata = {PLAIN: plain(value)}, {}
     for form, found, more in _offered(value):
         if (include and form not in include) or (exclude and form in exclude):
@@ -65,7 +65,7 @@ def of(value, include=None, exclude=None):
 
 
 def raw(offered, metadata=None):
-    """The forms that the code gives itself."""
+    """The forms that the code passes itself."""
     data, known = {}, {}
     for form, found in dict(offered).items():
         _take(data, known, form, found, (metadata or {}).get(form))
@@ -73,14 +73,14 @@ def raw(offered, metadata=None):
 
 
 def known_of(data, metadata):
-    """What the code knows of the forms in `data`, by their media type."""
+    """The code's metadata for the forms in `data`, by media type."""
     if not is_kind(metadata, dict):
         return {}
     return {form: _json(metadata[form]) for form in data if is_kind(metadata.get(form), dict)}
 
 
 def plain(value):
-    """The text of a value, as it lays it out itself or else its `repr`, or what stands for it."""
+    """The text of a value: its own layout or its `repr`, or a substitute."""
     laid_out = pretty.text(value, TEXT_CHARACTERS)
     if laid_out is not None:
         return laid_out
@@ -94,7 +94,7 @@ def plain(value):
 
 
 def hook(value, name):
-    """The value's own method of that name, or None. Asking for it may run the code's own."""
+    """The value's method of that name, or None. Looking it up may run code."""
     kind = type(value)
     if kind in _PLAIN_TYPES or issubclass(kind, type):
         return None
@@ -108,7 +108,7 @@ def hook(value, name):
 
 
 def _offered(value):
-    """Form, content and what else is known of it, of everything that the value offers."""
+    """Form, content and metadata of everything that the value offers."""
     if type(value) in _PLAIN_TYPES:
         return
     taken = set()
@@ -149,7 +149,7 @@ def _call(value, name, **arguments):
     try:
         return method(**arguments)
     except NotImplementedError:
-        return None  # how a value says that it has no such form
+        return None  # the value has no such form
     except Exception as error:
         kind = type_name(type(value))
         guard.note(f"{name} of a displayed {kind} failed: {guard.describe(error)}")
@@ -162,7 +162,7 @@ def _is_series(value):
 
 
 def _take(data, metadata, form, found, more):
-    """Put one form into the bundle, if it is what it is called."""
+    """Put one form into the bundle, if it has the right type."""
     if found is None:
         return
     name = exact_str(form) if is_kind(form, str) else ""

@@ -1,7 +1,7 @@
-"""What a matplotlib figure shows, as data: lines, points, bars, wedges and boxes of its axes.
+"""The data of a matplotlib figure: lines, points, bars, wedges and boxes of its axes.
 
-The shape is the one that readers of charts know from E2B's interpreter. What is no such chart, or
-several at once on the same axes, is of type `unknown`, without elements.
+The format is that of E2B's interpreter. Other charts, or several kinds on the same axes, have the
+type `unknown`, without elements.
 """
 
 import re
@@ -20,7 +20,7 @@ _modules = sys.modules
 
 
 def of(figure):
-    """The chart of a figure, or None where it shows none."""
+    """The chart of a figure, or None if it has no chart."""
     charts = [_chart(axes) for axes in figure.get_axes() if axes.has_data()]
     if not charts:
         return {}
@@ -78,7 +78,7 @@ def _scale(axis):
 
 
 def _place(value, scale):
-    """A coordinate: a date as ISO 8601, what is drawn as a number as that."""
+    """A coordinate: a date as ISO 8601, a number as a number."""
     if scale != "datetime":
         return float(value)
     return _modules["matplotlib.dates"].num2date(value).replace(tzinfo=None).isoformat()
@@ -165,7 +165,7 @@ def _tick_names(axis):
 
 
 def _nearest(names, place):
-    """The label of the tick by a bar or a box, or where it stands."""
+    """The tick label of a bar or a box, or its position."""
     near = min(names, key=lambda one: abs(one - place), default=None)
     if near is not None and abs(near - place) < 0.5:
         return names[near]
@@ -189,7 +189,7 @@ def _pie(axes):
 
 
 def _boxes(axes):
-    """Boxes are drawn as closed lines or as patches; what belongs to one is where it is."""
+    """Boxes are drawn as closed lines or as patches; their other parts are at the same position."""
     patch = _modules["matplotlib.patches"].PathPatch
     corners = [one.get_path().vertices for one in axes.patches if is_kind(one, patch)]
     lines = [line.get_xydata() for line in axes.get_lines()]
@@ -226,7 +226,7 @@ def _boxes(axes):
 
 
 def _add_to_box(element, places, heights, sides):
-    """What a line says of the box where it is: the median, a whisker with its cap, outliers."""
+    """The part of a box that a line shows: the median, a whisker with its cap, outliers."""
     low, high = element["first_quartile"], element["third_quartile"]
     is_level = len(heights) == 2 and heights[0] == heights[1]
     if is_level and low <= heights[0] <= high and (places[0], places[1]) == sides:
@@ -239,7 +239,7 @@ def _add_to_box(element, places, heights, sides):
 
 
 def _is_flat(corners, lines):
-    """Whether the boxes lie: then no whisker leaves one upright from its middle."""
+    """Whether the boxes are horizontal: then all whiskers are."""
     for corner in corners:
         sides = [float(point[0]) for point in corner]
         ends = [float(point[1]) for point in corner]

@@ -1,6 +1,6 @@
-"""What a data frame, a list or a dictionary holds, as data: forms beside those that it offers.
+"""The data of a data frame, a list or a dictionary, in addition to its own forms.
 
-They are made where charts are asked for as data, in the shapes that readers of those know.
+Only if charts are requested as data, in the same format.
 """
 
 import sys
@@ -17,7 +17,7 @@ _modules = sys.modules
 
 
 def add(data, value):
-    """Add the form that a value of these kinds has, unless it offers it itself."""
+    """Add the form for a value of these types, unless it offers that form itself."""
     pandas = _modules.get("pandas")
     try:
         if type(value) in (list, dict):

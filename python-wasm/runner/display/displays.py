@@ -1,15 +1,15 @@
-"""What is displayed, as frames for whoever takes events."""
+"""Sends displayed values as events."""
 
 from _belljar.protocol import door, guard
 
-# A run may send so many; the host takes a bounded number of frames of any kind.
+# Limit for a run; the host limits the number of frames of any kind.
 _DISPLAYS = 10_000
-# The host's bound on one frame, less what is around the forms.
+# The host's limit for a frame, less the overhead around the forms.
 _FRAME_BYTES = 8 * 1024 * 1024 - 65536
 
 
 class _State:
-    """What the run asked for, and how much may still be displayed."""
+    """The settings of the run, and its remaining displays."""
 
     __slots__ = ("left", "on", "refused")
 
@@ -23,20 +23,20 @@ STATE = _State()
 
 
 def begin(on):
-    """Begin a run: `on` says whether somebody takes what is displayed."""
+    """Begin a run: `on` says whether events are consumed."""
     STATE.on = on
     STATE.left = _DISPLAYS
     STATE.refused = 0
 
 
 def harvest():
-    """Tell what was not displayed."""
+    """Report how many displays were dropped."""
     if STATE.refused:
         guard.note(f"{STATE.refused} displays were dropped: the limit is {_DISPLAYS:,}")
 
 
 def send(kind, data, metadata=None, name=None):
-    """Send the forms of one value; of what is too large together, the largest are left out."""
+    """Send the forms of a value. If they are too large together, the largest are left out."""
     sizes = {form: len(door.encode(content)) for form, content in data.items()}
     while sum(sizes.values()) > _FRAME_BYTES:
         largest = max(sizes, key=sizes.get)
@@ -49,7 +49,7 @@ def send(kind, data, metadata=None, name=None):
 
 
 def clear(wait):
-    """Have what was shown so far removed."""
+    """Clear the previous output."""
     _send({"kind": "clear", "wait": wait})
 
 

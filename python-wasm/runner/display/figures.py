@@ -1,10 +1,9 @@
-"""Figures: captured when they are shown and when the code has ended, as plots/plot_{n}.
+"""Figures: captured when shown and at the end of the code, as plots/plot_{n}.
 
-Where somebody takes events, each is displayed as well, at the same time.
+If events are consumed, each figure is displayed as well.
 
-The functions that show and save are replaced when their library is imported. A capture is
-drawn into memory first, so that a figure that fails to draw leaves no file, and it never
-writes over a file of the code's own.
+The functions that show and save are replaced when their library is imported. A figure is first
+drawn into memory, so that a failure leaves no file. Existing files are never overwritten.
 """
 
 import sys
@@ -26,7 +25,7 @@ _modules = sys.modules
 
 
 class _State:
-    """What the run asked for, and how far the numbers have come."""
+    """The settings of the run, and the next number."""
 
     __slots__ = (
         "capturing",
@@ -42,7 +41,7 @@ class _State:
     )
 
     def __init__(self):
-        self.options = None  # unless somebody has figures saved or displayed
+        self.options = None  # set if figures are saved or displayed
         self.saves = False
         self.displayed = {}  # by identity: the figure, what was drawn of it, whether that is saved
         self.run = object()  # told from others by its identity
@@ -58,7 +57,7 @@ STATE = _State()
 
 
 class _Picture:
-    """Stands in for a figure's `stale_callback` until that is called: until the figure changes."""
+    """Replaces a figure's `stale_callback` until it is called: until the figure changes."""
 
     __slots__ = ("path", "run", "shown", "usual")
 
@@ -75,13 +74,13 @@ class _Picture:
 
 
 def picture_of(figure):
-    """What this run has of the figure as it is: a picture that was shown, or saved, or neither."""
+    """The captured pictures of the current state of a figure: shown, saved, or neither."""
     found = getattr(figure, "stale_callback", None)
     return found if type(found) is _Picture and found.run is STATE.run else None
 
 
 def _pictured(figure, before, path, shown):
-    """Notes that there is a picture of the figure as it is, besides one that there was `before`."""
+    """Record a picture of the current state, in addition to one from `before`."""
     usual = getattr(figure, "stale_callback", None)
     if type(usual) is _Picture:
         usual = usual.usual
@@ -104,15 +103,15 @@ def begin(options, roots, session):
 
 
 def forget():
-    """Start over: what an image's warm-up counted is not a session's."""
+    """Start over: figures of an image's warm-up do not count in a session."""
     STATE.next = 1
     STATE.shown = None
 
 
 def harvest(close):
-    """Capture what is still open, in the order of the figures' numbers.
+    """Capture all open figures, in the order of their numbers.
 
-    With `close` they are closed, as in a notebook: the next run draws on a new figure.
+    With `close`, close them afterwards, as in a notebook: the next run draws on a new figure.
     """
     helpers = _modules.get("matplotlib._pylab_helpers")
     figures = getattr(getattr(helpers, "Gcf", None), "figs", None)
@@ -134,9 +133,9 @@ def harvest(close):
 
 
 def _harvest_stand_ins(pyplot):
-    """Have the figures saved that a `matplotlib.pyplot` of the code's own says are open.
+    """Save the figures that a fake `matplotlib.pyplot` of the code says are open.
 
-    Code that is tested without matplotlib has one. All that is known of its figures is that
+    Code under test without matplotlib may have one. All that is known of its figures is that
     `savefig` takes a path.
     """
     if getattr(pyplot, "_pylab_helpers", None) is not None:
@@ -159,7 +158,7 @@ def _save_stand_in(figure, number):
 
 
 def in_order(figures):
-    """Pairs of number and manager, by number; what is no number comes last."""
+    """Pairs of number and manager, sorted by number; others come last."""
 
     def place(item):
         number = item[0]
@@ -169,10 +168,10 @@ def in_order(figures):
 
 
 def show(kind, value, name=None):
-    """Show a figure or an image as what it is; False for any other value.
+    """Show a figure or an image; False for any other value.
 
     A matplotlib figure that is the value of the last expression is only displayed: it is saved at
-    the end, as all that are open.
+    the end with all open figures.
     """
     if STATE.options is None:
         return False
@@ -210,12 +209,12 @@ def capture(figure, kind="display", name=None):
 
 
 def is_known(figure):
-    """Whether a figure was captured in this run, as it is now or as it was."""
+    """Whether a figure was captured in this run, in any state."""
     return id(figure) in STATE.displayed
 
 
 def capture_changed(figure):
-    """The same of a figure that was not captured as it is now."""
+    """Whether a figure was captured in this run, but not in its current state."""
     if STATE.options is None:
         return
     displayed, before, saved = STATE.displayed.get(id(figure), (None, None, False))
@@ -275,7 +274,7 @@ def _chart_of(figure):
 
 
 def _tell(caught):
-    """Warnings of a capture, such as of a missing glyph, without a place: it is not the code's."""
+    """Report warnings of a capture, such as for a missing glyph, without a place in the code."""
     lines = dict.fromkeys(f"{type_name(one.category)}: {one.message}\n" for one in caught)
     streams.write_error("".join(lines))
 
@@ -297,7 +296,7 @@ def capture_image(image, kind="display", name=None):
 
 
 def capture_plotly(figure, kind="display", name=None):
-    """Write a plotly figure as the next plot, its data and a page that shows it; and display it."""
+    """Write a plotly figure as the next plot, as data and as a page, and display it."""
     if STATE.options is None or not _may_add():
         return
     data = figure.to_json().encode()
@@ -312,7 +311,7 @@ def capture_plotly(figure, kind="display", name=None):
 
 
 def _publish(parts, forms, kind, name, saves, before=None):
-    """Save what was drawn, and display it where somebody takes displays. Returns the paths."""
+    """Save a drawing, and display it if displays are consumed. Returns the paths."""
     paths_written = write(parts, before) if saves else []
     if displays.STATE.on:
         metadata = {"belljar": {"paths": paths_written}} if paths_written else {}
@@ -331,8 +330,7 @@ def _may_add():
 def write(parts, before=None):
     """Write one plot, in one or more formats, under the next number free for all of them.
 
-    Returns the paths in the workspace. `before`: what the run has of the same
-    already.
+    Returns the paths in the workspace. `before`: earlier pictures of the same figure in this run.
     """
     written = []
     for (path, name), data in zip(_next_names(parts), parts.values(), strict=True):
@@ -348,7 +346,7 @@ def _send_plot(name, shown, before):
 
 
 def _next_names(kinds):
-    """The next plot's files, one for each kind: absolute paths, and those in the workspace."""
+    """The next plot's files, one for each format: absolute paths, and those in the workspace."""
     folder = f"{STATE.roots[0].rstrip('/')}/{_FOLDER}"
     paths.make_directory(folder)
     while True:
@@ -371,9 +369,9 @@ def _write_file(path, data):
 
 
 def saved(figure, before, target, kind):
-    """Tell the host of a figure that the code saved itself, in a format that its name may lack.
+    """Report a figure that the code saved itself, in a format that its name may lack.
 
-    `before`: what the run had of it before.
+    `before`: earlier pictures of the same figure in this run.
     """
     if not STATE.saves or STATE.capturing:
         return

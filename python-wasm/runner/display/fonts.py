@@ -1,8 +1,8 @@
-"""matplotlib's fonts in memory, instead of as open files, and their tables read once.
+"""Keeps matplotlib's fonts in memory instead of as open files, and caches their tables.
 
-A font stays open for as long as matplotlib keeps it, which is for good. An image cannot hold an
-open file, and every glyph is read from it. So a font's file is read once and stands in for
-itself; what has been loaded while an image is baked is then ready in every run.
+matplotlib never closes a font once it is loaded. An image cannot hold an open file, and every glyph
+is read from the file. So a font's file is read once and replaced by its bytes; fonts loaded while
+an image is baked are ready in every run.
 """
 
 import functools
@@ -11,7 +11,7 @@ import weakref
 
 
 class _FontFile(io.BytesIO):
-    """A file's bytes under the file's name, which matplotlib asks for."""
+    """A file's bytes under its name, which matplotlib asks for."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -26,7 +26,7 @@ def patch(module):
 
     @functools.wraps(load)
     def load_into_memory(*args, **kwargs):
-        # The font object opens its file itself, by this function.
+        # The font object opens its file with this function.
         usual = io.open
         io.open = _open
         try:
@@ -39,7 +39,7 @@ def patch(module):
 
 
 def _keep_tables(font_class):
-    """Lets a font remember its tables: each text that is laid out asks for two of them anew."""
+    """Lets a font cache its tables: laying out a text asks for two of them each time."""
     read = font_class.get_sfnt_table
     kept = weakref.WeakKeyDictionary()
 

@@ -1,7 +1,7 @@
-"""`IPython` for code that imports it by habit: what belongs to displays, and nothing else.
+"""A minimal `IPython` for code that imports it: only the functions for displays.
 
-The modules are made when they are first imported; until then there is nothing of them but this
-finder, which is asked last, so that a module of the code's own goes first.
+The modules are created on first import. Until then only this finder exists, which is asked last, so
+that a module of the code takes precedence.
 """
 
 import html
@@ -27,7 +27,7 @@ STATE = _State()
 
 
 def get_ipython():
-    """The shell, where the code is in IPython's dialect, or else None."""
+    """The shell if the code is in IPython's dialect, else None."""
     return STATE.shell
 
 
@@ -46,7 +46,7 @@ class DisplayObject:
         self.reload()
 
     def reload(self):
-        """Read the file, if it is to come from one."""
+        """Read the file, if the data comes from one."""
         if self.filename is not None:
             with open(self.filename, encoding="utf-8") as file:
                 self.data = file.read()
@@ -122,7 +122,7 @@ class Javascript(TextDisplayObject):
 
 
 class Code(TextDisplayObject):
-    """Source, shown as it is."""
+    """Source code."""
 
     def __init__(self, data=None, url=None, filename=None, language=None, **kwargs):
         self.language = language
@@ -137,7 +137,7 @@ class Code(TextDisplayObject):
 
 
 class Image(DisplayObject):
-    """A picture: bytes, a file, or an address that the reader is to look at."""
+    """A picture: bytes, a file, or a URL for the reader to load."""
 
     _FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg", "gif": "image/gif"}
 
@@ -191,7 +191,7 @@ class Image(DisplayObject):
 
 
 class IFrame:
-    """A page of another address, in a frame."""
+    """A page at another URL, in a frame."""
 
     def __init__(self, src, width, height, extras=None, **kwargs):
         self.src, self.width, self.height = src, width, height
@@ -202,7 +202,7 @@ class IFrame:
 
 
 class FileLink:
-    """The name of a file of the workspace."""
+    """The name of a file in the workspace."""
 
     def __init__(self, path, *args, **kwargs):
         self.path = path
@@ -212,7 +212,7 @@ class FileLink:
 
 
 class ProgressBar:
-    """How far something has come, as text that is updated."""
+    """A progress bar, as text that is updated."""
 
     def __init__(self, total):
         self.total, self.progress = total, 0
@@ -285,7 +285,7 @@ _CLASSES = (
 )
 _DISPLAY = {one.__name__: one for one in (*_FUNCTIONS, *_CLASSES)}
 _SHELL = {"get_ipython": get_ipython}
-# What each module holds beside its submodules.
+# The names in each module, besides its submodules.
 _MODULES = {
     "IPython": {
         "__version__": ".".join(map(str, _VERSION[:3])),

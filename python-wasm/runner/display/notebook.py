@@ -1,4 +1,4 @@
-"""`display` and what belongs to it, under the names that notebooks have for it."""
+"""`display` and related functions, with the names that they have in notebooks."""
 
 import sys
 
@@ -30,7 +30,7 @@ def result(value):
 
 
 class DisplayHandle:
-    """A place where something was displayed, and where something else can be shown."""
+    """A place where a value was displayed, to show other values in."""
 
     def __init__(self, display_id=None):
         if display_id is None:
@@ -61,8 +61,8 @@ def display(
 ):
     """Display values: as events in all forms that they offer, else as text on standard output.
 
-    With `display_id` (a name, or True for a new one) it returns a handle, which shows other values
-    in the same place. With `raw` each value is a dictionary of forms by their media type.
+    With `display_id` (a name, or True for a new one), returns a handle that can show other values
+    in the same place. With `raw`, each value is a dictionary of forms by media type.
     """
     if transient and display_id is None:
         display_id = transient.get("display_id")
@@ -77,19 +77,19 @@ def display(
 
 
 def update_display(obj, *, display_id, include=None, exclude=None, metadata=None, raw=False, **_):
-    """Display a value in the place of what was displayed under that id."""
+    """Replace the value displayed under that id."""
     _show("update", obj, (include, exclude), metadata, DisplayHandle(display_id), raw)
 
 
 def publish_display_data(data, metadata=None, *, transient=None, update=False, **_):
-    """Display one value in forms of the code's own, by their media type."""
+    """Display one value in the given forms, by media type."""
     name = (transient or {}).get("display_id")
     handle = None if name is None else DisplayHandle(name)
     _show("update" if update else "display", data, (None, None), metadata, handle, True)
 
 
 def clear_output(wait=False):
-    """Remove what was shown so far; with `wait` when something comes in its place."""
+    """Clear the output so far; with `wait`, when new output comes."""
     if displays.STATE.on:
         displays.clear(bool(wait))
 
@@ -123,7 +123,7 @@ def _text(display_id):
 
 
 def _shows_itself(value):
-    """Whether the value has a method of its own that shows it, and has done so."""
+    """Whether the value has a method that displays it, and has used it."""
     method = bundles.hook(value, "_ipython_display_")
     if method is None:
         return False

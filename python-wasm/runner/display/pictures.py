@@ -1,9 +1,9 @@
-"""PNG files of what Agg has drawn, compressed with less effort.
+"""Compresses PNG files drawn by Agg with less effort.
 
-Pillow tries five filters for every row and compresses at level 6, which is two fifths of the work
-of a plot. A plot is flat colour and thin lines: its rows as they are, compressed at level 1, take
-about as many bytes. The rest of the file is Pillow's, so everything that the caller asked for is
-in it; what asks for another compression gets it.
+Pillow tries five filters for every row and compresses at level 6, which is two fifths of the time
+of a plot. Plots are flat colours and thin lines: unfiltered rows, compressed at level 1, take about
+as many bytes. The rest of the file is written by Pillow, with everything that the caller requested.
+If the caller sets a compression, that is used.
 """
 
 from zlib import compressobj as _compressor
@@ -24,7 +24,7 @@ _STATE = _State()
 
 
 def of_plot(save, *args, **kwargs):
-    """Call `save`; the PNG file that it writes is one of a plot."""
+    """Call `save`; a PNG file that it writes contains a plot."""
     before = _STATE.is_plot
     _STATE.is_plot = True
     try:
@@ -34,7 +34,7 @@ def of_plot(save, *args, **kwargs):
 
 
 def patch(module):
-    """For `PIL.ImageFile`: the function that writes an image's data, in PNG the chunks `IDAT`."""
+    """For `PIL.ImageFile`: the function that writes image data, in PNG the chunks `IDAT`."""
     usual = module._save
 
     def save(image, file, tiles, *args):
@@ -51,7 +51,7 @@ def patch(module):
 
 
 def compressed(pixels, width):
-    """The compressed form of rows that are `width` bytes long, each with no filter, in parts."""
+    """The compressed rows, each `width` bytes long and without a filter, in parts."""
     compressor = _compressor(_LEVEL)
     view = memoryview(pixels)
     rows = max(_BLOCK // width, 1)

@@ -1,7 +1,7 @@
-"""IPython's pretty protocol: the text of values that say in `_repr_pretty_` how they are laid out.
+"""IPython's pretty protocol: values lay out their text with `_repr_pretty_`.
 
-A value is given a printer, to which it tells its text, where lines may break, and what belongs
-together: a group is on one line if it fits there, and else broken at each of its own places.
+A value receives a printer, and passes it text, possible line breaks, and groups: a group is on one
+line if it fits, and is otherwise broken at each of its own breaks.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ class _Break:
 
 
 class _Group:
-    """Texts, breaks and groups; its width in one line, None where it has a line's end."""
+    """Texts, breaks and groups; the width on one line, None if it contains a line break."""
 
     __slots__ = ("items", "width")
 
@@ -40,11 +40,11 @@ class _Group:
 
 
 class _TooLongError(Exception):
-    """More text than anybody takes."""
+    """The text is longer than the limit."""
 
 
 class Printer:
-    """What a `_repr_pretty_` is given."""
+    """The printer for `_repr_pretty_`."""
 
     max_width = _WIDTH
     newline = "\n"
@@ -56,7 +56,7 @@ class Printer:
         self._within = []  # the values that are being printed, outermost first
 
     def text(self, obj):
-        """Text without a line's end in it."""
+        """Text without a line break."""
         text = exact_str(obj)
         self._left -= len(text) + 1
         if self._left < 0:
@@ -67,11 +67,11 @@ class Printer:
             self._groups[-1].add(line, len(line))
 
     def breakable(self, sep=" "):
-        """Where the line may end; `sep` where it does not."""
+        """A possible line break; `sep` if it is not used."""
         self._break(exact_str(sep), False)
 
     def break_(self):
-        """Where the line ends."""
+        """A forced line break."""
         self._break("", True)
 
     def _break(self, text, is_forced):
@@ -113,10 +113,10 @@ class Printer:
             self.indentation -= indent
 
     def flush(self):
-        """All is put together at the end."""
+        """Does nothing: the text is laid out at the end."""
 
     def pretty(self, obj):
-        """A value: as it says itself, a container of values item by item, else as its `repr`."""
+        """A value: by its own method, containers item by item, else by its `repr`."""
         is_cycle = any(one is obj for one in self._within)
         if len(self._within) >= _DEPTH:
             self.text("...")
@@ -158,7 +158,7 @@ class Printer:
                 self.text(",")
 
     def result(self):
-        """All of it, laid out."""
+        """The laid out text."""
         while len(self._groups) > 1:
             self.end_group()
         parts = []
@@ -167,7 +167,7 @@ class Printer:
 
 
 def _lay_out(group, column, parts):
-    """Put the group's text into `parts`; the column after it."""
+    """Put the group's text into `parts`. Returns the column after it."""
     is_flat = group.width is not None and column + group.width <= _WIDTH
     for item in group.items:
         if type(item) is str:
@@ -185,7 +185,7 @@ def _lay_out(group, column, parts):
 
 
 def method_of(value):
-    """The class' own `_repr_pretty_` of a value, or None."""
+    """The class's own `_repr_pretty_` of a value, or None."""
     if is_kind(value, type):
         return None
     for cls in mro_of(type(value)):
@@ -196,7 +196,7 @@ def method_of(value):
 
 
 def text(value, limit):
-    """The text of a value that has a `_repr_pretty_`, or None for the usual one."""
+    """The text of a value with `_repr_pretty_`, or None for the usual text."""
     if method_of(value) is None:
         return None
     printer = Printer(limit)

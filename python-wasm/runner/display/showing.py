@@ -1,4 +1,4 @@
-"""What takes the place of the libraries' own `show` and `savefig`."""
+"""Replacements for the libraries' `show` and `savefig`."""
 
 import functools
 import sys
@@ -26,7 +26,7 @@ def _learn_pandas(module):
 
 
 def _patch_registry(module):
-    """A figure that begins takes the place of the one that was shown."""
+    """A new figure replaces the figure that was shown."""
     registry = module.Gcf
     original = registry._set_new_active_manager
 
@@ -53,7 +53,7 @@ def _patch_canvas(module):
 
 
 def _patch_agg(module):
-    """A PNG file takes less effort; a drawing that nobody may look at waits until somebody does."""
+    """Compress PNG files with less effort, and postpone a drawing until it is needed."""
     canvas = module.FigureCanvasAgg
     print_png, draw = canvas.print_png, canvas.draw
 
@@ -84,9 +84,9 @@ def _patch_agg(module):
 
 
 def _as_part_of(module, function):
-    """The function as if its file were the module's neighbour.
+    """The function with a file name next to the module.
 
-    matplotlib attributes a warning to the first frame that is not in its own directory.
+    matplotlib attributes a warning to the first frame outside of its own directory.
     """
     code = function.__code__
     folder = module.__file__.rpartition("/")[0]
@@ -114,9 +114,9 @@ def _patch_pyplot(module):
         if active is None:
             print("No active figure to save.", file=sys.stdout)
             return
-        # A window of its own stays open where nobody waits for its end.
+        # A separate window stays open if the code does not wait for its end.
         stays = kwargs.get("block") is False
-        # To pause is to show what was not shown yet, and not each picture of an animation.
+        # A pause shows figures that were not shown yet, but not each frame of an animation.
         pauses = sys._getframe(1).f_code is pause
         with originals.restored():
             for _, manager in figures.in_order(registry.figs):
@@ -143,9 +143,9 @@ def _patch_pyplot(module):
 
 
 def _redraw(figure, options):
-    """What matplotlib draws after saving, for a window: later, when what is drawn is asked for.
+    """Postpones what matplotlib draws for a window after saving until it is needed.
 
-    It is done at once where more than the picture may come of it.
+    It is done at once if it may have other effects.
     """
     canvas = figure.canvas
     module = sys.modules.get("matplotlib.backends.backend_agg")
@@ -167,7 +167,7 @@ def _resolution(options):
 
 
 def _captured(capture, shown):
-    """A capture inside user code: failing costs the figure, not the run; an interrupt is one."""
+    """A capture inside user code: a failure costs the figure, not the run, except interrupts."""
     try:
         with originals.restored():
             capture(shown)

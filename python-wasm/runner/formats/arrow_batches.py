@@ -10,20 +10,20 @@ _CONTINUED = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _V5 = 4
 _LZ4, _ZSTD = 0, 1
-# LZ4 makes no more than so many bytes of one.
+# The maximum compression ratio of LZ4.
 _MAX_RATIO = 255
 _MAX_ROWS = (1 << 31) - 1
 
 
 class Content:
-    """Arrow data: a schema, batches of rows, and the dictionaries that those refer to."""
+    """Arrow data: a schema, batches of rows, and their dictionaries."""
 
     def __init__(self, file):
         if not file.seekable():
             file = io.BytesIO(file.read())
         self._source = _Source(file)
         self.batches = []
-        # By their numbers, where they come among the messages.
+        # By number, if they are among the messages.
         self._dictionaries = {}
         self._turn = 0
         head = self._source.take(0, min(8, self._source.size))
@@ -78,7 +78,7 @@ class Content:
             raise ValueError(f"the Arrow data have a message of the kind {message.kind}")
 
     def dictionary(self, number, batch):
-        """The batches of the dictionary that a batch of rows refers to: a first, and additions.
+        """The batches of the dictionary that a batch of rows refers to: the first, and additions.
 
         Without a batch of rows, those of the last dictionary.
         """
@@ -97,7 +97,7 @@ class Content:
 
 
 class _Source:
-    """A file, and how many bytes it has."""
+    """A file and its length."""
 
     def __init__(self, file):
         self._file = file
@@ -113,7 +113,7 @@ class _Source:
         return found
 
     def message(self, at):
-        """The message at a place; None where there is none, or one that says that no more come."""
+        """The message at a position; None at the end of the file or the end marker."""
         if at == self.size:
             return None
         start = at + 4
@@ -140,7 +140,7 @@ class _Message:
 
 
 class Batch:
-    """Rows of each column, or values of a dictionary: read when they are asked for."""
+    """The rows of each column, or the values of a dictionary: read on demand."""
 
     def __init__(self, source, message, table, turn):
         if table is None:
@@ -159,14 +159,14 @@ class Batch:
         self._parts = None
 
     def variadic(self):
-        """How many buffers the next column of views has beside its first two."""
+        """The number of buffers of the next column of views, beyond the first two."""
         count = next(self._variadic, (0,))[0]
         if not 0 <= count <= len(self._buffers):
             raise ValueError("a batch of the Arrow data has a number of buffers that is not valid")
         return count
 
     def part(self, fields, place):
-        """The number of missing values and the buffers of a column, the first of what is there."""
+        """The number of missing values and the buffers of the next column."""
         if self._parts is None:
             self._parts = self._layout(fields)
         node, first, count = self._parts[place]
@@ -178,7 +178,7 @@ class Batch:
         return missing, [self._buffer(*at) for at in self._buffers[first : first + count]]
 
     def _layout(self, fields):
-        """For each column its first node, its first buffer, and how many buffers it has."""
+        """For each column its first node, its first buffer, and its number of buffers."""
         parts, node, buffer = [], 0, 0
         for field in fields:
             first, begin = node, buffer

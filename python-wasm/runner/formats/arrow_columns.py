@@ -1,4 +1,4 @@
-"""Columns of a DataFrame as the buffers that Arrow has for them."""
+"""Converts columns of a DataFrame to Arrow buffers."""
 
 import sys
 
@@ -27,14 +27,14 @@ class Prepared:
         }  # fmt: skip
 
     def put(self, body, start, count):
-        """Put the buffers of some rows."""
+        """Add the buffers of some rows."""
         column = self._column
         valid = None if column.valid is None else column.valid[start : start + count]
         values = column.values[start : start + count]
         _put(body, column if column.categories is None else None, values, valid)
 
     def dictionary(self):
-        """The body of the batch with the categories; None if the column has none."""
+        """The body of the batch with the categories; None without categories."""
         categories = self._column.categories
         if categories is None:
             return None
@@ -44,7 +44,7 @@ class Prepared:
 
 
 class Body:
-    """The buffers of a batch as they come, and where they are."""
+    """The buffers of a batch in order, with their positions."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -62,7 +62,7 @@ class Body:
 
 
 def _put(body, column, values, valid):
-    """Put the buffers of values; `column` says what they are, None that they are codes."""
+    """Add the buffers of values; `column` describes them, None for codes."""
     numpy = _modules["numpy"]
     kind = "number" if column is None else column.kind
     missing = 0 if valid is None else len(valid) - int(valid.sum())
@@ -84,7 +84,7 @@ def _put(body, column, values, valid):
 
 
 def _binaries(values, valid, is_text):
-    """Where values begin, and what they are, one after the other."""
+    """The offsets of values, and the concatenated values."""
     numpy = _modules["numpy"]
     there = (values if valid is None else values[valid]).tolist()
     if is_text:

@@ -1,4 +1,4 @@
-"""Arrow data, a Feather file or a stream, as a DataFrame."""
+"""Reads Arrow data, a Feather file or a stream, as a DataFrame."""
 
 import sys
 
@@ -9,7 +9,7 @@ _modules = sys.modules
 
 
 def read(file, columns=None, nullable=False):
-    """The DataFrame in a file; `nullable` asks for types that can lack values."""
+    """The DataFrame in a file; `nullable` requests types that support missing values."""
     content = Content(file)
     fields, notes = content.schema.fields, content.schema.pandas()
     names = [field.name for field in fields]
@@ -26,7 +26,7 @@ def read(file, columns=None, nullable=False):
 
 
 def _chosen(names, columns):
-    """The names of the columns that are asked for by name or by place."""
+    """The names of the columns requested by name or by position."""
     if not hasattr(type(columns), "__getitem__") or isinstance(columns, (str, bytes)):
         raise TypeError(f"Columns must be a sequence but, got {type(columns).__name__}")
     kinds = {type(column) for column in columns}
@@ -43,7 +43,7 @@ def _chosen(names, columns):
 
 
 class _Reader:
-    """Reads one column, out of all batches."""
+    """Reads one column from all batches."""
 
     def __init__(self, content, place):
         self._content = content
@@ -56,7 +56,7 @@ class _Reader:
             )
 
     def column(self, note, nullable):
-        """The column as pandas has it; `note` is what pandas has noted about it."""
+        """The column as in pandas; `note` is pandas' metadata for it."""
         field, batches = self._field, self._content.batches
         if field.dictionary is not None:
             return self._categorical()
@@ -71,7 +71,7 @@ class _Reader:
         return batch.part(self._content.schema.fields, self._place)
 
     def _categorical(self):
-        """Codes and their dictionary, where all batches refer to the same one, or to a part."""
+        """Codes and their dictionary, if all batches refer to the same one, or to a part."""
         numpy, pandas = _modules["numpy"], _modules["pandas"]
         content, field = self._content, self._field
         known, parts = {}, []
@@ -100,7 +100,7 @@ class _Reader:
         return reframing.categorical(codes, values, field.ordered, is_text)
 
     def _values(self, batches, known):
-        """The values of a dictionary, None where one is missing."""
+        """The values of a dictionary, None for missing ones."""
         meaning, parts = self._field.meaning, []
         for batch in batches:
             if batch.turn not in known:
@@ -113,7 +113,7 @@ class _Reader:
 
 
 def _values(meaning, batch, part):
-    """Which values of a column are there, None for all; and those."""
+    """The mask of valid values, None if all are valid; and the values."""
     numpy, (missing, buffers), rows = _modules["numpy"], part, batch.rows
     if meaning.layout == "null":
         return numpy.zeros(rows, bool), reframing.objects([])
@@ -132,7 +132,7 @@ def _values(meaning, batch, part):
 
 
 def _joined(parts, meaning):
-    """Parts of a column as one, which is nobody else's memory."""
+    """Concatenate parts of a column into new memory."""
     numpy = _modules["numpy"]
     if not parts:
         dtype = {"fixed": meaning.dtype, "bits": "?"}.get(meaning.layout, "O")
@@ -146,7 +146,7 @@ def _joined(parts, meaning):
 
 
 def _codes(dtype, batch, part, size):
-    """Places in a dictionary of that size, -1 where a value is missing."""
+    """Indices into a dictionary of that size, -1 for missing values."""
     numpy, (missing, buffers), rows = _modules["numpy"], part, batch.rows
     codes = arrow_values.fixed(buffers[1], dtype, rows)
     valid = arrow_values.bits(buffers[0], rows) if missing else numpy.ones(rows, bool)

@@ -1,4 +1,4 @@
-"""What an Arrow schema says about its columns: what their values mean, and their buffers."""
+"""The columns of an Arrow schema: the meaning of their values, and their buffers."""
 
 import json
 
@@ -10,7 +10,7 @@ _TYPES = range(1, 27)
 (_NULL, _INT, _FLOAT, _BINARY, _UTF8, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _INTERVAL, _LIST,
  _STRUCT, _UNION, _FIXED_BINARY, _FIXED_LIST, _MAP, _DURATION, _LARGE_BINARY, _LARGE_UTF8,
  _LARGE_LIST, _RUNS, _BINARY_VIEW, _UTF8_VIEW, _LIST_VIEW, _LARGE_LIST_VIEW) = _TYPES  # fmt: skip
-# How many buffers the values of a type have beside the bits that say which are there.
+# Number of buffers for the values of each type, besides the validity bits.
 _BUFFERS = {
     _BINARY: 2, _UTF8: 2, _LARGE_BINARY: 2, _LARGE_UTF8: 2, _STRUCT: 0, _FIXED_LIST: 0,
     _LIST_VIEW: 2, _LARGE_LIST_VIEW: 2,
@@ -31,11 +31,10 @@ _MAX_WIDTH = 1 << 30
 
 
 class Meaning:
-    """What the values of a column are: a kind, and how they are laid out.
+    """The type of a column's values: a kind, and their layout.
 
-    "fixed" has a numpy type, "binary" offsets of one, "views", "bits" and "null" have nothing
-    more. `kind` is what to make of them, None where that cannot be read here; `detail` its unit,
-    zone or scale.
+    "fixed" has a numpy type, "binary" offsets of one, "views", "bits" and "null" have no more.
+    `kind` is the pandas type, None if it is not supported; `detail` its unit, zone or scale.
     """
 
     __slots__ = ("detail", "dtype", "kind", "layout")
@@ -48,7 +47,7 @@ class Meaning:
 
 
 class Field:
-    """A column, or a part of one that is nested."""
+    """A column, or a nested part of one."""
 
     __slots__ = ("children", "codes", "dictionary", "meaning", "name", "ordered", "type")
 
@@ -72,7 +71,7 @@ class Field:
             self.ordered = encoding.flag(2)
 
     def plain(self):
-        """The same without its dictionary: what the values of that are."""
+        """The same without its dictionary: the type of the dictionary's values."""
         field = object.__new__(Field)
         for name in Field.__slots__:
             setattr(field, name, getattr(self, name))
@@ -80,7 +79,7 @@ class Field:
         return field
 
     def shape(self, batch):
-        """How many buffers the field has in a batch, and which fields are below it there."""
+        """The number of buffers of the field in a batch, and its children there."""
         if self.dictionary is not None:
             return 2, ()
         if self.type in (_NULL, _RUNS):
@@ -94,7 +93,7 @@ class Field:
 
 
 class Schema:
-    """The columns of Arrow data, and what has been noted about them."""
+    """The columns of Arrow data, with their metadata."""
 
     __slots__ = ("_left", "extra", "fields")
 
@@ -103,7 +102,7 @@ class Schema:
             raise ValueError("the Arrow data have no schema")
         if table.number(0, "<h") != _LITTLE:
             raise ValueError("the Arrow data are big-endian, which cannot be read here")
-        # Each field of a valid schema has more bytes than these; one that refers to itself has not.
+        # Each field of a valid schema takes more bytes than this; cyclic ones do not.
         self._left = size // 8
         self.fields = [Field(field, self, 0) for field in table.tables(1)]
         self.extra = dict(pairs(table, 2))
@@ -114,7 +113,7 @@ class Schema:
             raise ValueError("the schema of the Arrow data has more fields than its size allows")
 
     def pandas(self):
-        """What pandas has said about its index and types; empty where that is not to be had."""
+        """The pandas metadata about index and types; empty if not available."""
         try:
             found = json.loads(self.extra.get(b"pandas", b"{}"))
         except (ValueError, RecursionError):

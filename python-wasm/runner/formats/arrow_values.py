@@ -1,6 +1,6 @@
-"""Buffers of Arrow data as numpy arrays and Python's objects.
+"""Converts Arrow buffers to numpy arrays and Python objects.
 
-The bytes are not trusted. A count comes from the batch, and what is there must yield that many
+The bytes are untrusted. The count comes from the batch, and the buffers must contain that many
 values; anything else is a `ValueError`.
 """
 
@@ -16,7 +16,7 @@ _view = struct.Struct("<iiii")
 
 
 def bits(data, count):
-    """`count` booleans, of which the first is the lowest bit."""
+    """`count` booleans, the first in the lowest bit."""
     numpy = _modules["numpy"]
     flags = fixed(data, "u1", (count + 7) // 8)
     return numpy.unpackbits(flags, count=count, bitorder="little").view(bool)
@@ -56,7 +56,7 @@ def binary(offsets, data, dtype, valid, count, is_text):
 
 
 def _decoded(data, offsets):
-    """All of the text at once, and where in it the values begin; None where that is not so."""
+    """The whole text, and the offsets of the values in it; None if that is not possible."""
     numpy = _modules["numpy"]
     try:
         whole = data.decode()
@@ -74,7 +74,7 @@ def _decoded(data, offsets):
 
 
 def _decoded_singly(data, offsets, valid):
-    # What is missing may have any bytes.
+    # Missing values may have any bytes.
     offsets = offsets.tolist()
     flags = [True] * (len(offsets) - 1) if valid is None else valid.tolist()
     parts = zip(flags, offsets, offsets[1:], strict=False)
@@ -82,7 +82,7 @@ def _decoded_singly(data, offsets, valid):
 
 
 def views(data, buffers, valid, count, is_text):
-    """Values of which short ones are in their views, and longer ones where those point to."""
+    """Values of which short ones are inline in their views, and longer ones in other buffers."""
     data = taken(data, 16 * count)
     buffers = [bytes(buffer) for buffer in buffers]
     flags = [True] * count if valid is None else valid.tolist()
@@ -106,7 +106,7 @@ def views(data, buffers, valid, count, is_text):
 
 
 def meant(values, meaning):
-    """What values of a layout stand for."""
+    """The values that a layout stands for."""
     kind, detail = meaning.kind, meaning.detail
     if kind == "date":
         return values.astype(f"M8[{detail}]").astype("M8[D]").astype(object)

@@ -1,4 +1,4 @@
-"""A DataFrame as a Feather file: Arrow's file format, not compressed."""
+"""Writes a DataFrame as a Feather file: Arrow's file format, uncompressed."""
 
 import json
 import operator
@@ -16,7 +16,7 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class Content:
-    """What is to be written: checked before a file is touched."""
+    """The data to write, checked before a file is touched."""
 
     def __init__(self, frame, compression=None, chunksize=None):
         if compression not in _CODECS:
@@ -36,7 +36,7 @@ class Content:
         self._schema = {0: ("<h", 0), 1: fields, 2: Vector([extra])}
 
     def write(self, file):
-        """Write the file, one batch after the other."""
+        """Write the file batch by batch."""
         out = _Output(file)
         out.put(_MAGIC + b"\0\0")
         out.message(_SCHEMA, self._schema)
@@ -67,7 +67,7 @@ def _batch(body):
 
 
 class _Output:
-    """A file, and what has been written to it."""
+    """A file, and the blocks written to it."""
 
     def __init__(self, file):
         self._file = file
@@ -78,7 +78,7 @@ class _Output:
         self._at += len(data)
 
     def message(self, kind, header, body=None):
-        """Write a message; the block that a footer has for it."""
+        """Write a message. Returns its block for the footer."""
         start, size = self._at, 0 if body is None else body.size
         data = flatbuffers.put({0: _V5, 1: ("<B", kind), 2: header, 3: ("<q", size)})
         self.put(_END[:4] + len(data).to_bytes(4, "little") + data)

@@ -1,6 +1,6 @@
-"""A DataFrame's columns as values of one kind each, for files that keep them by column.
+"""Converts a DataFrame's columns to values of one kind each, for columnar files.
 
-What pandas has noted about them goes along, as it does in the files that pyarrow writes.
+Includes pandas' metadata, as in files written by pyarrow.
 """
 
 import sys
@@ -12,13 +12,13 @@ _MAX_DIGITS = 38
 
 
 class Column:
-    """The values of a column, and what they are:
+    """The values of a column, and their kind:
 
     "number" and "boolean", of numpy's types; "moment" and "duration", of numpy's types, moments
-    with the name of their zone or None; "date" in days, "time" in microseconds; "text" and
-    "bytes", Python's objects; "decimal", integers of 16 bytes of which the first counts the most,
-    with their scale and number of digits; "null". `valid` is None where nothing is missing. With
-    `categories`, a column too, the values are codes of them.
+    with the name of their zone or None; "date" in days, "time" in microseconds; "text" and "bytes",
+    Python's objects; "decimal", big-endian integers of 16 bytes, with their scale and number of
+    digits; "null". `valid` is `None` if no value is missing. With `categories`, another column, the
+    values are codes of them.
     """
 
     __slots__ = ("categories", "detail", "kind", "ordered", "valid", "values")
@@ -33,9 +33,9 @@ class Column:
 
 
 def collect(frame, index, form):
-    """Names and columns of a frame and of its index, and pandas' notes about them.
+    """Names and columns of a frame and of its index, and pandas' metadata.
 
-    `form` names the kind of file, for errors.
+    `form` names the file format for error messages.
     """
     pandas = _modules["pandas"]
     names = [str(name) for name in frame.columns]
@@ -91,7 +91,7 @@ def _noted(name):
 
 
 def prepare(series):
-    """A series as a `Column`, and the note that pandas keeps about it."""
+    """A series as a `Column`, and its pandas metadata."""
     pandas, dtype = _modules["pandas"], series.dtype
     note = {"pandas_type": "object", "numpy_type": str(dtype), "metadata": None}
     if isinstance(dtype, pandas.CategoricalDtype):
@@ -156,7 +156,7 @@ def _moments(values, zone=None):
 def _texts(kind, values, missing):
     if not missing.any():
         return Column(kind, values)
-    # They may be the frame's own.
+    # They may share memory with the frame.
     values = values.copy()
     values[missing] = None
     return Column(kind, values, ~missing)
@@ -202,7 +202,7 @@ def _since_midnight(value):
 
 
 def _decimals(values, there, missing):
-    """Decimal numbers as integers of one scale, in the bytes of which the first counts the most."""
+    """Decimal numbers as big-endian integers of one scale."""
     parts = [value.as_tuple() for value in there]
     if any(type(part.exponent) is not int for part in parts):
         raise ValueError("a decimal number is not finite")

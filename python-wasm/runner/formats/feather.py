@@ -1,6 +1,6 @@
-"""Feather files for pandas, in place of the package that it asks for and that is not here.
+"""Feather files for pandas, replacing the package that pandas requires and that is not available.
 
-What reads and writes them is imported by the first call, so that images do not hold it.
+Reader and writer are imported on first use, to keep them out of images.
 """
 
 import sys

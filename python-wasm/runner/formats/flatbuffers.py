@@ -1,7 +1,7 @@
-"""FlatBuffers, as far as Arrow's metadata need them: tables read by slots, and put into bytes.
+"""FlatBuffers, as far as Arrow's metadata needs them: reads tables by slots, and serializes them.
 
-What is read is not trusted: every place is checked before it is read, and anything that is not in
-the data is a `ValueError`.
+Input is untrusted: every position is checked before it is read, and invalid ones are a
+`ValueError`.
 """
 
 import struct
@@ -20,7 +20,7 @@ def _read(data, form, at):
 
 
 class Table:
-    """A table at a place in `data`; its fields are asked for by their slots."""
+    """A table at a position in `data`; its fields are read by slot."""
 
     __slots__ = ("_at", "_data", "_size", "_slots")
 
@@ -31,7 +31,7 @@ class Table:
         self._size = _read(data, "<H", self._slots)
 
     def _place(self, slot):
-        """Where the field is; None where the table has none in this slot."""
+        """The position of the field; None if the table has no such field."""
         entry = 4 + 2 * slot
         if entry + 2 > self._size:
             return None
@@ -64,7 +64,7 @@ class Table:
         return found
 
     def _vector(self, slot, width):
-        """Where the elements begin, and how many there are, all of them within the data."""
+        """The position and number of the elements, all of them within the data."""
         at = self._target(slot)
         if at is None:
             return 0, 0
@@ -86,12 +86,12 @@ class Table:
 
 
 def root(data):
-    """The table that a buffer is about."""
+    """The root table of a buffer."""
     return Table(data, _read(data, "<I", 0))
 
 
 class Vector:
-    """A vector to be put: of tables, or with `form` of structs, which are tuples of numbers."""
+    """A vector to write: of tables, or with `form` of structs, which are tuples of numbers."""
 
     __slots__ = ("form", "items")
 
@@ -101,10 +101,10 @@ class Vector:
 
 
 def put(fields):
-    """The bytes of a table, and of all that it refers to, which have a multiple of 8.
+    """The bytes of a table, and of all that it refers to, padded to a multiple of 8.
 
-    A table is a dict of slots: a tuple is the format and the value of a number; bytes are a text;
-    a dict is a table, and a `Vector` is one.
+    A table is a dict of slots: a tuple is the format and the value of a number; bytes are a text; a
+    dict is a table, and a `Vector` is one.
     """
     out = bytearray(4)
     _refer(out, 0, _put_table(out, fields))
@@ -117,7 +117,7 @@ def _refer(out, at, target):
 
 
 def _pad(out, size, above=0):
-    """Make what comes `above` bytes further begin at a multiple of `size`."""
+    """Align what comes `above` bytes further to a multiple of `size`."""
     out += bytes(-(len(out) + above) % size)
 
 

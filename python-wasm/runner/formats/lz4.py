@@ -1,4 +1,4 @@
-"""LZ4's frame format, read."""
+"""Reads LZ4's frame format."""
 
 _MAGIC = 0x184D2204
 _BROKEN = "the data are not what LZ4 compresses to"
@@ -7,7 +7,7 @@ _WINDOW = 1 << 16
 
 
 def decompress(data, size):
-    """The bytes of the frames in `data`, of which there are `size`. Checksums are passed over."""
+    """Decompress the frames in `data` to `size` bytes. Ignores checksums."""
     out = bytearray()
     at, data = 0, memoryview(data)
     while at < len(data):
@@ -27,7 +27,7 @@ def _number(data, at, size=4):
 def _frame(data, at, out, size):
     magic = _number(data, at)
     if magic & ~15 == 0x184D2A50:
-        # A frame that is to be skipped.
+        # A skippable frame.
         return at + 8 + _number(data, at + 4)
     flags, block = _number(data, at + 4, 1), _number(data, at + 5, 1) >> 4 & 7
     if magic != _MAGIC or flags >> 6 != 1 or block not in _BLOCK_SIZES:
@@ -50,14 +50,14 @@ def _frame(data, at, out, size):
         if is_plain:
             out += body
         else:
-            # Blocks may refer to those before them, within one frame.
+            # Blocks may refer to earlier ones within a frame.
             _block(bytes(body), out, before if flags & 32 else start, before + _BLOCK_SIZES[block])
         if len(out) - before > _BLOCK_SIZES[block] or len(out) > size:
             raise ValueError(f"{_BROKEN}: a block of them is too long")
 
 
 def _block(data, out, start, limit):
-    """Append what a block decompresses to; it may refer to what comes from `start` on."""
+    """Append a decompressed block; it may refer to bytes from `start` onwards."""
     at, end, made = 0, len(data), len(out)
     try:
         while True:
@@ -85,7 +85,7 @@ def _block(data, out, start, limit):
                     at += 1
                 length += data[at]
                 at += 1
-                # Nothing else makes much of few bytes.
+                # Otherwise a few bytes could expand to many.
                 if made + length > limit:
                     raise ValueError(f"{_BROKEN}: a block of them is too long")
             if source < start:

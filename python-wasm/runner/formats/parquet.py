@@ -1,6 +1,6 @@
-"""Parquet files for pandas, in place of the packages that it asks for and that are not here.
+"""Parquet files for pandas, replacing the packages that pandas requires and that are not available.
 
-What reads and writes them is imported by the first call, so that images do not hold it.
+Reader and writer are imported on first use, to keep them out of images.
 """
 
 import sys
@@ -10,7 +10,7 @@ _NOT_HERE = ("filesystem", "filters", "partition_cols")
 
 
 def patch(module):
-    """For `pandas.io.parquet`: what is found where nobody asks for an engine by its name."""
+    """For `pandas.io.parquet`: the engine used if none is named."""
     usual = module.get_engine
     engine = _engine(module)
 

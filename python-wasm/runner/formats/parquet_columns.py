@@ -1,4 +1,4 @@
-"""Columns of a DataFrame as the values that a Parquet file has for them."""
+"""Converts columns of a DataFrame to values of a Parquet file."""
 
 import sys
 
@@ -16,9 +16,9 @@ _UNITS = {"ms": 1, "us": 2, "ns": 3}
 
 
 class Prepared:
-    """A column: a physical type, what it means, and the values with what is missing.
+    """A column: a physical type, its logical type, and the values with the missing ones.
 
-    `valid` is None where nothing is missing. With `categories`, the values are codes of them.
+    `valid` is `None` if no value is missing. With `categories`, the values are codes of them.
     """
 
     def __init__(self, column):
@@ -30,13 +30,13 @@ class Prepared:
         self.width = values.dtype.itemsize if self.kind == parquet_values.FIXED else 0
 
     def part(self, start, count):
-        """The part of it that belongs to a row group."""
+        """The part of the column in a row group."""
         values = self.values[start : start + count]
         valid = None if self.valid is None else self.valid[start : start + count]
         categories = self.categories
         if categories is None and self.kind == parquet_values.BYTE_ARRAY and count > 1:
             codes, found = _modules["pandas"].factorize(values)
-            # A dictionary is worth it where values come again.
+            # A dictionary pays if values repeat.
             if len(found) <= count // 4:
                 return _Part(self.kind, codes, codes >= 0, found)
         return _Part(self.kind, values, valid, categories)
@@ -51,7 +51,7 @@ class _Part:
         self.dictionary_size = 0 if categories is None else len(categories)
 
     def page(self, start, count):
-        """The bytes of a page: what is there, and the values."""
+        """The bytes of a page: validity, and the values."""
         values = self._values[start : start + count]
         valid = None if self._valid is None else self._valid[start : start + count]
         if valid is None or valid.all():
@@ -75,7 +75,7 @@ def _plain(kind, values):
 
 
 def _physical(column):
-    """The physical type of a column, its values in that, and what they mean."""
+    """The physical type of a column, its converted values, and their logical type."""
     kind, values = column.kind, column.values
     if kind == "number":
         return _number(values)

@@ -15,9 +15,9 @@ _PAGE_LIMIT = 1 << 31
 
 
 class Chunk:
-    """What one row group has of a column: values that are there, which those are, a dictionary.
+    """A column's part in a row group: its valid values, the mask, and a dictionary.
 
-    `valid` is None where all are there. With a dictionary, `values` are places in it.
+    `valid` is `None` if all are valid. With a dictionary, `values` are indices into it.
     """
 
     __slots__ = ("dictionary", "valid", "values")
@@ -46,7 +46,7 @@ def _decompress(data, codec, size):
     if codec == 1:
         return snappy.decompress(data, size)
     try:
-        # One byte more, to see what is longer than it says.
+        # One byte more, to detect data that is longer than declared.
         found = zlib.decompressobj(31).decompress(data, size + 1)
     except zlib.error as error:
         raise ValueError(f"a page of the Parquet file cannot be decompressed: {error}") from None
@@ -56,7 +56,7 @@ def _decompress(data, codec, size):
 
 
 class Column:
-    """Where a column's values lie and what they are, as the file's metadata tell."""
+    """The position and the type of a column's values, from the file's metadata."""
 
     __slots__ = ("codec", "count", "kind", "levels", "name", "width")
 
@@ -69,7 +69,7 @@ class Column:
         self.count = count
 
     def read(self, data):
-        """The chunk that the pages in `data` make."""
+        """Decode the pages in `data` to a chunk."""
         data, at, left = memoryview(data), 0, self.count
         dictionary, parts = None, []
         while left > 0:
@@ -92,12 +92,12 @@ class Column:
         return _joined(parts, dictionary)
 
     def _page(self, header, body, dictionary, left):
-        """Values, whether they are places in the dictionary, which are there, how many rows."""
+        """Values, whether they are dictionary indices, the mask of valid ones, number of rows."""
         is_first = header[1] == _DATA
         page = _part(header, 5 if is_first else 8)
         count, size = _number(page, 1), _number(header, 2)
         if not 0 < count <= left:
-            # An empty page is of no use, and could go on for ever.
+            # An empty page is useless, and could repeat forever.
             if count == 0:
                 return None, None, None, 0
             raise ValueError(f"a page of column {self.name!r} has {count} of {left} values")
@@ -174,7 +174,7 @@ def _number(header, number):
 
 
 def _joined(parts, dictionary):
-    """Pages as one chunk; a dictionary stays one only where every page refers to it."""
+    """Join pages to a chunk; keeps a dictionary only if every page refers to it."""
     numpy = _modules["numpy"]
     parts = [part for part in parts if part[3]]
     valid = None

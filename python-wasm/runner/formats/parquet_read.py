@@ -1,4 +1,4 @@
-"""A Parquet file as a DataFrame."""
+"""Reads a Parquet file as a DataFrame."""
 
 import sys
 
@@ -7,13 +7,13 @@ from _belljar.formats.parquet_schema import Metadata, number
 from _belljar.formats.reframing import objects, spread
 
 _modules = sys.modules
-# Days from the one that INT96 counts from to the first of 1970.
+# Days from the epoch of INT96 to 1970.
 _EPOCH = 2440588
 _DAY = 86_400_000_000_000
 
 
 def read(file, columns=None, nullable=False):
-    """The DataFrame in a file; `nullable` asks for types that can lack values."""
+    """The DataFrame in a file; `nullable` requests types that support missing values."""
     metadata = Metadata(file)
     notes = metadata.pandas()
     wanted = _chosen(metadata, notes, columns)
@@ -27,7 +27,7 @@ def read(file, columns=None, nullable=False):
 
 
 def _chosen(metadata, notes, columns):
-    """The places and leaves of the columns to read, those of the index last."""
+    """The indices and leaves of the columns to read, those of the index last."""
     names = [leaf.name for leaf in metadata.leaves]
     if len(set(names)) != len(names):
         raise ValueError("the Parquet file has two columns of one name")
@@ -94,7 +94,7 @@ def _chunk(file, metadata, group, leaf):
 
 
 def _valid(chunks):
-    """Which values are there; None if all are."""
+    """The mask of valid values; None if all are."""
     numpy = _modules["numpy"]
     if all(chunk.valid is None for chunk in chunks):
         return None
@@ -103,7 +103,7 @@ def _valid(chunks):
 
 
 def _dense(chunks, leaf):
-    """The values that are there, one after the other."""
+    """The valid values in order."""
     numpy = _modules["numpy"]
     parts = []
     for chunk in chunks:
@@ -118,7 +118,7 @@ def _dense(chunks, leaf):
 
 
 def _meant(values, leaf):
-    """What the values of the physical type stand for."""
+    """Convert values of the physical type to their logical type."""
     numpy = _modules["numpy"]
     kind, *details = leaf.meaning
     if kind == "string":
@@ -167,7 +167,7 @@ def _zoned(values, note):
 
 
 def _categorical(chunks, leaf, valid, ordered):
-    """A column of categories, from its dictionary where all chunks have the same one."""
+    """A categorical column, with its dictionary if all chunks have the same one."""
     numpy, pandas = _modules["numpy"], _modules["pandas"]
     first = chunks[0].dictionary if chunks else None
     same = first is not None and all(

@@ -1,4 +1,4 @@
-"""What a Parquet file's metadata say about its columns: where they lie, what their values mean."""
+"""The columns in a Parquet file's metadata: their position, and the meaning of their values."""
 
 import json
 
@@ -10,9 +10,9 @@ _INTEGERS = {11: "u1", 12: "u2", 13: "u4", 14: "u8", 15: "i1", 16: "i2", 17: "i4
 
 
 class Leaf:
-    """A column: its physical type, and the meaning of its values, a tuple that begins with a name.
+    """A column: its physical type, and its logical type, a tuple that begins with a name.
 
-    The meaning is None where the column is nested.
+    The logical type is `None` if the column is nested.
     """
 
     __slots__ = ("kind", "levels", "meaning", "name", "width")
@@ -29,7 +29,7 @@ class Leaf:
 
 
 class Metadata:
-    """The end of a Parquet file, read."""
+    """The parsed footer of a Parquet file."""
 
     __slots__ = ("extra", "groups", "leaves", "rows", "size")
 
@@ -44,7 +44,7 @@ class Metadata:
             raise ValueError("the Parquet file contradicts itself about its number of rows")
 
     def pandas(self):
-        """What pandas has said about its index and types; empty where that is not to be had."""
+        """The pandas metadata about index and types; empty if not available."""
         return self._json(b"pandas", {"columns", "index_columns", "column_indexes"})
 
     def attributes(self):
@@ -74,7 +74,7 @@ def _footer(file):
 
 
 def _leaves(elements):
-    """The columns of the highest level; what is below a nested one is passed over."""
+    """The top-level columns; children of nested ones are skipped."""
     leaves, at = [], 1
     while at < len(elements):
         leaves.append(Leaf(elements[at]))

@@ -1,7 +1,7 @@
-"""How Parquet lays values out in a page: read into numpy arrays, and written from them.
+"""The encodings of Parquet pages: read into numpy arrays, and written from them.
 
-The bytes are not trusted. A count comes from the page's header, and what is there must yield that
-many values; anything else is a `ValueError`.
+The bytes are untrusted. The count comes from the page's header, and the page must contain that many
+values; anything else is a `ValueError`.
 """
 
 import struct
@@ -10,7 +10,7 @@ import sys
 from _belljar.formats import thrift
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
-# Physical types whose values have a size that is known, and numpy's names of them.
+# Physical types of a fixed size, and numpy's names of them.
 PLAIN = {INT32: "<i4", INT64: "<i8", FLOAT: "<f4", DOUBLE: "<f8"}
 _modules = sys.modules
 _length = struct.Struct("<I").unpack_from
@@ -18,7 +18,7 @@ _TOO_SHORT = "a page of the Parquet file is shorter than its values"
 
 
 def plain(data, kind, width, count):
-    """`count` values one after the other; `width` is that of values of the kind `FIXED`."""
+    """`count` plain values; `width` is that of values of the kind `FIXED`."""
     numpy = _modules["numpy"]
     if kind == BOOLEAN:
         bits = numpy.unpackbits(_bytes(data, (count + 7) // 8), bitorder="little")
@@ -38,7 +38,7 @@ def _bytes(data, size):
 
 
 def _texts(data, count):
-    """Values with their lengths before them, as an array of `bytes`."""
+    """Values prefixed with their lengths, as an array of `bytes`."""
     if count * 4 > len(data):
         raise ValueError(_TOO_SHORT)
     data = bytes(data)
@@ -93,7 +93,7 @@ def _runs(data, width, count):
     while found < count and reader.at < len(data):
         head = reader.varint()
         if head & 1:
-            # The last group of a page may be cut off after its last value.
+            # The last group of a page may be truncated after its last value.
             part = data[reader.at : reader.at + (head >> 1) * width]
             reader.at += len(part)
             part = bytes(part) + bytes(-len(part) % width)
@@ -113,7 +113,7 @@ def _runs(data, width, count):
 
 
 def unpacked(data, width, dtype):
-    """All the integers of `width` bits in `data`, which has a multiple of `width` bytes."""
+    """All integers of `width` bits in `data`, whose length is a multiple of `width`."""
     numpy = _modules["numpy"]
     dtype = numpy.dtype(dtype)
     groups = numpy.frombuffer(data, "u1").reshape(-1, width)
@@ -133,7 +133,7 @@ def unpacked(data, width, dtype):
 
 
 def deltas(data, count):
-    """`count` integers, each as the difference to the one before; and where they end in `data`."""
+    """`count` delta-encoded integers; and their end in `data`."""
     numpy = _modules["numpy"]
     reader = thrift.Reader(data)
     block, parts, total = reader.varint(), reader.varint(), reader.varint()
@@ -171,7 +171,7 @@ def _unzigzag(value):
 
 
 def delta_texts(data, count):
-    """Values whose lengths all come before them, as an array of `bytes`."""
+    """Values after all of their lengths, as an array of `bytes`."""
     lengths, at = deltas(data, count)
     return _cut(bytes(data[at:]), lengths)
 
@@ -186,7 +186,7 @@ def _cut(data, lengths):
 
 
 def delta_prefixed(data, count):
-    """Values of which each says how much of the one before it begins with, as `bytes`."""
+    """Values that share a prefix with the one before, as `bytes`."""
     prefixes, at = deltas(data, count)
     rest = delta_texts(data[at:], count)
     values, value = [], b""
@@ -199,7 +199,7 @@ def delta_prefixed(data, count):
 
 
 def split(data, kind, width, count):
-    """`count` values of which first all the first bytes come, then all the second ones."""
+    """`count` values stored as all first bytes, then all second ones, and so on."""
     width = width if kind == FIXED else int(PLAIN[kind][2])
     lanes = _bytes(data, count * width).reshape(width, count)
     values = _modules["numpy"].ascontiguousarray(lanes.T)
@@ -207,16 +207,16 @@ def split(data, kind, width, count):
 
 
 def put_bits(flags):
-    """Booleans as a run of values of one bit, as `hybrid` reads them."""
+    """Booleans as a run of 1-bit values, as `hybrid` reads them."""
     groups = (len(flags) + 7) // 8
     bits = _modules["numpy"].packbits(flags, bitorder="little")
     return thrift.varint(groups << 1 | 1) + bits.tobytes()
 
 
 def put_codes(codes, size):
-    """Places in a dictionary of that size: their width in bits, and a run of them."""
+    """Indices into a dictionary of that size: their width in bits, and a run of them."""
     numpy = _modules["numpy"]
-    # Widths of whole bytes: they need no shifts, and compress about as well.
+    # Widths of whole bytes need no shifts, and compress about as well.
     width = 8 if size <= 1 << 8 else 16 if size <= 1 << 16 else 32
     groups = (len(codes) + 7) // 8
     padded = numpy.zeros(groups * 8, f"<u{width // 8}")
@@ -225,7 +225,7 @@ def put_codes(codes, size):
 
 
 def put_texts(values):
-    """Values of `bytes`, each with its length before it."""
+    """Values of `bytes`, each prefixed with its length."""
     numpy = _modules["numpy"]
     lengths = numpy.fromiter(map(len, values), "<u4", len(values))
     ends = lengths.cumsum(dtype="i8") + 4 * numpy.arange(1, len(values) + 1, dtype="i8")

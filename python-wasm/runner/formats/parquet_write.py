@@ -1,4 +1,4 @@
-"""A DataFrame as a Parquet file."""
+"""Writes a DataFrame as a Parquet file."""
 
 import json
 import operator
@@ -16,7 +16,7 @@ _OPTIONAL = 1
 
 
 class Content:
-    """What is to be written: checked before a file is touched."""
+    """The data to write, checked before a file is touched."""
 
     def __init__(self, frame, compression, index, group_rows):
         codec = compression.lower() if isinstance(compression, str) else compression
@@ -37,7 +37,7 @@ class Content:
             self._extra["PANDAS_ATTRS"] = json.dumps(frame.attrs)
 
     def write(self, file):
-        """Write the file, one row group after the other."""
+        """Write the file row group by row group."""
         out = _Output(file, self._codec)
         out.put(b"PAR1")
         groups = []
@@ -68,7 +68,7 @@ def _element(name, prepared):
 
 
 class _Output:
-    """A file, what has been written to it, and with which codec."""
+    """A file, the bytes written to it, and the codec."""
 
     def __init__(self, file, codec):
         self.at = 0
@@ -81,7 +81,7 @@ class _Output:
         self.at += len(data)
 
     def chunk(self, name, prepared, start, count):
-        """Write one column of a row group; what its metadata say of it."""
+        """Write one column of a row group. Returns its metadata."""
         begin, self._plain = self.at, 0
         part = prepared.part(start, count)
         if part.dictionary is not None:

@@ -1,4 +1,4 @@
-"""Columns read from a file as pandas has them, with the index and the types that it has noted."""
+"""Builds a DataFrame from columns of a file, with the index and types in pandas' metadata."""
 
 import ast
 import sys
@@ -11,7 +11,7 @@ _MASKED = frozenset(
 
 
 def described(notes):
-    """What the notes say of columns, by their names in the file."""
+    """The metadata of columns, by their names in the file."""
     return {
         note.get("field_name") or note.get("name"): note
         for note in notes.get("columns", ())
@@ -20,7 +20,7 @@ def described(notes):
 
 
 def frame(values, notes, rows):
-    """The DataFrame of columns by their names; an index is taken out of them."""
+    """The DataFrame of columns by name; the index is taken out of them."""
     index = _index(values, notes, rows)
     made = _modules["pandas"].DataFrame(values, index=index, copy=False)
     made.columns = _labels(made.columns, notes)
@@ -35,7 +35,7 @@ def objects(values):
 
 
 def decimals(numbers, scale):
-    """Integers as decimal numbers with so many digits after the point."""
+    """Integers as decimal numbers with this many digits after the point."""
     return objects([Decimal(f"{number}E{-scale}") for number in numbers])
 
 
@@ -46,7 +46,7 @@ def times(values, unit):
 
 
 def spread(values, valid, missing=None):
-    """The values at their places, with what stands for a missing one between them."""
+    """The values at their positions, with placeholders for missing ones."""
     numpy = _modules["numpy"]
     if valid is None:
         return values
@@ -58,9 +58,9 @@ def spread(values, valid, missing=None):
 
 
 def typed(values, valid, dtype, nullable, is_text=False):
-    """A column as pandas has it: of the type `dtype` where that is one that can lack values.
+    """A column as in pandas: of the type `dtype` if that supports missing values.
 
-    `values` are those that are there; `valid` says where, None if everywhere.
+    `values` are the valid ones; `valid` is the mask, None if all are valid.
     """
     pandas, kind = _modules["pandas"], values.dtype.kind
     if is_text:
@@ -90,7 +90,7 @@ def _masked(values, valid, dtype):
 
 
 def zoned(values, zone, form):
-    """Moments of UTC in a time zone; `form` names the kind of file, for errors."""
+    """UTC timestamps in a time zone; `form` names the file format for error messages."""
     index = _modules["pandas"].DatetimeIndex(values, tz="UTC")
     try:
         return index.tz_convert(zone).array
@@ -99,7 +99,7 @@ def zoned(values, zone, form):
 
 
 def categorical(codes, categories, ordered, is_text):
-    """Categories of which the codes are places, -1 where a value is missing."""
+    """Categories with their codes, -1 for missing values."""
     pandas = _modules["pandas"]
     if is_text:
         categories = pandas.Index(categories, dtype="str")
@@ -107,7 +107,7 @@ def categorical(codes, categories, ordered, is_text):
 
 
 def _index(values, notes, rows):
-    """The index of which the notes speak, taken out of the values; else numbers."""
+    """The index from the metadata, taken out of the values; else a range."""
     pandas, notes_of = _modules["pandas"], described(notes)
     levels, names = [], []
     for note in notes.get("index_columns", ()):
@@ -132,7 +132,7 @@ def _hashable(name):
 
 
 def _labels(columns, notes):
-    """The names of the columns, as what they were before they became text."""
+    """The names of the columns, converted back from text."""
     pandas = _modules["pandas"]
     levels = [level for level in notes.get("column_indexes", ()) if type(level) is dict]
     names = [_hashable(level.get("name")) for level in levels]

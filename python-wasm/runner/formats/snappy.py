@@ -1,13 +1,13 @@
-"""Snappy's block format: any of it is read; what is written is valid, but not made smaller."""
+"""Snappy's block format: reads all of it; writes it without making data smaller."""
 
 _BLOCK = 1 << 16
-# A literal whose length, less one, follows in two bytes.
+# A literal whose length minus one follows in two bytes.
 _LITERAL = 61 << 2
 _BROKEN = "the data are not what Snappy compresses to"
 
 
 def decompress(data, size):
-    """The bytes that were compressed, of which there are `size`."""
+    """Decompress to `size` bytes."""
     end, at, stated, shift = len(data), 0, 0, 0
     out = bytearray()
     try:
@@ -65,7 +65,7 @@ def decompress(data, size):
 
 
 def compress(data):
-    """A form of `data` that Snappy reads: its bytes as they are, with their lengths."""
+    """Encode `data` for Snappy as literals."""
     size = len(data)
     parts, value = [], size
     while value > 127:

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as Parquet uses it: structs as dicts of their field numbers."""
+"""Thrift's compact protocol, as far as Parquet uses it: structs as dicts by field number."""
 
 import struct
 
@@ -8,7 +8,7 @@ _double = struct.Struct("<d")
 
 
 class Reader:
-    """Reads structs out of bytes, from `at` on; what it meets is not trusted."""
+    """Reads structs from untrusted bytes, starting at `at`."""
 
     __slots__ = ("at", "data")
 
@@ -79,7 +79,7 @@ class Reader:
         size, kind = head >> 4, head & 15
         if size == 15:
             size = self.varint()
-        # Each element takes a byte at least.
+        # Each element takes at least one byte.
         if size > len(self.data) - self.at or depth > _MAX_DEPTH:
             raise ValueError("not a Parquet file: a list in its metadata is too long")
         return [self._value(kind, depth) for _ in range(size)]
@@ -106,7 +106,7 @@ def binary(value):
 
 
 def fields(values):
-    """A struct: a dict of field numbers, and what the functions here gave; None is left out."""
+    """A struct: a dict of field numbers and results of these functions; None is left out."""
     return _STRUCT, values
 
 

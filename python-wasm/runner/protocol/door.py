@@ -1,7 +1,7 @@
-"""The door to the host: frames out, replies in, and the JSON they are written in.
+"""The door to the host: sends frames, receives replies, in JSON.
 
-The C encoder and scanner are bound here, once, because code that runs later may replace the
-`json` module or anything in it.
+The C encoder and scanner are bound here, once, because code that runs later may replace the `json`
+module or parts of it.
 """
 
 import json
@@ -26,10 +26,10 @@ _replace_surrogates = re.compile("[\ud800-\udfff]").sub
 
 
 def encode(value):
-    """Plain values (exact `dict`, `list`, `str`, `int`, `float`, `bool`, `None`) as UTF-8 JSON.
+    """Encode plain values (exact `dict`, `list`, `str`, `int`, `float`, `bool`, `None`) as UTF-8
+    JSON.
 
-    A lone surrogate, for which JSON readers have no form, becomes the six characters that
-    `backslashreplace` writes for it.
+    A lone surrogate, which JSON readers reject, is escaped as by `backslashreplace`.
     """
     text = "".join(_chunks(value, 0))
     try:
@@ -39,7 +39,7 @@ def encode(value):
 
 
 def encoded_size(text):
-    """How many bytes a string takes in JSON, without its quotes."""
+    """The length of a string in JSON, without its quotes."""
     encoded = _string(text)
     size = len(encoded) if encoded.isascii() else len(encoded.encode("utf-8", "surrogatepass"))
     return size - 2
@@ -65,9 +65,9 @@ _STATE = _State()
 
 
 def fetch():
-    """The request of this run: a line with what most runs have in common, and one with the rest.
+    """The request of this run: a line that most runs share, and one with the rest.
 
-    The former is read again only where it is another.
+    The former is parsed only if it has changed.
     """
     line, _, own = _call(b"r").partition(b"\n")
     if line != _STATE.line:
@@ -75,24 +75,24 @@ def fetch():
         if settings["version"] != VERSION:
             version = settings["version"]
             raise RuntimeError(f"the host speaks version {version}, the runner {VERSION}")
-        # Of tools the code gets parts in its hands.
+        # The code receives parts of the tools.
         _STATE.line = None if "tools" in settings else line
         _STATE.settings = settings
     return _STATE.settings | decode(own)
 
 
 def send(op, payload):
-    """Hand one frame to the host; `op` is the single byte that says what it is."""
+    """Send one frame to the host; `op` is the byte with its type."""
     _call(op + encode(payload))
 
 
 def send_bytes(op, payload):
-    """Hand one frame to the host that is no JSON."""
+    """Send one frame to the host that is not JSON."""
     _call(op + payload)
 
 
 def answer_to(op, payload):
-    """What the host answers to a frame; nothing where it does not understand it."""
+    """The host's reply to a frame; empty if the host does not support it."""
     try:
         return _call(op + encode(payload))
     except (OSError, RuntimeError):
@@ -100,7 +100,7 @@ def answer_to(op, payload):
 
 
 def receive(op):
-    """The bytes that the host has for this run; it has them, so what can lack is memory."""
+    """The host's bytes for this run; they exist, so only memory can be missing."""
     try:
         return _call(op)
     except OSError:
@@ -108,5 +108,5 @@ def receive(op):
 
 
 def ask(question):
-    """The host's answer to a question that is not a frame of the run."""
+    """The host's reply to a question that is not a frame of the run."""
     return decode(_call(question))

@@ -1,8 +1,8 @@
 """Fresh random numbers for every run from the same image.
 
-What was imported before the image was captured carries the image's random state. `random`,
-`numpy.random`'s global generator and `tempfile` are reseeded from the request; everything
-else asks the operating system, which is the host.
+Modules imported before the image was captured carry the image's random state. `random`,
+`numpy.random`'s global generator and `tempfile` are reseeded from the request; everything else asks
+the operating system, which is the host.
 """
 
 import sys
@@ -22,10 +22,10 @@ _STATE = _State()
 
 
 def reseed(entropy, deterministic):
-    """Reseed, unless this very entropy was used already: a session keeps its generators.
+    """Reseed, unless this entropy was used already: a session keeps its generators.
 
-    In deterministic mode the generators are in the state that `random.seed(seed)` and
-    `numpy.random.seed(seed)` give, so that a run can be repeated elsewhere.
+    In deterministic mode, the generators have the state set by `random.seed(seed)` and
+    `numpy.random.seed(seed)`, so that a run can be repeated elsewhere.
     """
     if entropy == _STATE.entropy:
         return
@@ -46,8 +46,8 @@ def reseed(entropy, deterministic):
 
 
 def _seed_numpy(module, seed):
-    # `numpy.random.seed` takes fifty times as long. The other half of the state, a second
-    # gaussian kept for later, is empty in an image: `forget` has seen to it.
+    # `numpy.random.seed` takes fifty times as long. The other half of the state, a second cached
+    # gaussian, is empty in an image: `forget` has cleared it.
     module._rand._bit_generator._legacy_seeding(seed)
 
 
@@ -67,7 +67,7 @@ def forget():
 
 
 def imported(module):
-    """After a run imported `random` or `numpy.random` itself: the seed holds for it too."""
+    """After a run has imported `random` or `numpy.random` itself: apply the seed there, too."""
     if _STATE.seed is None:
         return
     if module.__name__ == "random":

@@ -1,4 +1,4 @@
-"""One item of the harvest at a time: what fails or loops costs only itself."""
+"""Isolates the items of the harvest: a failure or a loop affects only its own item."""
 
 from _belljar.protocol import door, interrupt
 from _belljar.protocol.inspecting import text_of, type_name
@@ -8,9 +8,9 @@ _MESSAGE = 500
 
 
 def attempt(what, func, *args):
-    """`func(*args)`, or None when it raised or was interrupted, which the host is told.
+    """`func(*args)`, or None if it raised or was interrupted, which is reported to the host.
 
-    `what` names the item in that note. After an interrupt nothing is attempted any more.
+    `what` names the item in that note. After an interrupt no more items are attempted.
     """
     if _STATE.stopped:
         return None
@@ -29,7 +29,7 @@ def attempt(what, func, *args):
 
 
 def quietly(func, *args):
-    """As `attempt`, for what has a substitute: a failure is not reported."""
+    """Like `attempt`, for items with a substitute: a failure is not reported."""
     if _STATE.stopped:
         return None
     try:
@@ -43,7 +43,7 @@ def quietly(func, *args):
 
 
 def failure_of(func, *args):
-    """The exception with which the code's own `func(*args)` fails, or None."""
+    """The exception raised by the code's `func(*args)`, or None."""
     try:
         try:
             _STATE.phase = interrupt.ITEM
@@ -56,7 +56,7 @@ def failure_of(func, *args):
 
 
 def describe(error):
-    """`Type: message` of an exception that may be hostile itself."""
+    """`Type: message` of an exception, which may be hostile."""
     name = type_name(type(error))
     try:
         message = text_of(error, _MESSAGE, str)[0]
@@ -68,9 +68,9 @@ def describe(error):
 
 
 def note(message):
-    """Tell the host that something of the harvest failed."""
+    """Report to the host that part of the harvest failed."""
     try:
         door.send(b"w", {"message": message})
     except BaseException:
-        # The door itself refused (its limits); the run still has to come to its end.
+        # The host rejected the note (its limits); the run still has to end.
         return

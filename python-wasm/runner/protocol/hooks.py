@@ -1,19 +1,19 @@
-"""Patches that wait for a module: applied when it is imported, whether at bake or in a run."""
+"""Patches applied when a module is imported, while baking or in a run."""
 
 import sys
 from importlib.machinery import ModuleSpec
 
 from _belljar.protocol import door
 
-# By the name of a module, the actions that wait for it, in the order in which they were asked for.
+# Actions by module name, in the order in which they were registered.
 _waiting = {}
-# In the library lies a client of another host's protocol, which nobody answers here. Where a run
-# has tools, `tools` puts a package of its own in that place.
+# The library contains a client for another host's protocol, which is not supported here. In a run
+# with tools, `tools` puts its own package in that place.
 _FOREIGN = "host"
 _asked = set()
-# What calls compiled code that the host may not have, and what a bundle may be made without: the
-# host is asked before one of them is imported, and either has it, begins the run again where it
-# does, or says why not. It has the same list.
+# Modules with compiled code that the host may lack, and those that a bundle may leave out: the host
+# is asked before they are imported, and either has them, restarts the run with them, or says why
+# not. It has the same list.
 _UNSURE = frozenset((
     "PIL", "bs4", "contourpy", "fontTools", "formulaic", "isympy", "joblib", "kiwisolver", "lxml",
     "matplotlib", "mpl_toolkits", "mpmath", "narwhals", "networkx", "numpy", "openpyxl", "pandas",
@@ -24,9 +24,9 @@ _ASK = b"m"
 
 
 def when_imported(name, action):
-    """Call `action(module)` once `name` has been executed; now, if it was before.
+    """Call `action(module)` once `name` has been executed; now, if it already was.
 
-    To ask again for the same action changes nothing.
+    Registering the same action again has no effect.
     """
     if (name, action) in _asked:
         return
@@ -45,7 +45,7 @@ def _act(name, module):
 
 
 class _Loader:
-    """A module's own loader, and the action after it."""
+    """A module's own loader, followed by the action."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -66,13 +66,13 @@ class _Loader:
 
 
 def look_only():
-    """From here on, modules are looked for and not imported."""
+    """From here on, modules are looked up but not imported."""
     global _UNSURE
     _UNSURE = frozenset()
 
 
 def _own(name, path, target):
-    """A module of that name that is the code's own, and not the one in the library."""
+    """The code's own module of that name, not the library's."""
     for finder in sys.meta_path:
         if finder is not _Finder:
             spec = finder.find_spec(name, path, target)

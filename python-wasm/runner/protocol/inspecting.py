@@ -1,4 +1,4 @@
-"""Looking at objects that may lie: only C-level accessors, never an overridable method."""
+"""Inspects untrusted objects: only with C-level accessors, never an overridable method."""
 
 _module_of = type.__dict__["__module__"].__get__
 _name_of = type.__dict__["__name__"].__get__
@@ -8,7 +8,7 @@ exact_str = str.__str__
 
 
 def type_module(cls):
-    """The module a class says it is from, or "" when that is not a string."""
+    """The module named by a class, or "" if that is not a string."""
     try:
         module = _module_of(cls)
     except AttributeError:
@@ -25,7 +25,7 @@ def type_qualname(cls):
 
 
 def is_kind(value, base):
-    """Whether `value` really is an instance of `base`, whatever its `__class__` says."""
+    """Whether `value` is an instance of `base`, regardless of its `__class__`."""
     for cls in mro_of(type(value)):
         if cls is base:
             return True
@@ -35,7 +35,7 @@ def is_kind(value, base):
 def text_of(value, limit, func=repr):
     """`func(value)` as an exact string of at most `limit` characters, and whether it was cut.
 
-    What `func` raises is raised: the caller decides what one failing value costs.
+    Exceptions of `func` are passed on to the caller.
     """
     text = exact_str(func(value))
     if len(text) > limit:
@@ -44,7 +44,7 @@ def text_of(value, limit, func=repr):
 
 
 def rule_of(value, numpy, pandas):
-    """The rule for the first class of a value that either library's table names, or None."""
+    """The rule for the first class of a value that is in either library's table, or None."""
     for cls in mro_of(type(value)):
         root = type_module(cls).partition(".")[0]
         if root == "numpy":

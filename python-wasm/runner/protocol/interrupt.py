@@ -1,8 +1,8 @@
-"""The soft interrupt: what the host's SIGINT does, by what the runner is doing.
+"""The soft interrupt: the effect of the host's SIGINT, depending on the runner's state.
 
-While user code runs, it raises inside it. While one item of the harvest is made, it ends that
-item and skips the rest. In between, it only says that the rest is to be skipped, so that no
-frame is lost half-way.
+While user code runs, it raises inside it. While an item of the harvest is made, it ends that item
+and skips the rest. In between, it only makes the rest be skipped, so that no frame is lost
+half-way.
 """
 
 import _signal
@@ -14,7 +14,7 @@ SIGINT = 2
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by the host's interrupt; apart from being ours it looks like `KeyboardInterrupt`."""
+    """Raised by the host's interrupt; looks like `KeyboardInterrupt`."""
 
 
 Interrupted.__name__ = Interrupted.__qualname__ = "KeyboardInterrupt"
@@ -35,13 +35,13 @@ STATE = _State()
 
 
 def check():
-    """Raise an interrupt that came before there was code to raise it in."""
+    """Raise an interrupt that arrived before there was code to raise it in."""
     if STATE.stopped:
         raise Interrupted
 
 
 def forget():
-    """Forget what a run was told; a write only where there is something to forget."""
+    """Clear the state of the last run; writes only if there is something to clear."""
     if STATE.stopped:
         STATE.stopped = False
     if STATE.line is not None:
@@ -61,15 +61,15 @@ def _handle(_signum, frame):
     try:
         raise Interrupted
     except Interrupted as error:
-        # Raised again it gets no entry for this frame, which therefore shows nowhere: not where
-        # Python prints by itself what it ignores, in destructors and exit handlers, and not
-        # where the code prints what it has caught.
+        # Raising it again adds no entry for this frame, so it never appears: neither where Python
+        # prints ignored exceptions, in destructors and exit handlers, nor where the code prints a
+        # caught exception.
         error.__traceback__ = None
         raise
 
 
 def _tell(line):
-    """Name the line now: code that swallows the interrupt is stopped before it comes back."""
+    """Report the line now: code that swallows the interrupt is killed before it returns."""
     try:
         door.send(b"i", {"line": line})
     except Exception:
@@ -77,6 +77,6 @@ def _tell(line):
 
 
 def install():
-    """Take SIGINT, also back from code that took it for itself."""
+    """Handle SIGINT, even if the code has installed its own handler."""
     if _signal.getsignal(SIGINT) is not _handle:
         _signal.signal(SIGINT, _handle)

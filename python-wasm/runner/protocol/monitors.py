@@ -1,8 +1,8 @@
-"""Taking `sys.monitoring` back from code that left callbacks in it.
+"""Removes `sys.monitoring` callbacks left by the code.
 
-A callback may raise whenever a function of ours starts or calls anything. So the first steps,
-which are the caller's to take, call nothing: these iterators are made while the image is baked,
-and a `for` over one does a step of its work without a call that could be seen.
+A callback may raise whenever a function of the runner starts or calls anything. So the first steps,
+which the caller must do inline, call nothing: these iterators are created while the image is baked,
+and a `for` over one does a step of its work without a visible call.
 
     for _ in monitors.TOOLS:
         for tool in monitors.names:
@@ -38,7 +38,7 @@ else:
 
 
 def free():
-    """Let go of every tool, now that none of them is called any more."""
+    """Free all tools, now that none of them is called."""
     for tool, name in enumerate(map(_get_tool, TOOLS)):
         if name is not None:
             _monitoring.set_events(tool, 0)

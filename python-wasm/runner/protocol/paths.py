@@ -1,4 +1,4 @@
-"""Paths, without `os.path`: code that has patched a function of it would see our calls."""
+"""Paths without `os.path`, whose functions the code may have patched."""
 
 import posix
 import stat
@@ -23,12 +23,12 @@ def absolute(path):
 
 
 def extension(path):
-    """What follows the last dot of the name, or ""; a name may begin with dots."""
+    """The part after the last dot of the name, or ""; names may begin with dots."""
     return path.rpartition("/")[2].lstrip(".").partition(".")[2].rpartition(".")[2]
 
 
 def is_taken(path):
-    """Whether there is anything under that name, a link that leads nowhere included."""
+    """Whether the path exists, even as a dangling link."""
     try:
         _link_status(path)
     except OSError:
@@ -44,7 +44,7 @@ def is_directory(path):
 
 
 def make_directory(path):
-    """Make it, unless it is there."""
+    """Create the directory, unless it exists."""
     try:
         _make(path)
     except FileExistsError:

@@ -1,9 +1,9 @@
 """Standard streams on the descriptors 0, 1 and 2.
 
-Output is unbuffered, as under `python -u`: an instance may be killed at any moment, and what
-the code has written by then must have left the guest. The streams are made while the image is
-baked; a run makes new ones only where an earlier run of its session replaced or closed them, or
-has read from standard input.
+Output is unbuffered, as under `python -u`: an instance may be killed at any moment, and output
+written by then must have left the guest. The streams are created while the image is baked; a run
+recreates them only if an earlier run of its session replaced or closed them, or has read from
+standard input.
 """
 
 import io
@@ -32,7 +32,7 @@ def _open(fd, name):
 
 
 def install():
-    """Make all three anew and put them in place."""
+    """Recreate all three and install them."""
     for fd, name in enumerate(_NAMES):
         try:
             stream = _open(fd, f"<{name}>")
@@ -44,7 +44,7 @@ def install():
 
 
 def refresh(stdin_used):
-    """For a further run of a session: streams of ours, open, with nothing left in them."""
+    """For a further run of a session: our streams, open and empty."""
     stdin = _made["stdin"]
     if stdin_used or not _is_open(stdin) or (stdin.encoding, stdin.errors) != _STDIN:
         try:
@@ -55,7 +55,7 @@ def refresh(stdin_used):
         for name in _NAMES:
             setattr(sys, name, _made[name])
             setattr(sys, f"__{name}__", _made[name])
-    # Only now: dropping a wrapper of the code's own closes what it was wrapped around.
+    # Only now: dropping a wrapper of the code closes the stream below it.
     for name in ("stdout", "stderr"):
         if not _is_open(_made[name]):
             install()
@@ -75,14 +75,14 @@ def _are_in_place():
 
 def _is_open(stream):
     try:
-        # It says what its buffer says.
+        # As its buffer says.
         return stream is not None and not stream.closed
     except ValueError:
         return False  # the code took its buffer away
 
 
 def write_error(text):
-    """Write to file descriptor 2, whatever became of `sys.stderr`."""
+    """Write to file descriptor 2, even if `sys.stderr` was replaced."""
     data = memoryview(text.encode("utf-8", "backslashreplace"))
     try:
         while data:
@@ -92,7 +92,7 @@ def write_error(text):
 
 
 def replaced():
-    """The output streams that the code put in the place of ours, to be flushed at the end."""
+    """Output streams that the code has installed instead of ours, to flush at the end."""
     found = []
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)

@@ -1,7 +1,7 @@
-"""A look at code without running it: what a policy forbids, and what it imports in vain.
+"""Checks code without running it: violations of a policy, and imports that are not available.
 
-The answer is a run's: a status frame with the violations, and as value the names of the modules
-that are neither here nor in the workspace.
+The answer has the form of a run's: a status frame with the violations, and as value the names of
+modules that are neither installed nor in the workspace.
 """
 
 import sys
@@ -15,7 +15,7 @@ _ANYTHING = {"imports": [], "forbidden_names": [], "forbidden_attributes": []}
 
 
 def check(request):
-    """The status frame's content and the missing modules; no modules for what is no code."""
+    """The status frame's content and the missing modules; no modules for invalid code."""
     rules = request["policy"]
     try:
         violations, modules = policy.check(request["code"], rules or _ANYTHING)

@@ -1,4 +1,4 @@
-"""How the user's code ended: the status frame, and what a process would still do at its end."""
+"""The end of the user's code: the status frame, and the exit of the process."""
 
 import atexit
 import gc
@@ -40,10 +40,9 @@ _STATE = _State()
 
 
 def seal():
-    """Note what an untouched interpreter has.
+    """Record the state of an untouched interpreter.
 
-    Baking may have run the exit handlers, after which they are gone: those that a run relies on
-    are put back.
+    Baking may have run the exit handlers, which removes them: those that a run needs are restored.
     """
     weakref.finalize._registered_with_atexit = False
     logging = sys.modules.get("logging")
@@ -55,12 +54,12 @@ def seal():
     _STATE.reserve = None
     _STATE.sealed = True
     kinds = set(map(type, gc.get_objects()))
-    # What an image is made on top of is frozen already, and not listed again.
+    # The image's base is frozen already, and not listed again.
     _STATE.no_files |= {kind for kind in kinds if _layer(kind) is None}
 
 
 def reserve():
-    """Set memory aside, to be given back when it has run out, so that this can still be told."""
+    """Reserve memory, to be freed when memory has run out, so that this can still be reported."""
     _STATE.reserve = bytearray(512 * 1024)
 
 
@@ -77,7 +76,7 @@ _OK_FRAME = encode(OK)
 
 
 def deliver(status):
-    """Send the status; most say only that the code came to its end."""
+    """Send the status; for most runs only success."""
     if status is OK:
         send_bytes(b"s", _OK_FRAME)
     else:
@@ -96,9 +95,9 @@ def refused(violations):
 
 
 def regain_control(is_monitored=True):
-    """Take back what the code may have hooked into every call of ours.
+    """Remove hooks of the code from all calls of the runner.
 
-    Its audit hooks stay, and may refuse each of these.
+    Audit hooks cannot be removed, and may reject each of these steps.
     """
     try:
         _set_trace(None)
@@ -129,7 +128,7 @@ _STEPS = (
 
 
 def of_exception(error, cwd):
-    """The status of an uncaught exception, after its traceback went to stderr."""
+    """The status of an uncaught exception, whose traceback is on stderr."""
     if is_kind(error, MemoryError):
         _STATE.reserve = None
     if is_kind(error, SystemExit):
@@ -138,7 +137,7 @@ def of_exception(error, cwd):
 
 
 def of_syntax_error(error, cwd):
-    """The status of code that the compiler refuses."""
+    """The status of code that does not compile."""
     wrong_text = is_kind(error, SyntaxError) or is_kind(error, ValueError)
     return _report(error, "syntax" if wrong_text else _kind(error), cwd)
 
@@ -173,16 +172,16 @@ def _report(error, kind, cwd):
 
 
 def _write_report(text):
-    """Write what is said of the error that ended the code; as an event it comes with the status."""
+    """Write the error that ended the code to stderr; as an event it comes with the status."""
     if displays.STATE.on:
         _try(send, b"t", {})
     streams.write_error(text)
 
 
 def hand_over():
-    """Give an uncaught exception to the code's own `sys.excepthook`, as the interpreter does.
+    """Pass an uncaught exception to the code's own `sys.excepthook`, as the interpreter does.
 
-    The status has been sent by now: whatever the hook does, the code had failed before.
+    The status is already sent: whatever the hook does, the code has failed.
     """
     if _STATE.unhandled is None:
         return
@@ -232,10 +231,10 @@ def _exited(error):
 
 
 def finish_process():
-    """What the end of a process does: exit handlers, destructors, open files.
+    """The end of a process: exit handlers, destructors, open files.
 
-    It comes after the harvest, because all of it destroys: matplotlib's exit handler, for one,
-    closes every figure.
+    After the harvest, because it is destructive: matplotlib's exit handler, for example, closes
+    every figure.
     """
     if _handler_count() != _STATE.handlers:
         guard.attempt("An exit handler failed", _exit_handlers)
@@ -245,10 +244,10 @@ def finish_process():
 
 
 def _close_files():
-    """Close what is still open, outer layers first: each writes into the one below it.
+    """Close open files, outer layers first, because each writes into the one below it.
 
-    Only a sealed image knows which files are the run's: everything older is frozen, and not
-    among the objects that the collector lists.
+    Only a sealed image knows which files belong to the run: older ones are frozen, and not listed
+    by the garbage collector.
     """
     if not _STATE.sealed:
         return
@@ -269,7 +268,7 @@ def _close(thing):
 
 
 def _layer(kind):
-    """0 for text, 2 for the plain buffers at the bottom, 1 for what is in between (`gzip`)."""
+    """0 for text, 2 for the plain buffers at the bottom, 1 for layers in between (`gzip`)."""
     bases = mro_of(kind)
     if io.TextIOWrapper in bases:
         return 0
@@ -286,5 +285,5 @@ def flush():
 
 
 def _flush(stream):
-    # Even asking for the method may run the code's own.
+    # Even looking up the method may run code.
     stream.flush()

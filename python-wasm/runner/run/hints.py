@@ -1,4 +1,4 @@
-"""One short line that says what does work, for the failures that everybody runs into here."""
+"""Short hints for common failures in this environment."""
 
 import errno
 
@@ -6,7 +6,7 @@ from _belljar.protocol.inspecting import is_kind, text_of, type_module
 from _belljar.source.tracebacks import chain
 from _belljar.stand_ins.in_place import NO_OTHER
 
-# Nearest thing at hand for packages that code often asks for.
+# Alternatives to packages that code often imports.
 _INSTEAD = {
     "bokeh": "matplotlib",
     "altair": "matplotlib",
@@ -44,10 +44,10 @@ _SYSTEM_MODULES = frozenset(
     "_curses curses fcntl grp msvcrt pwd readline resource termios tkinter _tkinter tty "
     "winreg".split()
 )
-_NO_NETWORK = "There is no network here: pass the data in as an input file or in the code."
-_NO_PROCESS = "No other process can be started here: do it in Python in this one."
+_NO_NETWORK = "There is no network in this sandbox: pass the data as an input file or in the code."
+_NO_PROCESS = "No other process can be started in this sandbox: use Python in this one."
 _NO_INSTALL = (
-    "Nothing can be installed at run time. A pure-Python package can be put into an image with "
+    "Nothing can be installed at run time. A pure-Python package can be added to an image with "
     "`belljar image build`."
 )
 _NO_THREAD = (
@@ -55,17 +55,17 @@ _NO_THREAD = (
     "asyncio for things that wait."
 )
 _NO_TURNS = (
-    "There are no threads here: what one would do is done from beginning to end, when it is "
-    "started or waited for. Put into a queue what is to be taken from it before anybody waits, "
+    "There are no threads in this sandbox: the work of a thread is done as a whole, when it is "
+    "started or waited for. Put items into a queue before code waits for them, "
     "or use asyncio."
 )
 _NO_TOOLS = (
-    "This run was given no tools: they are functions of the program that runs this code, and only "
+    "This run has no tools: they are functions of the program that runs this code, and only "
     "it can provide them."
 )
 _NO_SCRYPT = "There is no scrypt without OpenSSL: `hashlib.pbkdf2_hmac` works here."
 _NO_SOURCES = (
-    "Sources of the standard library and of the packages are not here, only compiled code: "
+    "Only compiled code of the standard library and the packages is available, no sources: "
     "`help()`, `inspect.signature()` and the documentation strings work."
 )
 _NO_IMAGE_FORMAT = (
@@ -73,14 +73,14 @@ _NO_IMAGE_FORMAT = (
 )
 _NO_FONTS = (
     "Pillow has no FreeType here, only the small `ImageFont.load_default()`, for Latin-1: draw "
-    "other text and sizes with matplotlib, `figure.text(x, y, text, size=20)` say."
+    "other text and sizes with matplotlib, such as `figure.text(x, y, text, size=20)`."
 )
 _NO_DATA_SET = (
-    "This data set is not in this build; pass it to the run as an input file, or use one that is, "
+    "This data set is not in this build; pass it to the run as an input file, or use another, "
     "such as co2, engel, longley, macrodata, nile or sunspots."
 )
 _LOCKED = (
-    "There are no locks shared by connections here: commit or close the one that writes before "
+    "Connections cannot share locks in this sandbox: commit or close the writing one before "
     "another reads, or use one connection."
 )
 _FULL = frozenset(
@@ -95,7 +95,7 @@ _TEMPORARY = "/tmp"  # noqa: S108 (the guest's own, gone with it)
 
 
 def hint(error, cwd):
-    """The hint for an uncaught exception, from the first of its chain that has one."""
+    """The hint for an uncaught exception, from the first in its chain that has a hint."""
     for one in chain(error):
         try:
             found = _of(one, cwd)
@@ -125,7 +125,7 @@ def _missing_module(error, _cwd):
         return None
     root = name.partition(".")[0]
     if root == "_decimal":
-        return "`decimal` works here, in its form written in Python, without `_decimal`."
+        return "`decimal` works in its pure Python form, without `_decimal`."
     if root in ("tools", "host"):
         return _NO_TOOLS
     if root in _NETWORK_PACKAGES:
@@ -137,10 +137,10 @@ def _missing_module(error, _cwd):
     if root in ("pip", "setuptools", "ensurepip", "venv"):
         return _NO_INSTALL
     if _message(error).startswith(f"No module named {name!r}: "):
-        # The host has said why, and what to do: there it is, but not in this run.
+        # The host's message says why and what to do: it exists, but not in this run.
         return None
     near = _INSTEAD.get(root)
-    instead = f"; {near} is at hand here" if near else ""
+    instead = f"; {near} is available" if near else ""
     return f"`{root}` is not installed{instead}. {_NO_INSTALL}"
 
 
@@ -167,7 +167,7 @@ def _attribute(error, _cwd):
     if module == "hashlib" and name == "scrypt":
         return _NO_SCRYPT
     if module == "signal" and name in ("alarm", "setitimer", "pause"):
-        return "There are no timers by signal here: the run has a time limit of its own."
+        return "There are no signal timers in this sandbox: the run has its own time limit."
     return None
 
 
@@ -179,7 +179,7 @@ def _os_error(error, cwd):
             "or ask for a larger limit of the workspace or of its files."
         )
     if number == errno.EMFILE or number == errno.ENFILE:
-        return "Too many files are open at the same time: close them, best with a `with` statement."
+        return "Too many files are open at the same time: close them, for example with a `with` statement."
     message = _message(error)
     if "does not support processes" in message:
         return _NO_PROCESS
@@ -188,7 +188,9 @@ def _os_error(error, cwd):
     if message.startswith(("encoder jpeg", "decoder jpeg", "cannot identify image file")):
         return _NO_IMAGE_FORMAT
     if message.startswith("mmap is unavailable"):
-        return "Files cannot be mapped into memory here: read them, with `numpy.fromfile` say."
+        return (
+            "Files cannot be mapped into memory here: read them, for example with `numpy.fromfile`."
+        )
     if type_module(type(error)).startswith(("urllib", "http", "socket", "ssl")):
         return _NO_NETWORK
     if number == getattr(errno, "ENOTSUP", None) and _raised_in(error, "socket.py"):
@@ -209,7 +211,7 @@ def _path(error, number, cwd):
     own = any((path + "/").startswith(root.rstrip("/") + "/") for root in (cwd, _TEMPORARY))
     if (path.startswith("/") and not own) or ".." in path.split("/"):
         return (
-            f"Only {cwd}, {_TEMPORARY} and what was mounted for this run are there, and only the "
+            f"Only {cwd}, {_TEMPORARY} and the mounts of this run exist, and only the "
             "first two can be written: use a relative path."
         )
     if number == errno.ENOENT:
@@ -236,7 +238,9 @@ def _runtime(error, _cwd):
     if message.endswith(NO_OTHER):
         return _NO_TURNS
     if "asyncio.run() cannot be called from a running event loop" in message:
-        return "An event loop runs already: use `await` at top level instead of `asyncio.run()`."
+        return (
+            "An event loop is already running: use `await` at top level instead of `asyncio.run()`."
+        )
     return None
 
 
@@ -246,7 +250,7 @@ def _not_implemented(error, _cwd):
 
 def _end_of_file(error, _cwd):
     if "EOF when reading a line" in _message(error):
-        return "Nobody types here: pass standard input to the run, or put the value in the code."
+        return "There is no input: pass standard input to the run, or put the value in the code."
     return None
 
 
@@ -265,7 +269,7 @@ def _database(error, _cwd):
 
 
 def is_nesting(error):
-    """Whether the parser refused source that is nested too deeply, whatever memory there is."""
+    """Whether the parser rejected deeply nested source, independent of memory."""
     return _message(error).startswith("Parser stack overflowed")
 
 
@@ -279,7 +283,7 @@ def _memory(error, _cwd):
 
 
 def _recursion(_error, _cwd):
-    return "The recursion has no end or goes too deep: check its base case, or use a loop."
+    return "The recursion is endless or too deep: check its base case, or use a loop."
 
 
 _RULES = (

@@ -1,7 +1,7 @@
-"""Questions about an idle session: the host asks, and forgets afterwards that anything ran.
+"""Questions about an idle session, which is reset afterwards.
 
-What is asked about may be hostile: a name is read like the code would read it, under a time limit
-of the host's, and whatever that does is undone with everything else.
+The session may be hostile: names are evaluated as by the code, under a time limit of the host, and
+all effects are undone.
 """
 
 import builtins
@@ -31,7 +31,7 @@ _ends_block = re.compile(r"\s*(?:return|raise|pass|break|continue)\b").match
 
 
 def answer(question, bounds):
-    """Send the answer; what fails is noted, and there is no answer then."""
+    """Send the answer. Failures are noted, and give no answer."""
     what = "the question cannot be answered"
     guard.attempt(what, _answer, question, typed.Limits(**bounds))
 
@@ -47,7 +47,7 @@ def _answer(question, limits):
 
 def _send(value, limits):
     with originals.restored():
-        # Kept until the host has it: it reads from what is encoded.
+        # Kept until the host has read the encoded data.
         encoded = typed.encode(value, limits)
         cut = b"\1" if encoded.truncated else b"\0"
         door.send_bytes(b"V", cut + encoded.payload)
@@ -81,13 +81,13 @@ def _complete(question):
     typed_part = before[start:]
     names = [name for name in names if name.startswith(typed_part) and len(name) <= _LONGEST]
     if not typed_part.startswith("_"):
-        # Private names are there for who asks for them.
+        # Private names are listed on request.
         names = [name for name in names if not name.startswith("_")]
     return {"start": start, "matches": sorted(set(names))[:_MOST]}
 
 
 def _names_for(before):
-    """What may stand at the end of a text, and where it begins."""
+    """The completions of the end of a text, and where they begin."""
     found = _from(before)
     if found:
         return _names_in_module(found[1]), found.start(2)
@@ -131,7 +131,7 @@ def _class_names(value):
 
 
 def _resolve(path):
-    """What a dotted name stands for, in a list of one; None for nothing."""
+    """The value of a dotted name, in a list of one; None if it does not exist."""
     first, *rest = (part.strip() for part in path.split("."))
     if first in _GLOBALS:
         value = _GLOBALS[first]
@@ -165,11 +165,11 @@ def _names_in_module(name):
 
 
 def _inspect(question):
-    """What is known of the name at the cursor."""
+    """The description of the object whose name is at the cursor."""
     code, cursor = question["code"], question["cursor"]
     end = cursor + _after(code, cursor).end() - cursor
     path = _before(code[:end])[0].strip()
-    # `f(` asks for `f`.
+    # `f(` refers to `f`.
     if not path:
         path = _before(code[:cursor].rstrip().removesuffix("("))[0].strip()
     found = _resolve(path) if path else None
@@ -192,7 +192,7 @@ def _inspect(question):
 
 
 def _try(read, *args):
-    """A text of the code's own, cut; None where there is none."""
+    """A text of the code, cut; None if it is not a string."""
     try:
         found = read(*args)
         return exact_str(found)[:_TEXT] if issubclass(type(found), str) else None
@@ -220,7 +220,7 @@ def _is_complete(question):
 
 
 def _indent(lines):
-    """What the next line of a block begins with."""
+    """The indentation of the next line of a block."""
     last = next((line for line in reversed(lines) if line.strip()), "")
     width = len(last) - len(last.lstrip())
     if last.rstrip().endswith(":"):

@@ -24,10 +24,10 @@ _set_trace, _set_profile = sys.settrace, sys.setprofile
 
 
 def run():
-    """Run what the host asks for. Returns None; what the code does is in the frames sent."""
-    # An interrupt that the run before did not meet any more is not meant for this one.
+    """Run the host's request. Returns None; the results are in the frames sent."""
+    # An interrupt that arrived after the previous run does not apply to this one.
     interrupt.forget()
-    # Out of sight for the code, and back for the host, whatever the code put in its place.
+    # Hidden from the code, and restored for the host, even if the code has replaced it.
     _modules.pop("_belljar", None)
     try:
         _run(fetch())
@@ -73,7 +73,7 @@ def _run(request):
                 guard.attempt(what, _send_typed, name, request["typed"])
             else:
                 guard.attempt(what, _send_value, name, request["value"])
-    # From here on it is the code's own again: exit handlers and destructors.
+    # From here on it belongs to the code again: exit handlers and destructors.
     send(b"x", {})
     if session:
         guard.quietly(namespaces.take_back)
@@ -99,7 +99,7 @@ def _ask(request):
 
 
 def _deliver(status):
-    """Send the status; where the host has had enough of this run, the rest still takes place."""
+    """Send the status. If the host is at its limit for this run, the rest still takes place."""
     try:
         ending.deliver(status)
     except Exception as error:
@@ -107,13 +107,13 @@ def _deliver(status):
 
 
 def _is_set_by(program, name):
-    """In a session a `result` of an earlier run is not one of this run."""
+    """In a session, a `result` of an earlier run must not be reported again."""
     return program is not None and sources.mentions(program, name)
 
 
 def _compile(request):
-    """The code object, what is done around it, and None; or None, None and the status that says
-    why there is no code object.
+    """The code object, its context manager, and None; or None, None and the status that explains
+    the failure.
     """
     rules = request["policy"]
     limited = around = None
@@ -121,7 +121,7 @@ def _compile(request):
         try:
             _STATE.phase = interrupt.USER
             code, tree = _text(request), None
-            # What a policy looks at is Python.
+            # Policies check Python.
             is_cell = request.get("dialect") == "ipython" and rules is None
             shell.begin(is_cell, code, not request.get("uncounted", False))
             text = code
@@ -165,7 +165,7 @@ def _text(request):
 
 
 def _give(request):
-    """Set the variables that the caller gives; the status if that fails."""
+    """Set the caller's variables. Returns the status on failure."""
     if not request.get("given"):
         return None
     try:
@@ -197,7 +197,7 @@ def _execute(program, around, request):
                     in_place.finish()
         finally:
             _STATE.phase = interrupt.IDLE
-            # Before anything of ours is called, since that is what these would see.
+            # Before any call of the runner, which these hooks would see.
             for _ in monitors.TOOLS:
                 for tool in monitors.names:  # noqa: B007
                     break
@@ -263,6 +263,6 @@ def _send_typed(name, bounds):
         return
     originals.needed()
     limits = typed.Limits(**bounds)
-    # Kept until the host has it: it reads from what is encoded.
+    # Kept until the host has read the encoded data.
     encoded = typed.encode(namespaces.GLOBALS[name], limits)
     send_bytes(b"V", (b"\1" if encoded.truncated else b"\0") + encoded.payload)

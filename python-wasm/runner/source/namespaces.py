@@ -1,4 +1,4 @@
-"""The user's `__main__`, its import path and its surroundings."""
+"""The user's `__main__`, its import path and its environment."""
 
 import builtins
 import os
@@ -28,7 +28,7 @@ _STATE = _State()
 
 
 def seal():
-    """Empty `__main__` and note the import path that every run starts from."""
+    """Clear `__main__` and record the import path that every run starts with."""
     clear()
     _STATE.path = list(sys.path)
     for path in list(sys.path_importer_cache):
@@ -37,13 +37,13 @@ def seal():
 
 
 def clear():
-    """Drop what the code left in `__main__`, as the end of a process does."""
+    """Drop the code's globals, as at the end of a process."""
     for name in [name for name in GLOBALS if name not in _KEPT]:
         GLOBALS.pop(name, None)
 
 
 def prepare(request, limited_builtins):
-    """Make `__main__`, the environment and the import path what this run asked for."""
+    """Set up `__main__`, the environment and the import path for this run."""
     _modules["__main__"] = MAIN
     GLOBALS["__name__"] = "__main__"
     GLOBALS["__doc__"] = None
@@ -71,8 +71,8 @@ def prepare(request, limited_builtins):
 
 
 def _enter(cwd, workspace):
-    # The workspace is always there, other directories the code may have removed. Where it is the
-    # interpreter knows by itself; to change that it asks the host.
+    # The workspace always exists; the code may have removed other directories. Reading the current
+    # directory needs no call of the host, changing it does.
     if cwd == workspace == _getcwd():
         return
     try:
@@ -89,7 +89,7 @@ def _lend(variables):
 
 
 def take_back():
-    """Make what was set for a run what it was before."""
+    """Restore the variables set for a run."""
     lent, _STATE.lent = _STATE.lent, {}
     for name, value in lent.items():
         if value is None:
@@ -99,10 +99,10 @@ def take_back():
 
 
 class WorkspaceFinder(FileFinder):
-    """Looks at the directory each time: code imports what it wrote a moment ago.
+    """Lists the directory each time: code imports modules that it has just written.
 
-    The usual finder trusts its listing while the directory's time stamp stays the same, which
-    it may do for two changes in a row.
+    The usual finder caches its listing while the directory's timestamp is unchanged, which can miss
+    two changes in a row.
     """
 
     def find_spec(self, name, target=None):
@@ -120,6 +120,6 @@ def finder(path):
 
 
 def install():
-    """Make modules of the workspace importable, in whatever state its files are."""
+    """Make modules of the workspace importable, after any change of its files."""
     if finder not in sys.path_hooks:
         sys.path_hooks.insert(0, finder)

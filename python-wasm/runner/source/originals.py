@@ -1,15 +1,14 @@
-"""Names that the code has patched, given back for as long as something of ours runs.
+"""Restores names that the code has patched while the runner uses them.
 
-What the code draws is captured with matplotlib, and a table is told with pandas: by their public
-names, like any other code. Code that has patched one of these (`unittest.mock`) would see calls
-that it did not make, and lose its figure to them. So what the modules and their classes hold is
-noted while the image is baked; before a capture every name gets its own value back, and after it
-the code's. Names that begin with an underscore, data, and modules of the code are left alone.
+Figures are captured with matplotlib and tables read with pandas through their public names. Code
+that has patched these (`unittest.mock`) would see unexpected calls, and lose its figures. So the
+contents of the modules and their classes are recorded while the image is baked; before a capture
+every name gets its original value, and afterwards the code's. Private names, data, and the code's
+own modules are left alone.
 
-To look at all that was noted takes as long as to print a table. So a program is read before it
-runs: only the attributes that it stores are looked at, unless it has other ways to store some, or
-has imported a module that is not of the library; and then only where something is to be drawn or
-printed (`needed`).
+Checking everything takes as long as printing a table. So a program is analyzed before it runs: only
+the attributes that it stores are checked, unless it has other ways to store attributes, or has
+imported a foreign module; and only if something is drawn or printed (`needed`).
 """
 
 import os
@@ -36,20 +35,20 @@ _set_on_class, _remove_from_class = type.__setattr__, type.__delattr__
 
 _STORE, _DELETE = _opcodes["STORE_ATTR"], _opcodes["DELETE_ATTR"]
 _EXTENDED = _opcodes["EXTENDED_ARG"]
-# With any of these, code can change attributes that it does not name, or take modules away.
+# With any of these, code can change attributes without naming them, or remove modules.
 _WAYS = frozenset(
     "__delattr__ __dict__ __setattr__ compile delattr eval exec exec_module import_module mock "
     "modules monkeypatch patch run_module run_path setattr vars".split()
 )
-# Modules of the library patch nobody when they are imported.
+# Modules of the library do not patch others on import.
 _LIBRARY = os.__file__.rpartition("/")[0] + "/"
 _COMPILED_IN = frozenset(("built-in", "frozen"))
-# What the runner looks for among the modules before anything is drawn or printed.
+# Modules that the runner looks up before drawing or printing.
 _ENTRANCES = ("matplotlib._pylab_helpers", "matplotlib.pyplot", "pandas")
 
 
 class _Namespace:
-    """A module or a class, and what its public names stood for."""
+    """A module or a class, and the original values of its public names."""
 
     __slots__ = ("held", "names", "owner", "size", "values")
 
@@ -66,7 +65,7 @@ class _Namespace:
         return not all(map(_is, map(self.held.get, self.names), self.values))
 
     def differences(self):
-        """Each name that stands for something else, with what it stands for and should."""
+        """Each changed name, with its current and its original value."""
         for name, value in zip(self.names, self.values, strict=True):
             current = self.held.get(name, _MISSING)
             if current is not value:
@@ -75,7 +74,7 @@ class _Namespace:
             return
         bases = mro_of(self.owner)[1:]
         for name in set(self.held).difference(self.names):
-            # What a class inherits is patched by giving it one of its own.
+            # An inherited name is patched by adding it to the class itself.
             if _is_public(name) and any(name in _contents(base) for base in bases):
                 yield name, self.held[name], _MISSING
 
@@ -115,7 +114,7 @@ class _State:
         self.by_class = {}  # those that are classes
         self.by_name = {}  # all of them, by each of their names
         self.loaded = frozenset()  # names of all modules
-        self.count = 0  # of modules, when there was none but these and the library's
+        self.count = 0  # of modules, while there were only these and the library's
         self.active = None  # the outermost `restored` that is entered
         self.anything = True  # may have been patched
         self.stored = set()  # attributes that the code stores
@@ -125,7 +124,7 @@ _STATE = _State()
 
 
 def seal():
-    """Note everything anew, which nobody has patched yet."""
+    """Record everything in its original state."""
     _STATE.seen.clear()
     _STATE.by_class.clear()
     _STATE.by_name.clear()
@@ -134,7 +133,7 @@ def seal():
     learn()
     entrances = {name: _modules[name] for name in _ENTRANCES if name in _modules}
     _STATE.entrances = (_Namespace(None, _modules, entrances),)
-    # But for the runner, which a run takes out of sight.
+    # Except the runner, which is hidden during a run.
     _STATE.loaded = frozenset(_modules) - {"_belljar"}
     _STATE.count = _count()
 
@@ -144,7 +143,7 @@ def _count():
 
 
 def _has_strangers():
-    """Whether a module is there that may have patched others, or one is not there any more."""
+    """Whether a module that may have patched others is loaded, or one has been removed."""
     count = _count()
     if count == _STATE.count:
         return False
@@ -159,7 +158,7 @@ def _has_strangers():
 
 
 def _is_of_library(module):
-    """Whether it is one of Python's or of the libraries beside it, as far as it says so itself."""
+    """Whether it belongs to Python or to an installed library, according to itself."""
     if type(module) is not types.ModuleType:
         return False
     spec = module.__dict__.get("__spec__")
@@ -170,7 +169,7 @@ def _is_of_library(module):
 
 
 def learn():
-    """Note what has been imported since."""
+    """Record modules imported since."""
     for name, module in list(_modules.items()):
         if type(module) is types.ModuleType and _is_ours(name) and name not in _STATE.seen:
             _STATE.seen.add(name)
@@ -197,7 +196,7 @@ def _learn_module(name, held):
 
 
 def _found_in(held):
-    """What a module has that code could patch, by name."""
+    """The patchable contents of a module, by name."""
     return {
         key: value
         for key, value in held.items()
@@ -227,7 +226,7 @@ def _keep(owner, held, found):
 
 
 def watch(program):
-    """Look at a program, before it runs, for what it could patch."""
+    """Analyze a program before it runs for attributes that it could patch."""
     if not _STATE.anything:
         for code in sources.parts(program):
             if not _WAYS.isdisjoint(code.co_names):
@@ -237,7 +236,7 @@ def watch(program):
 
 
 def _stored_by(code):
-    """The names of attributes that a code object stores, and perhaps a few more."""
+    """The attribute names stored by a code object, possibly with a few more."""
     operations = code.co_code[::2]
     if _STORE not in operations and _DELETE not in operations:
         return
@@ -250,7 +249,7 @@ def _stored_by(code):
 
 
 def _differences_of(spaces):
-    """What is patched in them: the namespace, the name, its value and its own."""
+    """Patches in them: the namespace, the name, the current and the original value."""
     for space in spaces:
         if space.is_changed():
             for difference in space.differences():
@@ -265,7 +264,7 @@ def _all():
 
 
 def _stored():
-    """The same of all that the code stores by name."""
+    """The same for all names that the code stores."""
     for name in _STATE.stored:
         for space in _STATE.by_name.get(name, ()):
             yield from _difference(space, name)
@@ -290,9 +289,9 @@ def _subclasses(cls):
 
 
 class restored:  # noqa: N801 (it is used like a function)
-    """For a `with`: the names are the libraries' own; afterwards they are the code's again.
+    """A context manager: names have their original values within it, and the code's afterwards.
 
-    With `lazily` nobody can rely on that before `needed` was called.
+    With `lazily`, only after `needed` was called.
     """
 
     __slots__ = ("_changes", "_lacks")
@@ -308,7 +307,7 @@ class restored:  # noqa: N801 (it is used like a function)
         _STATE.active = self
         self._changes = []
         try:
-            # Looked for once: what a stranger has patched stays when it goes.
+            # Searched once: patches made by foreign modules stay when these are removed.
             _STATE.anything = _STATE.anything or _has_strangers()
             if not _STATE.anything:
                 self._lacks = False
@@ -322,14 +321,14 @@ class restored:  # noqa: N801 (it is used like a function)
             return  # such as from an audit hook; what was reached is in place
 
     def _restore(self, differences):
-        # Found first, changed then: the two get in each other's way.
+        # First find all, then change them, because the two interfere.
         for change in list(differences):
             space, name, _, value = change
             self._changes.append(change)
             space.put(name, value)
 
     def complete(self):
-        """Give back what was left out."""
+        """Restore what was postponed."""
         if self._lacks:
             self._lacks = False
             try:
@@ -348,8 +347,8 @@ class restored:  # noqa: N801 (it is used like a function)
 
 
 def needed():
-    """Declare that the names of the libraries will be used: within a `with` of `restored`, they are
-    their own from here to its end.
+    """Declare that the libraries' names will be used: within a `with` of `restored`, they have
+    their original values from here to its end.
     """
     if _STATE.active is not None:
         _STATE.active.complete()

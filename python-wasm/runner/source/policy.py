@@ -1,6 +1,6 @@
-"""The check of a policy's lists on the syntax tree, and its guard on imports at run time.
+"""Checks a policy's lists on the syntax tree, and guards imports at run time.
 
-This is for the caller's comfort. What keeps the code in is the sandbox, never this check.
+This is a convenience for the caller. Isolation is provided by the sandbox, never by this check.
 """
 
 import ast
@@ -15,13 +15,13 @@ _modules = sys.modules
 
 
 class SecurityError(Exception):
-    """What a refused program is reported as; it is never raised."""
+    """The error reported for a rejected program; never raised."""
 
 
 def check(code, policy):
-    """Every violation of `policy` in `code`, by line, and the top-level modules it imports.
+    """All violations of `policy` in `code`, by line, and the top-level modules it imports.
 
-    Raises what the compiler raises for code that is none.
+    Raises the compiler's error for invalid code.
     """
     return inspect(sources.parse(sources.dedent(code)), policy)
 
@@ -34,7 +34,7 @@ def inspect(tree, policy):
 
 
 def summary(violations):
-    """The one line that lists them, each once."""
+    """One line that lists each violation once."""
     return "; ".join(dict.fromkeys(violation["message"] for violation in violations))
 
 
@@ -103,7 +103,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def allowed(name, imports):
-    """Whether the module, or a package that it is in, is on the list."""
+    """Whether the module, or a package that contains it, is on the list."""
     while name not in imports:
         name, dot, _ = name.rpartition(".")
         if not dot:
@@ -112,7 +112,7 @@ def allowed(name, imports):
 
 
 def namespace(policy):
-    """The builtins that code under this policy gets: its own, with a guarded `__import__`."""
+    """The builtins for code under this policy: the usual ones, with a guarded `__import__`."""
     limited = dict(builtins.__dict__)
     for name in policy["forbidden_names"]:
         limited.pop(name, None)
@@ -122,13 +122,13 @@ def namespace(policy):
 
 def _guarded(imports):
     def guarded_import(name, globals=None, locals=None, fromlist=(), level=0):
-        # A C function that imports what it needs calls this as well, always with a list.
+        # C functions that import modules also call this, always with a list.
         if type(fromlist) is list:
             return _import(name, globals, locals, fromlist, level)
         if level == 0 and not allowed(name, imports):
             raise _refusal(name)
         module = _import(name, globals, locals, fromlist, level)
-        # A module that an allowed one imported is not itself allowed.
+        # A module imported by an allowed one is not itself allowed.
         for item in fromlist or ():
             found = getattr(module, item, None)
             if type(found) is not types.ModuleType or _modules.get(f"{name}.{item}") is found:

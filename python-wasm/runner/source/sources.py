@@ -1,7 +1,7 @@
-"""From the text of the code to a code object, and back from a frame to the text.
+"""Compiles the code, and maps frames back to its source.
 
-All user code is `<string>`, numbered as the user numbered it. Code objects are told apart by
-identity, since `exec` inside user code makes further ones of the same name.
+All user code is `<string>`, with the user's line numbers. Code objects are identified by identity,
+because `exec` inside user code creates others of the same name.
 """
 
 import ast
@@ -10,7 +10,7 @@ import re
 import sys
 
 FILENAME = "<string>"
-# Of statements those that are expressions, or may have some among them.
+# Statements that are expressions, or may contain some.
 _WITH_EXPRESSIONS = (
     ast.AsyncFor,
     ast.AsyncWith,
@@ -26,7 +26,7 @@ _WITH_EXPRESSIONS = (
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _TREE = ast.PyCF_ONLY_AST | _AWAIT
 _KEPT = 200
-# Statements that hold others, and lines that hold none; what follows on the same line has `;`.
+# Statements that contain others, and lines that contain none; a `;` precedes more on the same line.
 _NO_SIMPLE_LINE = re.compile(
     r"\s*(?:$|[#@]|(?:async|class|def|for|if|match|try|while|with)\b)|.*(?:[\r\f\\;]|\n\s*\S)",
     re.DOTALL,
@@ -39,9 +39,9 @@ _register = getattr(linecache, "_register_code", None)
 
 
 def dedent(code):
-    """Code whose lines all begin with the same white space, without it.
+    """Remove the common indentation from code in which all lines are indented.
 
-    Comments may begin where they like.
+    Comments may start in any column.
     """
     if code[:1] not in (" ", "\t", "\n", "\r", "\f", "#"):
         return code
@@ -73,11 +73,11 @@ def parse(code):
 
 
 def translate(code, echo, tree=None):
-    """The code object for a run; `tree` is the parsed code when it was needed before."""
+    """The code object for a run; `tree` is the parsed code if it was parsed before."""
     if echo == "none":
         return compile(tree or code, FILENAME, "exec", _AWAIT, dont_inherit=True)
     if tree is None and not _NO_SIMPLE_LINE.match(code):
-        # One statement, which shows its own value at most: no tree is needed.
+        # A single statement, which shows at most its own value, needs no tree.
         try:
             return compile(code, FILENAME, "single", _AWAIT, dont_inherit=True)
         except (SyntaxError, ValueError):
@@ -87,11 +87,11 @@ def translate(code, echo, tree=None):
 
 
 def echoing(tree, code, echo):
-    """The tree as an interactive statement list, which hands expressions to `sys.displayhook`.
+    """The tree as an interactive statement list, which passes expressions to `sys.displayhook`.
 
-    An interactive list hands over every expression statement outside of functions, those in
-    loops and branches included. Those that are not to be shown are put into a `match` without
-    alternatives, which evaluates its subject and drops it.
+    An interactive list passes every expression statement outside of functions, including those in
+    loops and branches. Statements that must not be shown are put into a `match` without cases,
+    which evaluates its subject and drops it.
     """
     body = tree.body
     shown = {id(node) for node in body if isinstance(node, ast.Expr)}
@@ -125,13 +125,13 @@ class _Hide(ast.NodeTransformer):
     def _keep(self, node):
         return node
 
-    # Bodies of their own scope are not part of the interactive list; expressions have none.
+    # Bodies with their own scope are not part of the interactive list; expressions have no body.
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _keep
     visit_Assign = visit_AugAssign = visit_AnnAssign = visit_Return = visit_Delete = _keep
 
 
 def remember(code, source, number=None):
-    """Make the source findable, for tracebacks of ours and for `inspect` in user code."""
+    """Register the source, for our tracebacks and for `inspect` in user code."""
     if _programs and _is_forgotten(_programs[-1]):
         del _programs[-1]
     if len(_programs) >= _KEPT:
@@ -152,7 +152,7 @@ _ITS_OWN = _references((compile("0", FILENAME, "eval"),))
 
 
 def _is_forgotten(program):
-    """Whether nothing but this has its code any more: no frame, no function, no traceback."""
+    """Whether only this module still references the code: no frame, function or traceback."""
     code = program[0]
     if any(type(const) is type(code) for const in code.co_consts):
         return False
@@ -165,12 +165,12 @@ def forget():
 
 
 def latest():
-    """The source of the code that runs now."""
+    """The source of the current code."""
     return _programs[-1][1] if _programs else ""
 
 
 def source_of(code):
-    """The source that a code object was compiled from, or None when it is not the user's."""
+    """The source of a code object, or None if it is not the user's."""
     for root, source, _ in reversed(_programs):
         if _contains(root, code):
             return source
@@ -178,7 +178,7 @@ def source_of(code):
 
 
 def number_of(code):
-    """The number of the cell that a code object is from, or None."""
+    """The number of a code object's cell, or None."""
     for root, _, number in reversed(_programs):
         if _contains(root, code):
             return number
@@ -195,7 +195,7 @@ def mentions(root, name):
 
 
 def parts(root):
-    """The code object and all that are in it."""
+    """The code object and all nested ones."""
     found, kind = [root], type(root)
     for code in found:
         found += [const for const in code.co_consts if type(const) is kind]
@@ -203,12 +203,12 @@ def parts(root):
 
 
 def is_current(code):
-    """Whether it belongs to the code that runs now, not to an earlier run of the session."""
+    """Whether it belongs to the current code, not to an earlier run of the session."""
     return bool(_programs) and _contains(_programs[-1][0], code)
 
 
 def user_line(frame):
-    """The line of the innermost frame of the code that runs now, seen from `frame`, or None."""
+    """The line of the innermost frame of the current code, seen from `frame`, or None."""
     while frame is not None:
         code = frame.f_code
         if code.co_filename == FILENAME and is_current(code):

@@ -1,8 +1,8 @@
-"""What an exception says: type, message, line and the traceback as CPython prints it.
+"""Describes exceptions: type, message, line and the traceback as CPython prints it.
 
-The standard module does the formatting, in a private copy with private builtins, because the
-code that failed may have replaced anything in the shared one. Frames of the runner are taken
-out. Where an exception is hostile, a plain text takes the place of what it breaks.
+The standard module does the formatting, in a private copy with private builtins, because the failed
+code may have replaced anything in the shared one. Frames of the runner are removed. If an exception
+is hostile, plain text replaces the parts that fail.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ MESSAGE_LIMIT = 8 * 1024
 TRACEBACK_LIMIT = 64 * 1024
 _STDERR_LIMIT = 1024 * 1024
 _FAILED = "<exception str() failed>"
-# The standard module's advice on a missing module, which here is wrong: there are no such packages.
+# The standard module's advice on a missing module is wrong here: there are no such packages.
 _NO_SITE = (
     ". Site initialization is disabled, did you forget to add the site-packages directory to "
     "sys.path or to enable your virtual environment?"
@@ -33,7 +33,7 @@ _lineno_of = SyntaxError.lineno.__get__
 
 
 class _Lines:
-    """Stands for `linecache` in the private copy: user code by identity, files as usual."""
+    """Replaces `linecache` in the private copy: user code by identity, files as usual."""
 
     getline = staticmethod(lambda name, number, _=None: _file_line(name, number))
     checkcache = staticmethod(linecache.checkcache)
@@ -47,7 +47,7 @@ class _Lines:
 def _file_line(name, number):
     if name != sources.FILENAME:
         return linecache.getline(name, number)
-    # Where frames carry their code object, the other function is asked next.
+    # If frames carry their code object, the other function is asked next.
     return "" if _BY_CODE else _line(sources.latest(), number)
 
 
@@ -71,10 +71,10 @@ _BY_CODE = hasattr(linecache, "_getline_from_code")
 
 
 class Report:
-    """An exception in plain values.
+    """An exception as plain values.
 
-    What is known without running foreign code is there at once; `read` asks the exception for
-    the rest, which may raise or never come back, and leaves a substitute if it does.
+    Data that needs no foreign code is available at once; `read` asks the exception for the rest,
+    which may raise or never return, and leaves a substitute then.
     """
 
     __slots__ = ("line", "message", "text", "type")
@@ -106,7 +106,7 @@ def message_of(error):
 
 
 def _line_of(error):
-    """The innermost line of the code that runs now; for a syntax error in it, its line."""
+    """The innermost line of the current code; for a syntax error in it, its line."""
     trace = traceback_of(error)
     line = None
     while trace is not None:
@@ -134,14 +134,14 @@ def _format(error):
 
 
 def before(error):
-    """The exception's cause, and what was being handled if that is to be shown."""
+    """The exception's cause, or its context if that is to be shown."""
     cause = _cause_of(error)
     context = None if _suppresses(error) else _context_of(error)
     return cause, context
 
 
 def last_lines(error):
-    """What is said of the exception itself: its type and message, its notes, and hints."""
+    """The lines about the exception itself: its type and message, its notes, and hints."""
     try:
         entry = _traceback.TracebackException(type(error), error, None, compact=True)
         _clean(entry)
@@ -153,7 +153,7 @@ def last_lines(error):
 
 
 def outermost(error):
-    """The traceback without what leads to the user's code: the runner, an event loop."""
+    """The traceback without the frames that lead to the user's code: the runner, an event loop."""
     start = trace = traceback_of(error)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == sources.FILENAME:
@@ -180,7 +180,7 @@ def _clean(entry):
 
 
 def _plain(error, message):
-    """A traceback without help from the exception, for one that breaks the usual formatting."""
+    """A simple traceback, for an exception that breaks the usual formatting."""
     lines = ["Traceback (most recent call last):\n"]
     trace = outermost(error)
     while trace is not None and len(lines) < -_FRAMES:
@@ -202,7 +202,7 @@ def _plain(error, message):
 
 
 def chain(error, most=8):
-    """The exception and those it came from, nearest first."""
+    """The exception and its causes or contexts, nearest first."""
     found = []
     while error is not None and len(found) < most and all(error is not one for one in found):
         found.append(error)

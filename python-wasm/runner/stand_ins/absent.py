@@ -1,8 +1,8 @@
-"""Functions that this build of the libraries lacks, or has in a form that cannot work here.
+"""Replacements for functions that this build lacks, or that cannot work here.
 
-`shutil.disk_usage` needs a call of the system that WASI has not, and `hashlib.pbkdf2_hmac` needs
-OpenSSL. numpy writes and reads plain files through a second descriptor for the same file, of which
-WASI has none.
+`shutil.disk_usage` needs a system call that WASI lacks, and `hashlib.pbkdf2_hmac` needs OpenSSL.
+numpy reads and writes plain files through a duplicate of the descriptor, which WASI does not
+support.
 """
 
 import functools
@@ -85,7 +85,7 @@ def _block(inner, outer, text, iterations):
 
 
 def patch_numpy(module):
-    """For `numpy`: `fromfile` and `ndarray.tofile`, by the file's own methods."""
+    """For `numpy`: `fromfile` and `ndarray.tofile`, with the file's own methods."""
     if sys.platform != "wasi":
         return
     for place in ("numpy", "numpy._core.multiarray", "numpy._core.numeric"):
@@ -96,7 +96,7 @@ def patch_numpy(module):
 
 
 def reader(numpy, usual):
-    """What takes the place of `numpy.fromfile`."""
+    """Replaces `numpy.fromfile`."""
 
     @functools.wraps(usual)
     def fromfile(file, dtype=float, count=-1, sep="", offset=0, *, like=None):
@@ -133,7 +133,7 @@ def _read(numpy, file, dtype, count, sep, offset):
 
 
 def writer(numpy, usual):
-    """What takes the place of `numpy.ndarray.tofile`."""
+    """Replaces `numpy.ndarray.tofile`."""
 
     @functools.wraps(usual)
     def tofile(self, fid, sep="", format="%s"):
@@ -167,7 +167,7 @@ def _write(numpy, array, file, sep, format):
 
 
 def put_into_class(cls, name, value):
-    """Give a class that was made in C, which takes no attributes, one."""
+    """Add an attribute to a class defined in C."""
     (held,) = (one for one in gc.get_referents(cls.__dict__) if type(one) is dict)
     held[name] = value
     with warnings.catch_warnings():

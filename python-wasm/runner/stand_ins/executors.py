@@ -1,4 +1,4 @@
-"""`concurrent.futures` without threads and processes: what is submitted is done in place."""
+"""`concurrent.futures` without threads and processes: submitted calls are done in place."""
 
 import sys
 
@@ -10,7 +10,7 @@ _modules = sys.modules
 
 
 class _Task(Job):
-    """What was submitted, and the future that holds what comes of it."""
+    """A submitted call, and the future for its result."""
 
     def __init__(self, thread, future, call):
         super().__init__(thread)
@@ -43,7 +43,7 @@ def patch_base(module):
         if not STATE.allowed or timeout is not None:
             yield from usual_completed(waited_for, timeout)
             return
-        # In the order in which they are given, where they are done when they are asked for.
+        # In the given order, if they are done when asked.
         for number, future in enumerate(waited_for):
             _settle(future)
             if not usual_done(future):
@@ -111,7 +111,7 @@ def patch_threads(module):
 
 
 def patch_processes(module):
-    """For `concurrent.futures.process`: what goes to a process and comes back is copied."""
+    """For `concurrent.futures.process`: arguments and results are copied."""
     usual = module.ProcessPoolExecutor
     base = _modules["concurrent.futures._base"]
 
@@ -168,13 +168,13 @@ def patch_processes(module):
 
 
 def in_process(function, args, kwargs):
-    """A call as another process would make it: neither side can change what the other has."""
+    """Call as in another process: neither side can change objects of the other."""
     function, args, kwargs = shared.transfer((function, args, kwargs))
     return shared.transfer(function(*args, **kwargs))
 
 
 class _Worker:
-    """What stands for the threads of a pool."""
+    """Replaces the threads of a pool."""
 
     def __init__(self, name, initializer):
         self._name = name
@@ -214,6 +214,6 @@ class _Worker:
 
 
 def _is_in_loop():
-    """Whether an event loop waits for it, in which nothing else would have it done."""
+    """Whether an event loop waits for it and would have nothing else to do it."""
     events = _modules.get("asyncio.events")
     return events is not None and events._get_running_loop() is not None

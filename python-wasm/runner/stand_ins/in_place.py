@@ -1,10 +1,10 @@
-"""Threads without threads: what one would do is done in place, from its beginning to its end.
+"""Threads without threads: each is executed in place, from beginning to end.
 
-A thread that is started runs at once, inside `start`; one that may wait for another (it is given a
-queue, an event or a condition, or is a timer) when the code comes to wait for something itself, or
-to its end. Any such order is one that real threads could have taken. Where none of them would do,
-because something waits for what only interrupted code could do later, an error says so: nothing
-ever hangs for want of threads.
+A started thread runs at once, inside `start`. A thread that may wait for another (it is given a
+queue, an event or a condition, or is a timer) runs when the code waits for something itself, or at
+the end of the code. Real threads could have taken any such order. If no order works, because a
+thread waits for something that only interrupted code could do later, an error says so: nothing ever
+hangs for lack of threads.
 """
 
 import _thread
@@ -45,11 +45,11 @@ STATE = _State()
 
 
 class SetAside(BaseException):
-    """Ends a thread that waits, for as long as the code runs, where that changes nothing."""
+    """Ends a waiting thread while the code runs, if that changes nothing."""
 
 
 class _Wait:
-    """What the code waits for while others run."""
+    """The condition that the code waits for while others run."""
 
     __slots__ = ("_is_over", "_ready", "deadline")
 
@@ -59,13 +59,13 @@ class _Wait:
         self.deadline = deadline
 
     def is_over(self):
-        # Asked no more once it was true: to look may be to take.
+        # Not evaluated again once true: evaluating may consume something.
         self._is_over = self._is_over or self._ready()
         return self._is_over
 
 
 class Job:
-    """Something that a thread would do."""
+    """The work of a thread."""
 
     is_thread = False
 
@@ -77,7 +77,7 @@ class Job:
         self.waits_for = None  # what, whose and until when, once it was set aside
 
     def begin(self, wait=None):
-        """Run it. Raises nothing but the host's interrupt."""
+        """Run it. Raises only the host's interrupt."""
         self.state = RUNNING
         self.wait = wait
         outer, STATE.ident = STATE.ident, self.thread._ident
@@ -103,11 +103,11 @@ class Job:
         raise NotImplementedError
 
     def failed(self, error):
-        """It raised this, which is being handled."""
+        """Report the exception that is being handled."""
         raise NotImplementedError
 
     def guarded(self, function):
-        """Call `function`, which is the code's. Raises nothing but the host's interrupt."""
+        """Call `function`, which is the code's. Raises only the host's interrupt."""
         try:
             function()
         except SetAside:
@@ -140,7 +140,7 @@ class _ThreadJob(Job):
 
 
 def _leave_loop():
-    """Take the event loop that runs, and its task, out of sight: they are the other thread's."""
+    """Hide the running event loop and its task: they belong to the other thread."""
     events = _modules.get("asyncio.events")
     loop = events._get_running_loop() if events is not None else None
     if loop is None:
@@ -175,7 +175,7 @@ def _forget():
 
 
 def finish():
-    """At the end of the code: do what waits, as the end of a process waits for its threads."""
+    """At the end of the code: finish waiting jobs, as a process waits for its threads at exit."""
     try:
         failure = sys.exc_info()[1]
         if isinstance(failure, Interrupted):
@@ -193,7 +193,7 @@ def finish():
 
 
 def until(ready, what, timeout=None, whose=None):
-    """Do what other threads would do until `ready()`; false once `timeout` seconds are over."""
+    """Run other threads until `ready()`; returns False after `timeout` seconds."""
     wait = _Wait(ready, None if timeout is None else _monotonic() + timeout)
     while not wait.is_over():
         job = _next(wait.deadline)
@@ -209,7 +209,7 @@ def until(ready, what, timeout=None, whose=None):
 
 
 def _pause(deadline, what, whose):
-    """Let time pass, in a thread only for as long as the code waits for it."""
+    """Let time pass; in a thread, only as long as the code waits for it."""
     top = STATE.stack[-1] if STATE.stack else None
     wait = top.wait if top is not None and top.is_thread else None
     if wait is not None:
@@ -229,27 +229,27 @@ def _sleep_until(deadline):
 
 
 def defer(job):
-    """Have `job` done when something waits."""
+    """Queue `job` for when something waits."""
     STATE.waiting.append(job)
     _replace_sleep()
 
 
 def do(job):
-    """Do a job that waits, now."""
+    """Run a waiting job now."""
     if job in STATE.waiting:
         STATE.waiting.remove(job)
         job.begin()
 
 
 def do_one():
-    """Do the job that is next, for an event loop that waits."""
+    """Run the next job, for an event loop that waits."""
     job = _next(None)
     if job is not None:
         job.begin()
 
 
 def _next(deadline, daemons=True):
-    """The job to do next, taken out: the first of those that are due first."""
+    """Take out the next job: the first of those that are due first."""
     found = None
     for job in STATE.waiting:
         if (deadline is None or job.due <= deadline) and (daemons or not job.thread.daemon):
@@ -277,7 +277,7 @@ def _says(job):
 
 
 def _is_due(job):
-    """Whether what a thread waited for came after it had been set aside."""
+    """Whether the event that a thread waited for happened after it had been set aside."""
     _, whose, wakes = job.waits_for
     if wakes is not None and wakes + _MARGIN < _monotonic():
         return True
@@ -298,8 +298,8 @@ def patch_threading(module):
     def start(self):
         """Start the thread's activity.
 
-        It must be called at most once per thread object. There are no threads here: what it does
-        is done before this returns or, if it may wait for another, when something waits.
+        It must be called at most once per thread object. There are no threads here: the activity is
+        done before this returns or, if it may wait for another thread, when something waits.
         """
         if not STATE.allowed:
             return usual_start(self)
@@ -376,12 +376,12 @@ def patch_threading(module):
 
 
 def _ident():
-    """The number of the thread that runs."""
+    """The number of the running thread."""
     return STATE.ident or _usual_ident()
 
 
 def _subject(frame):
-    """What waits on a condition, in words, and the object whose method it is."""
+    """A description of a condition's waiter, and the object whose method it is."""
     name = frame.f_code.co_name
     whose = frame.f_locals.get("self")
     if name == "wait_for":
@@ -393,7 +393,7 @@ def _subject(frame):
 
 
 class Lock:
-    """A lock that, where nobody could ever release it, says so instead of waiting."""
+    """A lock that reports a deadlock instead of waiting."""
 
     __slots__ = ("__weakref__", "_lock")
 
@@ -445,14 +445,14 @@ Lock.__module__ = "_thread"
 
 
 def patch_local(module):
-    """For `threading`, once the libraries have been loaded: what is local to a thread."""
+    """For `threading`, once the libraries have been loaded: thread-local data."""
     from _threading_local import local
 
     module.local = local
 
 
 def patch_queue(module):
-    """For `queue`: its queue made in C waits in C, and a full one is emptied later."""
+    """For `queue`: its C implementation would wait in C, and a full queue is emptied later."""
     module.SimpleQueue = module._PySimpleQueue
     usual_put = module.Queue.put
 
@@ -461,7 +461,7 @@ def patch_queue(module):
         others = STATE.waiting or STATE.stack
         if not (others and block and timeout is None and 0 < self.maxsize <= self.qsize()):
             return usual_put(self, item, block, timeout)
-        # Whoever takes from it would do so now; it does so later, and finds the same.
+        # A consumer would take it now; it does so later, with the same result.
         bound, self.maxsize = self.maxsize, 0
         try:
             return usual_put(self, item)
@@ -481,7 +481,7 @@ def adopt(cls, function):
 
 
 def _may_wait(thread):
-    """Whether what a thread does may wait for another."""
+    """Whether a thread may wait for another."""
     threading = _modules["threading"]
     if type(thread).run is threading.Thread.run:
         function = thread._target
@@ -494,7 +494,7 @@ def _may_wait(thread):
 
 
 def may_wait(function, given=(), is_daemon=False):
-    """Whether a function is given something to wait for, or sees it."""
+    """Whether a function is passed, or refers to, something to wait for."""
     found = [*given]
     for _ in range(4):  # a partial of a partial
         inner = getattr(function, "func", None)
@@ -535,7 +535,7 @@ def _kinds():
 
 
 def _replace_sleep():
-    """Have `time.sleep` let others run, while there are any."""
+    """Make `time.sleep` run other threads, if there are any."""
     if not STATE.is_sleep_replaced:
         STATE.is_sleep_replaced = True
         _exchange_sleep(_usual_sleep, _sleep)

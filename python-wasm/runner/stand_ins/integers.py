@@ -1,8 +1,8 @@
-"""numpy's default integer where Python code of numpy decides it: 64 bits wide for the user.
+"""numpy's default integer in Python code of numpy: 64 bits wide for the user.
 
-What C code decides is changed in the module itself, by who asks: there is a walk over the frames
-that passes over numpy's own, and `dtype(int)` tells what it comes to. The functions here that ask
-for their caller have a file of numpy as their own, so that they are passed over, too.
+C code is changed in the module itself, depending on the caller: it walks over the frames, skipping
+numpy's own, and `dtype(int)` returns the result. Functions here that depend on their caller pretend
+to be in a file of numpy, to be skipped as well.
 """
 
 import sys
@@ -12,24 +12,24 @@ from types import FunctionType
 
 _getframe = sys._getframe
 
-# Instructions by which Python code itself reads an attribute of a module.
+# Instructions with which Python code reads an attribute of a module.
 _READS = {opmap["LOAD_ATTR"], opmap["IMPORT_FROM"]}
 
-# Functions of numpy that name the type of their results, and what they name instead.
+# Functions of numpy that name the type of their results, with the replacements.
 _COUNTS = {"intp": "int_"}
 _RENAMED = {
     "numpy._core.numeric": {"count_nonzero": _COUNTS},
     "numpy.lib._arraysetops_impl": {"_unique1d": _COUNTS},
     "numpy.lib._histograms_impl": {
         "histogram": _COUNTS,
-        # It looks up what is 32 bits wide, under a name that is not any more.
+        # It looks up the 32-bit type under an obsolete name.
         "_unsigned_subtract": {"int_": "int32", "uint": "uint32"},
     },
 }
 
 
 def patch(numpy):
-    """Make `numpy`, where an address has 32 bits, what it is where one has 64."""
+    """Make `numpy` behave as on a 64-bit platform, if addresses have 32 bits."""
     if numpy.intp(0).itemsize == 8:
         return
     for name, functions in _RENAMED.items():
@@ -38,10 +38,10 @@ def patch(numpy):
             function = vars(module)[function]
             _rename(getattr(function, "_implementation", function), names)
     _answer_by_name(numpy)
-    # The types that go without saying when an array is shown.
+    # The types that are omitted when an array is printed.
     shown = sys.modules["numpy._core.arrayprint"]._typelessdata
     shown[shown.index(numpy.dtype("intp").type)] = numpy.int64
-    # What `genfromtxt` tries for a column, in this order.
+    # The types that `genfromtxt` tries for a column, in order.
     tried = sys.modules["numpy.lib._iotools"].StringConverter._mapper
     tried[:] = [entry for entry in tried if entry[0] is not numpy.dtype("intp").type]
 
@@ -53,10 +53,10 @@ def patch_masked(core):
 
 
 def patch_graphs(csgraph):
-    """Let the compiled functions of `scipy.sparse.csgraph` ask as the library that they are.
+    """Let the compiled functions of `scipy.sparse.csgraph` count as library code.
 
-    They have no frames, so that the user, who calls them directly, would ask in their place; and
-    some want indices as wide as an address from numpy.
+    They have no frames, so the user, who calls them directly, would count as the caller; but some
+    of them need indices as wide as an address.
     """
     for name in csgraph.__all__:
         function = getattr(csgraph, name)
@@ -66,7 +66,7 @@ def patch_graphs(csgraph):
 
 def patch_samples(random):
     """The same for a function of `sklearn.utils.random`, whose compiled code names `int`."""
-    # A file of no library whose `int` has 64 bits.
+    # A file outside of all libraries, where `int` has 64 bits.
     file = random.__file__.partition("sklearn/")[0] + "compiled.py"
     random.sample_without_replacement = _framed(random.sample_without_replacement, file)
 
@@ -85,7 +85,7 @@ def _rename(function, names):
 
 
 def _answer_by_name(numpy):
-    """Let `numpy.int_` and its like be what the one who reads them has for `int`."""
+    """Make `numpy.int_` and similar names depend on the reader, like `int`."""
     usual, usual_dir = numpy.__getattr__, numpy.__dir__
     names = vars(numpy)
     narrow = {name: names.pop(name) for name in ("int_", "uint", "long", "ulong")}
@@ -95,7 +95,7 @@ def _answer_by_name(numpy):
     def __getattr__(attr):  # noqa: N807
         if attr not in narrow:
             return usual(attr)
-        # Compiled code that is called by the user reads the type of a C long, which it is.
+        # Compiled code called by the user reads the type of a C long, which is correct.
         frame = _getframe(1)
         if attr in ("long", "ulong") and frame.f_code.co_code[frame.f_lasti] not in _READS:
             return narrow[attr]

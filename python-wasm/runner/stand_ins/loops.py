@@ -1,9 +1,8 @@
 """asyncio without sockets.
 
-The selector loop wakes itself through a pair of sockets, which the guest has not. It has no
-threads either, so nothing would ever use them: they are left out. A loop that waits without
-end for a file descriptor that nobody registered would sleep until the deadline; it says so at
-once instead.
+The selector loop wakes itself through a pair of sockets, which the guest does not have. Without
+threads they would never be used, so they are omitted. A loop that waits without a timeout for file
+descriptors that are not registered would sleep until the deadline; it raises at once instead.
 """
 
 import sys
@@ -42,7 +41,7 @@ def _no_pipe(self):
             in_place.do_one()
             return select(0)
         if calls.has_open(self):
-            # No descriptor is ever waited for here: files are always ready.
+            # There is nothing to wait for: files are always ready.
             calls.wait(self, timeout)
             return select(0) if selector.get_map() else []
         if timeout is None and not selector.get_map():
@@ -56,7 +55,7 @@ def _no_pipe(self):
 
 
 def drive(coroutine, session):
-    """Run top-level `await` to its end: as `asyncio.run` does, in a session on one loop."""
+    """Run top-level `await` to its end, like `asyncio.run`; a session keeps its loop."""
     import asyncio
 
     if not session:
@@ -68,7 +67,7 @@ def drive(coroutine, session):
 
 
 def forget():
-    """While an image is sealed: no loop, running or set, outlives it."""
+    """While an image is sealed: close and unset all loops."""
     _STATE.runner = None
     events = sys.modules.get("asyncio.events")
     if events is not None:

@@ -1,6 +1,6 @@
-"""What processes would share, in place of `multiprocessing`: queues, locks, values, pipes.
+"""Objects shared by processes, for `multiprocessing`: queues, locks, values, pipes.
 
-What goes to another process is copied, as it would be, and a copy of what is shared is the same
+Arguments to another process are copied, as usual, but copies of a shared object refer to the same
 one.
 """
 
@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 class _Shared:
-    """What processes share: a copy of it is the same one."""
+    """A shared object: its copies are the same object."""
 
     def __reduce_ex__(self, _):
         key = self.__dict__.get("_shared_as")
@@ -37,20 +37,20 @@ def _find(key):
 
 
 def register():
-    """Put `_find` where `pickle` finds it, while the runner is out of sight."""
+    """Make `_find` available to `pickle` while the runner is hidden."""
     copyreg._belljar_shared = _find
     _find.__module__, _find.__qualname__ = "copyreg", "_belljar_shared"
 
 
 def transfer(value):
-    """`value` as another process would get it."""
+    """`value` as another process would receive it."""
     import pickle
 
     return pickle.loads(pickle.dumps(value))  # noqa: S301 (what it has made itself)
 
 
 def copy(value):
-    """`value` as another process would get it; itself where there is no such copy."""
+    """`value` as another process would receive it; unchanged if it cannot be copied."""
     try:
         return transfer(value)
     except Interrupted:
@@ -60,7 +60,7 @@ def copy(value):
 
 
 def make_classes():
-    """The classes, made when `multiprocessing` is there."""
+    """The classes, created once `multiprocessing` is imported."""
     queue, threading = _modules["queue"], _modules["threading"]
 
     class Queue(_Shared, queue.Queue):
@@ -188,9 +188,9 @@ _CODES = {
 
 
 def _cells(kind, values):
-    """What holds values of a type code, or of a type of `ctypes`; and whether it is text."""
+    """The storage for a type code, or for a type of `ctypes`; and whether it is text."""
     code = kind if isinstance(kind, str) else _CODES.get(kind.__name__)
-    # A C long of the usual build, which has 64 bits.
+    # A C long of the usual build, with 64 bits.
     code = {"l": "q", "L": "Q"}.get(code, code)
     if code == "c":
         return bytearray(b"".join(values) if isinstance(values, list) else values), True
@@ -266,7 +266,7 @@ class _Connection(_Shared):
         return until(lambda: bool(self._inbox), "Connection.poll()", timeout)
 
     def close(self):
-        # A process closes its own end of it: the other one stays as it is.
+        # A process closes its own end of it: the other one stays open.
         if not STATE.stack:
             self.closed = True
 
@@ -311,7 +311,7 @@ class _Namespace(_Shared):
 
 
 class Manager:
-    """What a manager's process would hold."""
+    """The contents of a manager's process."""
 
     def __init__(self, context):
         self._context = context

@@ -1,13 +1,14 @@
-"""Indices that functions of libraries give are 64 bits wide where the user's code calls them.
+"""Makes indices returned by libraries 64 bits wide for the user's code.
 
-Compiled code of the libraries takes indices as wide as an address, so a library that calls these
-functions gets the indices as they are. The user's code gets copies with 64 bits: `arange` tells who
-asks, as for numpy's own indices. The wrapper has a file of numpy as its own, so that the search for
-the caller passes over it.
+Compiled code of the libraries takes indices as wide as an address, so libraries that call these
+functions get the indices unchanged. The user's code gets 64-bit copies: `arange` finds out the
+caller, as for numpy's own indices. The wrapper pretends to be in a file of numpy, so that the
+search for the caller skips it.
 
-pandas casts indices by force where it takes rows; those that do not fit are refused before.
+pandas casts indices unconditionally where it takes rows; those that do not fit are rejected before.
 
-What `fit` leaves in an estimator has 64 bits for everybody: compiled code has taken it by then.
+Attributes that `fit` sets on an estimator have 64 bits for all readers: compiled code has used them
+by then.
 """
 
 import sys
@@ -16,7 +17,7 @@ from types import FunctionType, GeneratorType
 
 from _belljar.protocol import hooks
 
-# Functions and methods of pandas, and which item of a tuple or a dictionary they give is widened:
+# Functions and methods of pandas, with the item of their result (a tuple or dictionary) to widen:
 # without one, all of it.
 _PANDAS = {
     "argsort": None,
@@ -86,10 +87,10 @@ _GIVEN = {
     "statsmodels.tsa.vector_ar.util": {"eigval_decomp": 2},
 }
 
-# Functions that give 64 bits to libraries, too: another function passes on what they give.
+# Functions that return 64 bits to libraries, too: another function passes on their results.
 _ALWAYS = {"_py_vq"}
 
-# By module, the method that fits and the attributes that it leaves.
+# By module, the fitting method and the attributes that it sets.
 _FITTED = {
     "sklearn.cluster._affinity_propagation": ("fit", "cluster_centers_indices_", "labels_"),
     "sklearn.cluster._agglomerative": ("fit", "children_", "labels_"),
@@ -99,7 +100,7 @@ _FITTED = {
     "sklearn.impute._base": ("_fit", "features_"),
 }
 
-# Functions and methods of pandas that cast their second argument to indices by force.
+# Functions and methods of pandas that cast their second argument to indices unconditionally.
 _TAKEN = {
     "pandas.core.generic": "take",
     "pandas.core.indexes.datetimelike": "take",
@@ -108,7 +109,7 @@ _TAKEN = {
 
 
 def install():
-    """Wrap the functions as their modules are imported."""
+    """Wrap the functions when their modules are imported."""
     for module in _GIVEN:
         hooks.when_imported(module, patch)
     for module in _FITTED:
@@ -118,7 +119,7 @@ def install():
 
 
 def patch(module):
-    """Wrap functions and methods of a module that give indices."""
+    """Wrap functions and methods of a module that return indices."""
     numpy = sys.modules["numpy"]
     if numpy.intp(0).itemsize == 8:
         return
@@ -132,7 +133,7 @@ def patch(module):
             function = value.fget if isinstance(value, property) else value
             if not isinstance(function, FunctionType):
                 continue
-            # Not one that is imported from another module, which decorators and names may hide.
+            # Not those imported from another module, which decorators and names may hide.
             if function.__globals__ is not names and function.__module__ != module.__name__:
                 continue
             wrapped = _widening(numpy, function, item)
@@ -142,14 +143,14 @@ def patch(module):
 
 
 def _is_compiled(owner, attribute):
-    """Whether a class that may be changed has a method from a compiled one that may not."""
+    """Whether a Python class inherits the method from a compiled class."""
     if not (isinstance(owner, type) and owner.__flags__ & 1 << 9):
         return False
     return type(getattr(owner, attribute, None)).__name__ == "cython_function_or_method"
 
 
 def keep(module):
-    """Wrap methods of a module that fit."""
+    """Wrap fitting methods of a module."""
     numpy = sys.modules["numpy"]
     if numpy.intp(0).itemsize == 8:
         return
@@ -161,7 +162,7 @@ def keep(module):
 
 
 def check(module):
-    """Wrap functions and methods of a module that cast indices by force."""
+    """Wrap functions and methods of a module that cast indices unconditionally."""
     numpy = sys.modules["numpy"]
     if numpy.intp(0).itemsize == 8:
         return
@@ -173,7 +174,7 @@ def check(module):
 
 
 def _checking(numpy, function):
-    # pandas' own, which refuses what does not fit.
+    # A pandas function that rejects indices that do not fit.
     ensure = sys.modules["pandas._libs.algos"].ensure_platform_int
     parameter = function.__code__.co_varnames[1]
 

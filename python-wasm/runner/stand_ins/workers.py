@@ -1,7 +1,6 @@
-"""`multiprocessing` without processes: what a pool or a process is to do is done in place.
+"""`multiprocessing` without processes: pools and processes do their work in place.
 
-What goes to another process is copied, as it would be; but a process sees, and changes, the
-variables of a module as they are.
+Arguments are copied, as for another process; but module variables are shared with the process.
 """
 
 import functools
@@ -111,7 +110,7 @@ def _status(code):
 
 
 class _Result:
-    """What `apply_async` and its like return: it is known already."""
+    """The result of `apply_async` and similar methods: it is already available."""
 
     def __init__(self, value=None, error=None):
         self._value, self._error = value, error
@@ -136,7 +135,7 @@ _Result.__module__ = "multiprocessing.pool"
 
 
 class _Results:
-    """An iterator over what `imap` makes."""
+    """The iterator of `imap`."""
 
     def __init__(self, results):
         self._results = results
@@ -152,7 +151,7 @@ class _Results:
 
 
 class Pool:
-    """A pool of processes: its work is done in place, in order."""
+    """A pool of processes: does its work in place, in order."""
 
     _is_process = True
     _name = "ForkPoolWorker-1"
@@ -170,7 +169,7 @@ class Pool:
             initializer(*initargs)
 
     def _call(self, function, args, kwargs):
-        """The result of a call as a worker makes it."""
+        """The result of a call, as a worker computes it."""
         if self._state != "RUN":
             raise ValueError("Pool not running")
         try:
@@ -245,7 +244,7 @@ class Pool:
 
 
 class ThreadPool(Pool):
-    """A pool of threads: its work is done in place, in order."""
+    """A pool of threads: does its work in place, in order."""
 
     _is_process = False
 
@@ -258,7 +257,7 @@ for _class in (Pool, ThreadPool):
 
 
 def _in_worker(name, function, args, kwargs):
-    """A call in what takes itself for another process."""
+    """Call a function that sees itself in another process."""
     module = _modules["multiprocessing.process"]
     outer = module._current_process
     worker = object.__new__(module.BaseProcess)

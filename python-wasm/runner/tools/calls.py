@@ -1,8 +1,8 @@
-"""Calls of the host's tools: begun, waited for and given up.
+"""Calls of the host's tools: started, awaited and cancelled.
 
-A call begins when it is made. Without an event loop its caller waits in the host; with one the
-caller gets a future, and the loop, when it has nothing else to do, waits in the host for answers
-or its next timer (see `loops`).
+A call starts when it is made. Without an event loop its caller waits in the host. With one the
+caller gets a future, and the idle loop waits in the host for answers or its next timer (see
+`loops`).
 """
 
 import math
@@ -18,12 +18,12 @@ _MAX_ITEMS = 1 << 20
 _MAX_OPEN = 256
 _TYPED = typed.Limits(32, 250_000, _MAX_BYTES, _MAX_BYTES)
 
-# The futures of calls that are open, by the numbers of these.
+# Futures of open calls, by number.
 _open = {}
 
 
 class ToolError(Exception):
-    """A tool has no answer. `kind` says why, `tool` which, and `message` what was said of it.
+    """A tool call failed. `kind` is the reason, `tool` the name, and `message` the tool's message.
 
     Kinds: unknown_tool, invalid_arguments, denied, tool_error, timeout, cancelled, too_large,
     budget_exceeded.
@@ -44,7 +44,7 @@ ToolError.__module__ = "tools"
 
 
 class _Strict(values.Converter):
-    """Values as JSON has them, or an error: nothing is cut, and nothing becomes its `repr`."""
+    """JSON values, or an error: values are not truncated or replaced by their `repr`."""
 
     def value(self, value, depth):
         found = self._dispatch(value, depth)
@@ -127,7 +127,7 @@ def call(name, arguments, is_typed=False):
 
 
 def _settled(reply, name):
-    """An answer, for which an interrupted caller waits once more, should it still want it."""
+    """An answer. An interrupted caller that still wants it waits again."""
     while "id" in reply:
         answers = _ask(b"a", door.encode({"ids": [reply["id"]], "seconds": None}), name)
         if answers:
@@ -136,17 +136,17 @@ def _settled(reply, name):
 
 
 def answer_of(name, number):
-    """The answer of a call that was begun, as it came."""
+    """The answer of a started call, unparsed."""
     return _settled({"id": number}, name)
 
 
 def value_of(reply, name):
-    """What an answer holds."""
+    """The content of an answer."""
     return _value(reply, name)
 
 
 def begin(name, arguments, is_typed=False):
-    """The number of a call that has begun."""
+    """The number of a started call."""
     if is_typed:
         reply = _ask(b"B", _typed_frame(name, arguments), name)
     else:
@@ -157,7 +157,7 @@ def begin(name, arguments, is_typed=False):
 
 
 def future_of(name, arguments, loop, is_typed=False):
-    """A future of `loop` for the answer; one that is cancelled gives the call up."""
+    """A future of `loop` for the answer; cancelling it cancels the call."""
     future = loop.create_future()
     try:
         number = begin(name, arguments, is_typed)
@@ -175,17 +175,17 @@ def future_of(name, arguments, loop, is_typed=False):
 
 
 def has_open(loop):
-    """Whether calls of that loop are open."""
+    """Whether the loop has open calls."""
     return bool(_open) and bool(_numbers(loop))
 
 
 def _numbers(loop):
-    """Which calls of that loop somebody still wants answered."""
+    """The loop's calls that are still awaited."""
     return [n for n, (f, _) in _open.items() if f.get_loop() is loop and not f.done()]
 
 
 def wait(loop, seconds):
-    """Wait until calls of that loop are answered, or for so long; None is without end."""
+    """Wait until calls of the loop are answered, or until a timeout; None waits forever."""
     frame = door.encode({"ids": _numbers(loop)[:_MAX_OPEN], "seconds": seconds})
     for number, reply in _ask(b"a", frame, None):
         future, name = _open.pop(number)
@@ -198,7 +198,7 @@ def wait(loop, seconds):
 
 
 def forget():
-    """For a further run: calls of an earlier one are not answered any more."""
+    """For a further run: calls of an earlier one will not be answered."""
     if not _open:
         return
     left = list(_open.values())
@@ -210,7 +210,7 @@ def forget():
 
 
 def read_line(prompt):
-    """A line from whoever answers `input()`; None for the end of the input."""
+    """A line for `input()`; None at the end of the input."""
     reply = _settled(_ask(b"n", door.encode({"prompt": prompt}), "input"), "input")
     if "ok" not in reply:
         raise OSError(f"nobody answers: {reply['message']}")

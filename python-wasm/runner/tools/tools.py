@@ -1,7 +1,7 @@
-"""The module `tools`, which holds a function for each tool of the host.
+"""The module `tools`, with a function for each tool of the host.
 
-`tools.NAME(...)` is the answer, or, where an event loop is running, a future for it, to be awaited.
-`tools.NAME.wait(...)` waits in any case, and `tools.NAME.begin(...)` never does. A tool named
+`tools.NAME(...)` returns the answer, or, if an event loop is running, a future for it.
+`tools.NAME.wait(...)` always waits, and `tools.NAME.begin(...)` never does. A tool named
 `GROUP.NAME` is in the module `tools.GROUP`.
 """
 
@@ -39,7 +39,7 @@ _STATE = _State()
 
 
 def prepare(specs):
-    """Put the module in place for a run with these tools, or away for one without."""
+    """Install the module for a run with these tools, or remove it for a run without."""
     calls.forget()
     for name, module in _STATE.installed:
         if _modules.get(name) is module:
@@ -68,7 +68,7 @@ def make(specs):
     module.ToolError = calls.ToolError
     module.__all__ = [*module.__all__, *groups, "ToolError"]
     if groups:
-        # A package, so that what is not in it is not looked for in the workspace.
+        # A package, so that missing names are not looked up in the workspace.
         module.__path__ = []
     for group, members in groups.items():
         setattr(module, group, _module(f"{_NAME}.{group}", members, [one for _, one in members]))
@@ -96,7 +96,7 @@ def _function(spec, own_name, module):
     is_typed = spec.get("typed", False)
     parameters = _parameters(spec["schema"])
     names = [one.name for one in parameters]
-    # A parameter that may be left out is left out when it is given as None.
+    # Optional parameters are left out if they are `None`.
     droppable = frozenset(one.name for one in parameters if one.is_droppable)
 
     def arguments_of(args, kwargs):
@@ -141,7 +141,7 @@ def _function(spec, own_name, module):
 
 
 class Begun:
-    """A call that was begun where no event loop is running."""
+    """A call that was started without a running event loop."""
 
     __slots__ = ("_answer", "_name", "_number")
 
@@ -194,7 +194,7 @@ def _parameters(schema):
     required = schema.get("required")
     required = required if type(required) is list else []
     found = [_Parameter(name, one, name in required) for name, one in properties.items()]
-    # Python wants those that must be given first.
+    # Python requires mandatory parameters first.
     return sorted(found, key=lambda one: not one.is_required)
 
 
@@ -234,7 +234,7 @@ def _documentation(description, parameters):
 
 
 def prepare_input(is_answered):
-    """Have `input()` ask the host, or read standard input as ever."""
+    """Make `input()` ask the host, or read standard input as usual."""
     if is_answered:
         builtins.input = _ask_caller
     elif builtins.__dict__.get("input") is _ask_caller:
@@ -242,13 +242,13 @@ def prepare_input(is_answered):
 
 
 def _ask_caller(prompt="", /):
-    """Read a line from whoever runs this code. The trailing newline is stripped.
+    """Read a line from the user. The trailing newline is stripped.
 
     At the end of the input, raise EOFError.
     """
     text = prompt if type(prompt) is str else str(prompt)
     stdout = sys.stdout
-    # In IPython's dialect whoever is asked shows the prompt, as notebooks do.
+    # In IPython's dialect the frontend shows the prompt, as in notebooks.
     if stdout is not None and ipython.STATE.shell is None:
         stdout.write(text)
         stdout.flush()

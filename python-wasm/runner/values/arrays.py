@@ -1,8 +1,8 @@
-"""numpy and pandas objects as plain values: the part of `values` that knows the two libraries.
+"""numpy and pandas objects as plain values: the part of `values` for the two libraries.
 
-Neither is imported here. A class belongs to one of them when it, or a class it inherits from,
-says so and has a name from the tables below; the library's own functions then refuse what only
-pretends. Subclasses are first turned into the plain class, past what they override.
+Neither is imported here. A class belongs to one of them if it, or a base class, claims so and has a
+name from the tables below; the library's own functions then reject false claims. Subclasses are
+first converted to the plain class, bypassing their overrides.
 """
 
 import sys
@@ -13,7 +13,7 @@ _modules = sys.modules
 
 
 def rule_for(value):
-    """The rule that turns a numpy or pandas object into plain values, or None."""
+    """The rule that converts a numpy or pandas object to plain values, or None."""
     return rule_of(value, _NUMPY, _PANDAS)
 
 
@@ -101,7 +101,7 @@ def _frame(converter, value, depth):
 
 
 class Row:
-    """A record of a frame on its way through the converter."""
+    """A record of a frame during conversion."""
 
     __slots__ = ("names", "values")
 
@@ -120,7 +120,7 @@ def column_values(frame, index):
 
 
 def _listed(values):
-    """A series or an index as a list; what is missing is None, except where it is a NaN."""
+    """A series or an index as a list; missing values become `None`, except NaN."""
     listed = values.tolist()
     if getattr(values.dtype, "kind", "O") not in "biufc":
         missing = values.isna()
@@ -136,7 +136,7 @@ def _series(converter, value, depth):
 
 def _index(converter, value, depth):
     index = _pandas().Index(value)[: converter.limits.max_items + 1]
-    # A label of several levels is a tuple; there is no such thing as a missing one.
+    # A label with several levels is a tuple, and never missing.
     listed = index.tolist() if index.nlevels > 1 else _listed(index)
     return converter.sequence(iter(listed), value, depth)
 

@@ -1,7 +1,7 @@
-"""Objects from the typed form that the host sends: what `typed` writes, read.
+"""Builds objects from the typed form that the host sends, the format written by `typed`.
 
-Nothing is evaluated and nothing unpickled: each tag has its own reader, lengths and types are
-checked before memory is made of them, and a tag that is not known is refused.
+Nothing is evaluated or unpickled: each tag has its own reader, lengths and types are checked before
+memory is allocated, and unknown tags are rejected.
 """
 
 import datetime
@@ -18,7 +18,7 @@ _length = struct.Struct("<I").unpack_from
 
 
 def decode(data):
-    """The value that a payload holds."""
+    """The value in a payload."""
     (length,) = _length(data, 0)
     view = memoryview(data)
     buffers, value = _json(bytes(view[4 : 4 + length]))
@@ -26,7 +26,7 @@ def decode(data):
 
 
 class Builder:
-    """One value on its way."""
+    """One value during conversion."""
 
     def __init__(self, buffers, rest):
         self._buffers = buffers
@@ -142,7 +142,7 @@ def _array(builder, plain, depth):
     if dtype.itemsize == 0:
         return numpy.zeros(plain["shape"], dtype)
     flat = numpy.frombuffer(data, dtype="u1" if dtype.kind == "b" else dtype)
-    # A copy, which the code may change; anything but 0 and 1 would be no truth value.
+    # A copy, which the code may change; bytes other than 0 and 1 are invalid for bool.
     flat = flat != 0 if dtype.kind == "b" else flat.copy()
     return flat.reshape(plain["shape"], order=order)
 

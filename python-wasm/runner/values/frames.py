@@ -1,4 +1,4 @@
-"""The pandas objects among the user's global variables."""
+"""Reports the pandas objects among the user's global variables."""
 
 import sys
 
@@ -10,7 +10,7 @@ from _belljar.values import unchanged, values
 
 _COLUMNS = 200
 _modules = sys.modules
-# Of most global variables; looked for by identity, since a class may have a hash of its own.
+# The types of most variables; compared by identity, because a class may define its own hash.
 _USUAL = frozenset(
     map(id, (bool, bytes, dict, float, int, list, set, str, tuple, type, type(None), type(sys)))
 )
@@ -20,10 +20,10 @@ _TOLD = {}  # by name, how an object looked when it was last told, and the frame
 
 
 def harvest(namespace, options, passes_over, remembers=False):
-    """Send every pandas object in it, in namespace order; each costs only itself.
+    """Send every pandas object in it, in namespace order; failures affect only the object.
 
-    `passes_over` says of a name whether it is left out. With `remembers` one that looks as it did
-    after the run before is not printed again.
+    `passes_over` decides by name whether an object is left out. With `remembers`, an object that
+    looks the same as after the previous run is not printed again.
     """
     told = dict(_TOLD) if remembers else {}
     _TOLD.clear()
@@ -34,7 +34,7 @@ def harvest(namespace, options, passes_over, remembers=False):
             continue
         if type(name) is str and not name.startswith("__") and not passes_over(name):
             if remembers and settings is None:
-                # To compare options may run code of their own.
+                # Comparing options may run their own code.
                 settings = guard.quietly(unchanged.settings, options) or ()
             what = f"The pandas object `{name}` cannot be shown"
             guard.attempt(what, _send, name, value, options, settings, told.get(name))
@@ -61,7 +61,7 @@ def _described(name, value, options):
 
 
 def table(value, rows):
-    """The columns, types, index and first rows of a frame or a series; None for the rest."""
+    """The columns, types, index and first rows of a frame or a series; None for other objects."""
     pandas = _modules.get("pandas")
     bases = mro_of(type(value))
     if pandas is None:

@@ -1,7 +1,7 @@
-"""numpy and pandas objects with their types: the part of `typed` that knows the two libraries.
+"""numpy and pandas objects with their types: the part of `typed` for the two libraries.
 
-Neither is imported here. The host takes what an array holds from this memory, so that a column is
-neither gathered nor copied before.
+Neither is imported here. The host reads an array's data from this memory, so columns are not copied
+first.
 """
 
 import sys
@@ -15,7 +15,7 @@ _modules = sys.modules
 
 
 class TooLargeError(Exception):
-    """There is no room for the value."""
+    """The value does not fit."""
 
 
 class UntypedError(Exception):
@@ -89,12 +89,12 @@ def _ndarray(encoder, value, depth):
 
 
 def _flat(array):
-    # `tolist` of a whole array of objects would list those that are lists too.
+    # `tolist` of a whole object array would convert nested lists, too.
     return array.ravel(order="C").tolist() if array.ndim else [array.item()]
 
 
 def _data(encoder, numpy, array):
-    """The number of the buffer with what an array holds, in its order."""
+    """The number of the buffer with an array's data, in its order."""
     if array.nbytes <= _SMALL:
         return encoder.bytes(array.tobytes(order="A"))
     size, count = array.nbytes, 1
@@ -121,7 +121,7 @@ def _scalar(encoder, value, depth):
 
 
 def _column(encoder, values, depth):
-    """The typed form of a series' or an index' values."""
+    """The typed form of the values of a series or an index."""
     numpy, pandas = _numpy(), _pandas()
     dtype = values.dtype
     form = {"dtype": encoder.text(exact_str(str(dtype)))}
@@ -159,7 +159,7 @@ def _text(encoder, numpy, values):
         gone = missing.tolist()
         strings = ["" if is_gone else one for one, is_gone in zip(strings, gone, strict=True)]
     whole = "".join(strings)
-    # By chunks where letters have different sizes: an object for each string takes long.
+    # In chunks if characters have different sizes: an object for each string is slow.
     if whole.isascii():
         sizes = list(map(len, strings))
         data = whole.encode()
@@ -242,7 +242,7 @@ def _categorical(encoder, value, depth):
 
 
 def _table(encoder, value, depth, parts):
-    """What `parts` returns; objects in a column may lead back to the table."""
+    """The result of `parts`; objects in a column may refer back to the table."""
     instead = encoder.enter(value, depth)
     if instead is not None:
         return instead
@@ -269,7 +269,7 @@ def _missing(tag):
 _COLUMN = 40  # bytes of punctuation counted for a column
 _MASKED = ("IntegerArray", "FloatingArray", "BooleanArray")
 _NUMPY = {
-    # Before what it inherits from, which would lose the mask.
+    # Before its base class, which would lose the mask.
     "MaskedArray": _untyped,
     "ndarray": _ndarray,
     "generic": _scalar,

@@ -1,8 +1,8 @@
-"""Any object as typed JSON with bytes beside it, within bounds: docs/reference/values.md.
+"""Any object as typed JSON with separate buffers, within limits: docs/reference/values.md.
 
-The same caution as in `values`: a kind is told by the real type, what a built-in type keeps is
-read with that type's own methods, and what foreign code raises costs only that value. Nothing is
-cut: what does not fit is left out as a whole, and says so.
+With the same caution as in `values`: the real type decides, the data of built-in types is read with
+those types' own methods, and exceptions of foreign code affect only that value. Nothing is
+truncated: values that do not fit are left out as a whole, and marked.
 """
 
 import collections
@@ -45,7 +45,7 @@ _pack = struct.Struct("<I").pack
 
 
 class Limits(values.Limits):
-    """The bytes are those of arrays and `bytes`, and the head is all else."""
+    """The bytes of arrays and `bytes`, and the head for everything else."""
 
     __slots__ = ("max_head",)
 
@@ -55,7 +55,7 @@ class Limits(values.Limits):
 
 
 class Encoded:
-    """A payload for the host. It names memory of `kept`: hold on to it until the host has it."""
+    """A payload for the host. Keep `kept` alive until the host has read its memory."""
 
     __slots__ = ("kept", "payload", "truncated")
 
@@ -66,7 +66,7 @@ class Encoded:
 
 
 def encode(value, limits):
-    """`value` as the host reads it."""
+    """`value` in the host's format."""
     encoder = Encoder(limits)
     try:
         plain = encoder.value(value, 0)
@@ -77,9 +77,9 @@ def encode(value, limits):
 
 
 def encode_whole(value, limits):
-    """`value` with all its bytes beside it and nothing left out.
+    """`value` with all its bytes, and nothing left out.
 
-    Raises TypeError for what has no typed form, and TooLargeError for what is over a bound.
+    Raises TypeError for objects without a typed form, and TooLargeError beyond a limit.
     """
     encoder = _Whole(limits)
     try:
@@ -96,7 +96,7 @@ def _payload(encoder, plain):
 
 
 class Encoder:
-    """One value on its way: what is left of each bound, and the containers being worked on."""
+    """One value during conversion: the remaining limits, and the containers being converted."""
 
     def __init__(self, limits):
         self.limits = limits
@@ -140,14 +140,14 @@ class Encoder:
         return self._opaque(value, text)
 
     def omitted(self, value, reason):
-        """What stands for a value that is left out."""
+        """The placeholder for a value that is left out."""
         self.truncated = True
         return self._opaque(value, f"<{reason} {type_name(type(value))}>", reason=reason)
 
     def _opaque(self, value, text, **more):
         cls = type(value)
         name = f"{type_module(cls)}.{type_qualname(cls)}"[:_REPR_LIMIT]
-        # Both may hold what JSON has no form for, which the door spells out.
+        # Both may contain characters that JSON cannot represent, which the door escapes.
         self.charge(_TAGGED + encoded_size(text) + encoded_size(name))
         return {"$": "opaque", "class": name, "repr": text, **more}
 
@@ -161,7 +161,7 @@ class Encoder:
             raise TooLargeError
 
     def text(self, text):
-        """An exact string that JSON can hold."""
+        """An exact string that JSON can represent."""
         self.charge(encoded_size(text))
         if not text.isascii():
             try:
@@ -185,7 +185,7 @@ class Encoder:
         return self.tagged("float", value=name)
 
     def bytes(self, data):
-        """The number of a buffer that holds these bytes."""
+        """The number of a buffer with these bytes."""
         if len(data):
             self.pieces.append(data)
         number = self._buffer(0, self._offset, len(data), 1, 0)
@@ -194,12 +194,12 @@ class Encoder:
         return number
 
     def memory(self, owner, address, size, count, distance):
-        """The number of a buffer that the host takes from memory that `owner` holds."""
+        """The number of a buffer in memory that `owner` keeps alive."""
         self.kept.append(owner)
         return self._buffer(1, address, size, count, distance)
 
     def room(self, size):
-        """Whether a buffer of that size has its place; it is checked before it is made."""
+        """Whether a buffer of that size fits; checked before it is created."""
         return size <= self._bytes
 
     def _buffer(self, *numbers):
@@ -212,8 +212,8 @@ class Encoder:
         return len(self.buffers) - 1
 
     def enter(self, owner, depth):
-        """None when the container may be worked on, else what to put in its place."""
-        # By identity, and without `id`, which an audit hook of the code's may refuse.
+        """None if the container may be converted, else its placeholder."""
+        # By identity, and without `id`, which the code's audit hooks may reject.
         if any(owner is one for one in self._open):
             return self.omitted(owner, "circular")
         if depth >= self.limits.max_depth:
@@ -225,12 +225,12 @@ class Encoder:
         self._open.pop()
 
     def items(self, values, depth):
-        """What the iterator `values` gives, one by one."""
+        """The items of the iterator `values`."""
         inner = depth + 1
         return [self.value(value, inner) for value in self.taken(values)]
 
     def taken(self, values):
-        """All items, taken before any is looked at, which may change the container."""
+        """All items, copied first because converting them may change the container."""
         taken = list(itertools.islice(values, self._items + 1))
         if len(taken) > self._items:
             raise TooLargeError
@@ -238,7 +238,7 @@ class Encoder:
 
 
 class _Whole(Encoder):
-    """Leaves nothing out, and names no memory, which may change before the host reads it."""
+    """Leaves nothing out, and copies memory, which may change before the host reads it."""
 
     problem = None
 
@@ -256,7 +256,7 @@ class _Whole(Encoder):
 
     def _opaque(self, value, text, **more):
         self.problem = f"a {type_name(type(value))} has no typed form"
-        # The one error that no container on the way takes for its own.
+        # An error that no surrounding container handles.
         raise TooLargeError
 
 

@@ -1,10 +1,9 @@
-"""Whether a pandas object still looks as it did: what its text and its first rows depend on.
+"""Detects whether a pandas object still looks the same: its text and its first rows.
 
-To print a table takes pandas milliseconds. What it prints is decided by little, though: the rows at
-both ends, the labels, the types, and the options. They are read from where pandas keeps them, every
-time and by their values, so that it does not matter which of the code's names leads to them, nor
-whether they were changed in place. Where something else could decide, as in a subclass or an object
-in a cell, there is no answer, and the object is printed.
+Printing a table takes pandas milliseconds, but the result depends on little: the rows at both ends,
+the labels, the types, and the options. These are read each time from pandas' own storage, by value,
+so that names and in-place changes do not matter. If anything else could affect the text, as in a
+subclass or an object in a cell, there is no answer, and the object is printed.
 """
 
 import os
@@ -25,13 +24,13 @@ _fields = vars
 
 
 class _OtherError(Exception):
-    """Something else decides what it looks like."""
+    """Something else may affect the text."""
 
 
 def looks(value, settings):
-    """What `value` looks like under what `settings` returned: two that agree are printed alike.
+    """A fingerprint of `value` with the result of `settings`: equal ones are printed the same.
 
-    None where that cannot be told, or not cheaply.
+    None if that cannot be determined cheaply.
     """
     try:
         return (settings, *_parts(value, *settings[:2]))
@@ -42,8 +41,8 @@ def looks(value, settings):
 
 
 def settings(order):
-    """What decides how all objects look: the host's `order`, pandas' options, and what else of the
-    process it looks at; empty where one of these is a function.
+    """The state that affects all objects: the host's `order`, pandas' options, and other process
+    state that pandas reads; empty if one of these is a function.
     """
     try:
         config = _modules["pandas._config.config"]._global_config
@@ -75,7 +74,7 @@ def settings(order):
 
 
 class _Options:
-    """Options of pandas: dictionaries in dictionaries, and values that never change themselves."""
+    """Options of pandas: nested dictionaries, and immutable values."""
 
     __slots__ = ("dicts", "found", "held")
 
@@ -85,7 +84,7 @@ class _Options:
         self.found = ()
 
     def read(self, *roots):
-        """All names with their values; looked through anew only where one is another."""
+        """All names with their values; collected again only if one has changed."""
         dicts = self.dicts
         is_known = len(dicts) >= len(roots) and all(map(_is, dicts, roots))
         if not is_known or _contents(dicts) != self.held:
@@ -107,7 +106,7 @@ def _contents(dicts):
 
 
 def _flat(dicts):
-    """The names and values in the dictionaries, to which those that are found in them are added."""
+    """The names and values in the dictionaries; nested dictionaries are added to the list."""
     for options in dicts:
         for name, value in dict.items(options):
             if type(value) is dict or isinstance(value, dict):
@@ -121,7 +120,7 @@ def _parts(value, whole, edge):
     kind = type(value)
     if kind is not pandas.DataFrame and kind is not pandas.Series:
         raise _OtherError
-    # An attribute of its own can take the place of a method.
+    # An instance attribute can replace a method.
     if not _OWN.issuperset(_fields(value)):
         raise _OtherError
     budget = _Budget(whole, edge)
@@ -133,7 +132,7 @@ def _parts(value, whole, edge):
     yield _labels(budget, index)
     if kind is pandas.Series:
         yield _plain(value.name)
-        # A series says it below its values.
+        # A series prints it below its values.
         if getattr(index, "freq", None) is not None:
             raise _OtherError
     for block in manager.blocks:
@@ -156,7 +155,7 @@ def _labels(budget, index):
 
 
 def _held(budget, values):
-    """What an array has at both ends, and its type."""
+    """The values at both ends of an array, and its type."""
     kind = type(values)
     if kind is _modules["numpy"].ndarray:
         return values.shape, values.dtype.str, *budget.edges(values)
@@ -176,7 +175,7 @@ def _plain(value):
 
 
 class _Budget:
-    """How much may still be kept of one object."""
+    """The remaining limit for one object."""
 
     __slots__ = ("bytes", "cells", "edge", "whole")
 

@@ -1,9 +1,9 @@
-"""Any object as plain JSON values, within bounds. The specification is docs/reference/values.md.
+"""Any object as plain JSON values, within limits, as specified in docs/reference/values.md.
 
-Objects are hostile until proven plain: a kind is told by the real type, and what a built-in
-type keeps is read with that type's own methods, so that overridden ones do not run. Only where
-there is no other way (`repr`, `isoformat` of a subclass and the like) does foreign code run,
-and what it raises costs only that value.
+Objects are hostile until proven plain: the real type decides, and the data of built-in types is
+read with those types' own methods, so that overridden ones do not run. Foreign code runs only if
+necessary (`repr`, `isoformat` of a subclass and similar), and its exceptions affect only that
+value.
 """
 
 import array
@@ -44,13 +44,13 @@ class Limits:
 
 
 def convert(value, limits):
-    """`value` as plain values, and whether anything was cut to fit the limits."""
+    """`value` as plain values, and whether it was truncated."""
     converter = Converter(limits)
     return converter.value(value, 0), converter.truncated
 
 
 class Converter:
-    """One conversion: what is left of the byte budget, and the containers being worked on."""
+    """One conversion: the remaining bytes, and the containers being converted."""
 
     def __init__(self, limits):
         self.limits = limits
@@ -84,7 +84,7 @@ class Converter:
         return self.text(text)
 
     def text(self, text):
-        """A string, cut so that its JSON form fits into what is left of the byte budget."""
+        """A string, truncated so that its JSON form fits into the remaining bytes."""
         room = max(self.left, 0)
         if len(text) > room:
             text = text[:room]
@@ -117,8 +117,8 @@ class Converter:
         return self.text("Infinity" if value > 0 else "-Infinity")
 
     def _enter(self, owner, depth):
-        """None when the container may be worked on, else what to put in its place."""
-        # By identity, and without `id`, which an audit hook of the code's may refuse.
+        """None if the container may be converted, else its placeholder."""
+        # By identity, and without `id`, which the code's audit hooks may reject.
         if any(owner is one for one in self._open):
             return self.text(f"<circular {type_name(type(owner))}>")
         if depth >= self.limits.max_depth:
@@ -128,7 +128,7 @@ class Converter:
         return None
 
     def sequence(self, values, owner, depth):
-        """An array of what the iterator `values` gives; `owner` is what it iterates over."""
+        """An array of the items of the iterator `values`; `owner` is the container."""
         instead = self._enter(owner, depth)
         if instead is not None:
             return instead
@@ -144,7 +144,7 @@ class Converter:
             self._open.pop()
 
     def mapping(self, pairs, owner, depth):
-        """An object of what the iterator `pairs` gives."""
+        """An object of the items of the iterator `pairs`."""
         instead = self._enter(owner, depth)
         if instead is not None:
             return instead
@@ -160,7 +160,7 @@ class Converter:
             self._open.pop()
 
     def _bounded(self, values):
-        """The first items, taken before any is looked at, which may change the container."""
+        """The first items, copied first because converting them may change the container."""
         most = self.limits.max_items
         taken = list(itertools.islice(values, most + 1))
         if len(taken) > most:
@@ -169,7 +169,7 @@ class Converter:
         return taken
 
     def key(self, key):
-        """The string that stands for a key: what JSON would show for it, else its `repr`."""
+        """The string for a key: its JSON form, else its `repr`."""
         found = self.value(key, self.limits.max_depth - 1)
         if type(found) is str:
             return found
@@ -199,7 +199,7 @@ def _inherited_rule(value):
 
 
 def _dataclass_fields(value):
-    """Pairs of field and value of a dataclass instance, read past its own attribute access."""
+    """Pairs of field and value of a dataclass instance, bypassing its own attribute access."""
     for cls in mro_of(type(value)):
         fields = type.__getattribute__(cls, "__dict__").get("__dataclass_fields__")
         if type(fields) is dict:
@@ -277,7 +277,7 @@ def _set(converter, value, depth):
 
 
 def _order(plain):
-    """Numbers by size, then strings, then the rest by its text: the same order every time."""
+    """Numbers by size, then strings, then the rest by text: a deterministic order."""
     if type(plain) in (int, float):
         return (0, plain, "")
     if type(plain) is str:

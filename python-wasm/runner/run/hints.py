@@ -179,7 +179,7 @@ def _os_error(error, cwd):
             "or ask for a larger limit of the workspace or of its files."
         )
     if number == errno.EMFILE or number == errno.ENFILE:
-        return "Too many files are open at the same time: close them, for example with a `with` statement."
+        return "Too many files are open at the same time: close them, best in a `with` statement."
     message = _message(error)
     if "does not support processes" in message:
         return _NO_PROCESS

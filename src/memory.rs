@@ -1,12 +1,12 @@
 //! Linear memories that start from an image.
 //!
-//! wasmtime asks its `MemoryCreator` for every linear memory. Ours hands out slots:
+//! wasmtime calls its `MemoryCreator` for every linear memory. This one provides slots:
 //! reservations of address space that a pool reuses, in which an image is mapped copy-on-write.
-//! When a sandbox ends, only the pages that it wrote are put back, so the next sandbox on that
-//! slot finds them already in place and pays no page fault for them.
+//! When a sandbox ends, only the pages that it wrote are restored, so the next sandbox in that slot
+//! finds its pages resident and needs no page faults for them.
 //!
-//! Where the mapping is not available the same interface copies the image instead
-//! ([`Strategy::Copy`]): slower, with nothing but portable and safe code.
+//! If mapping is not available, the same interface copies the image instead ([`Strategy::Copy`]):
+//! slower, but with portable and safe code only.
 
 mod creator;
 mod heap;
@@ -32,14 +32,14 @@ pub(crate) use sys::stacks;
 use sys::{Backing, Region};
 pub(crate) use tracker::Tracker;
 
-/// How an image gets into a sandbox's memory.
+/// How an image is placed in a sandbox's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Map the image copy-on-write. The default on Linux, macOS, FreeBSD and Windows; elsewhere it means
-    /// `Copy`.
+    /// Maps the image copy-on-write. Default on Linux, macOS, FreeBSD and Windows; on other
+    /// systems, it is the same as `Copy`.
     Map,
-    /// Copy the whole image. The default elsewhere.
+    /// Copies the whole image. Default on other systems.
     Copy,
 }
 
@@ -60,7 +60,7 @@ impl Default for Strategy {
     }
 }
 
-/// A failure to make memory for a sandbox.
+/// Memory for a sandbox could not be provided.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} for a sandbox's memory")]
 pub struct MemoryError {
@@ -85,22 +85,22 @@ impl Hint for MemoryError {
     }
 }
 
-/// Fills `target` with what is in `file` from `at` on, wherever reading it has come to.
+/// Fills `target` with the bytes of `file` at offset `at`, independently of the read position.
 pub(crate) fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
     sys::read_exact_at(file, at, target)
 }
 
-/// Takes the room of a file that is to be mapped before it is written with holes in it.
+/// Allocates the space of a file that will be mapped before it is written with holes.
 pub(crate) fn reserve(file: &File, length: u64) -> io::Result<()> {
     sys::reserve(file, length)
 }
 
-/// Makes sure that mapping `file` cannot end the process for want of room where it is.
+/// Ensures that mapping `file` cannot kill the process when no space is left.
 pub(crate) fn without_holes(file: File) -> io::Result<File> {
     sys::without_holes(file)
 }
 
-/// The memory of an image, ready to become any number of sandboxes' memories.
+/// The memory of an image, from which any number of sandboxes' memories can be created.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Mapped(Arc<Backing>),
@@ -108,7 +108,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Takes `length` bytes of `file` from `offset` on. `offset` is a multiple of 64 KiB.
+    /// Uses `length` bytes of `file` at `offset`, a multiple of 64 KiB.
     pub(crate) fn from_file(
         strategy: Strategy,
         file: File,
@@ -129,7 +129,7 @@ impl Source {
         Ok(Self::Copied(bytes.into()))
     }
 
-    /// Copies its bytes from `at` on to `target`, as far as there are any; returns how many.
+    /// Copies bytes from offset `at` to `target`, up to the end of the image. Returns their number.
     fn read(&self, at: usize, target: &mut [u8]) -> usize {
         match self {
             Self::Mapped(backing) => backing.read(at, target),
@@ -142,7 +142,8 @@ impl Source {
         }
     }
 
-    /// Whether `bytes`, a page, are what it has from `at` on; past its end that is zeros.
+    /// Whether `bytes`, a page, equal the image's bytes at offset `at`; past its end, these are
+    /// zeros.
     fn is_page(&self, at: usize, bytes: &[u8]) -> bool {
         if at >= self.len() {
             return bytes == [0; HOST_PAGE];
@@ -153,7 +154,7 @@ impl Source {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the size of the memory, in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Mapped(backing) => backing.len(),

@@ -1,4 +1,4 @@
-//! Answers wasmtime's requests for linear memories.
+//! Serves wasmtime's requests for linear memories.
 #![expect(
     unsafe_code,
     reason = "wasmtime's traits for host memory are unsafe to implement: compiled code trusts them"
@@ -11,19 +11,20 @@ use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 use super::{Region, Slot};
 
 thread_local! {
-    /// The slot that the instantiation under way on this thread will get. wasmtime's trait has no
-    /// argument through which it could be passed.
+    /// The slot for the current instantiation on this thread. wasmtime's trait has no parameter to
+    /// pass it.
     static NEXT: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
-/// wasmtime's source of linear memories.
+/// Memory creator for wasmtime.
 #[derive(Debug)]
 pub(crate) struct Creator;
 
 impl Creator {
-    /// Makes `slot` the memory of the instantiation that `instantiate` makes. Since that is no
-    /// future, nothing else runs on this thread before it is made, and no other sandbox can take
-    /// the slot; one that was not taken goes back, whichever way `instantiate` ends.
+    /// Uses `slot` as the memory of the instantiation that `instantiate` performs. Because
+    /// `instantiate` is synchronous, no other code runs on this thread meanwhile, and no other
+    /// sandbox can take the slot. An unused slot is returned to the pool, even after an error or
+    /// panic.
     pub(crate) fn provide<T>(slot: Option<Slot>, instantiate: impl FnOnce() -> T) -> T {
         struct TakeBack(Option<Slot>);
         impl Drop for TakeBack {
@@ -31,17 +32,17 @@ impl Creator {
                 NEXT.replace(self.0.take());
             }
         }
-        // What an instantiation around this one may have left is put back.
+        // Restores the slot of an enclosing instantiation.
         let _take_back = TakeBack(NEXT.replace(slot));
         instantiate()
     }
 }
 
-// SAFETY: the contract is that the memory is at least as large as asked for, zero where no image
-// says otherwise, and that `reserved + guard` bytes from its base are this memory's alone, those
-// past its size inaccessible. For the module's memory `Region` keeps that with a private mapping of
-// `Region::RESERVED` bytes, checked here against what is asked. The only other memory is the heap of
-// exception objects, for which the engine is configured with no reservation and no guard
+// SAFETY: the contract is that the memory is at least as large as requested, zero except for the
+// image, and that `reserved + guard` bytes from its base belong to this memory alone and are
+// inaccessible past its size. For the module's memory, `Region` ensures this with a private mapping
+// of `Region::RESERVED` bytes, checked here against the request. The only other memory is the heap
+// of exception objects, for which the engine is configured with no reservation and no guard
 // (`module::config`), so that its accesses are bounds-checked, and it may move.
 unsafe impl MemoryCreator for Creator {
     fn new_memory(
@@ -65,8 +66,8 @@ unsafe impl MemoryCreator for Creator {
     }
 }
 
-// SAFETY: a slot's base never moves, `len` bytes from it are readable and writable, and the rest
-// of its reservation is not accessible (see `Region`).
+// SAFETY: a slot's base never moves, `len` bytes from it are readable and writable, and the rest of
+// its reservation is not accessible (see `Region`).
 unsafe impl LinearMemory for Slot {
     fn byte_size(&self) -> usize {
         self.region().len()
@@ -85,7 +86,7 @@ unsafe impl LinearMemory for Slot {
     }
 }
 
-/// Where wasm exceptions live: small, usually empty, and bounds-checked by compiled code.
+/// The heap of wasm exceptions: small, usually empty, and bounds-checked by compiled code.
 struct ExceptionHeap(Vec<u8>);
 
 // SAFETY: the vector's buffer is at least `len` bytes long, zeroed, and moves only in `grow_to`,

@@ -1,25 +1,29 @@
-//! Gives back to the system what the allocator keeps of interpreters that are gone.
+//! Returns free memory of the allocator to the system after interpreters were dropped.
 //!
-//! An interpreter has some hundred KiB on the heap, in pieces, beside what outlives it: the allocator
-//! keeps them for whoever comes next. When many sessions are put away nobody does.
+//! An interpreter uses several hundred KiB of heap in small pieces, mixed with longer-lived data.
+//! The allocator keeps freed pieces for later interpreters. When many sessions are suspended, no
+//! later interpreter uses them.
 
-/// Other C libraries give back what is freed by themselves, or not at all.
+/// Other C libraries return freed memory by themselves, or never.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod glibc;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Interpreters after which the heap is looked through: that takes as long as putting one of them away.
+/// Number of dropped interpreters before the heap is trimmed: trimming takes as long as suspending
+/// one.
 const MAX_KEPT: u32 = 32;
 
-/// Gives freed memory of this process back to the system, where its allocator can. It takes milliseconds, in
-/// which others wait who want memory: for those who have just measured that the process holds too much.
+/// Returns this process's freed memory to the system, if its allocator can. It takes milliseconds
+/// during which other allocations wait. Call it if the process has been measured to use too much
+/// memory.
 pub fn trim_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::trim();
 }
 
-/// An interpreter that was kept is gone. It may take some milliseconds, on a thread that may block.
+/// Records that a session's interpreter was dropped. It may take some milliseconds, on a thread
+/// that may block.
 pub(crate) fn note_freed() {
     static FREED: AtomicU32 = AtomicU32::new(0);
     if (FREED.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(MAX_KEPT) {
@@ -40,7 +44,7 @@ mod tests {
         pages * 4096
     }
 
-    /// What lies between memory that is in use stays the process's by itself.
+    /// By itself, the allocator keeps free memory between pieces in use.
     #[test]
     fn memory_that_is_free_is_given_back() {
         let before = resident();

@@ -1,8 +1,9 @@
-//! Pages of guests' memories, set aside: what states that can be returned to consist of.
+//! Stored pages of guests' memories, which make up the states that sessions can return to.
 //!
 //! All pages are in one anonymous file, so that a state's memory can be mapped copy-on-write from
-//! it. Every capture writes a block of pages; a page is counted by the windows that hold it ([`windows`]).
-//! When the last of them is gone its place in the file is used again, or given back to the system.
+//! it. Each capture writes a block of pages. Each page counts the windows that hold it
+//! ([`windows`]). When the last window is dropped, the page's place in the file is reused or
+//! released to the system.
 #![expect(unsafe_code, reason = "writes pages through the view of the file")]
 
 mod free_list;
@@ -18,62 +19,63 @@ use self::page_map::Run;
 pub(crate) use self::page_map::{Imported, Pages};
 use super::{MemoryError, Process, sys};
 
-/// Bytes of a page: what is told apart, stored and shared. It divides a page of WebAssembly.
+/// Page size, in bytes: the unit of comparing, storing and sharing. It divides a page of
+/// WebAssembly.
 pub(crate) const PAGE: usize = 4096;
 
-/// The file in which pages are set aside.
+/// The file that stores pages.
 #[derive(Debug)]
 pub(crate) struct PageStore {
     file: File,
-    /// The same as memory, where it can be.
+    /// Mapping of the file, if possible.
     view: Option<sys::View>,
-    /// Where the next block goes that takes no place of another, in pages. A file may have holes; its
-    /// end only moves up.
+    /// Next unused page index in the file, for blocks that cannot reuse freed pages. The file may
+    /// have holes; its end only moves up.
     next: AtomicU64,
-    /// How many pages were ever set aside.
+    /// Number of pages ever stored.
     written: AtomicU64,
-    /// Bytes that the file has: what is past them cannot be reached through the view.
+    /// Length of the file, in bytes: bytes beyond it cannot be accessed through the view.
     length: AtomicU64,
     freed: Mutex<Freed>,
-    /// Whose file it is: one that was forked from it has it as well, and must not change it.
+    /// Owner of the file. A forked child shares the file and must not change it.
     process: Process,
 }
 
-/// Pages that were set aside together, one after the other in the file.
+/// Pages that were stored together, consecutively in the file.
 #[derive(Debug)]
 struct Block {
     store: Arc<PageStore>,
-    /// The place of the first.
+    /// Place of the first page in the file.
     start: u64,
-    /// Its number among all that were ever set aside: places are used again.
+    /// Global number of the first page. Places are reused, numbers are not.
     number: u64,
-    /// Its number among those that came in together, if it did.
+    /// Number of the first page in its import, if it was imported.
     first: u32,
-    /// Others had these places before: their memory is there, as a rule.
+    /// Whether the places were used before: their memory is then usually allocated.
     is_reused: bool,
-    /// Nothing was written there yet, and so nothing can be read.
+    /// Whether the pages are unwritten, so that they cannot be read.
     is_hollow: AtomicBool,
-    /// How many windows hold each page. A page may be in every place of a guest's memory, in every
-    /// state of as many sessions as there are: 32 bits would not do.
+    /// Number of windows that hold each page. A page may be in every place of a guest's memory, in
+    /// every state of any number of sessions: 32 bits would not suffice.
     holders: Box<[AtomicU64]>,
 }
 
-/// One stretch of a state's memory.
+/// A range of a state's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch<'a> {
-    /// The number of its first page in the guest's memory.
+    /// Number of the first page in the guest's memory.
     pub page: usize,
-    /// How many pages it has.
+    /// Number of pages.
     pub count: usize,
     block: &'a Block,
-    /// Bytes from the start of the file.
+    /// Offset in the file, in bytes.
     at: u64,
-    /// The number of its first page among all that were ever set aside.
+    /// Global number of the first page.
     number: u64,
 }
 
 impl PageStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub(crate) fn new() -> Result<Arc<Self>, MemoryError> {
         let file = sys::anonymous_file().map_err(MemoryError::new("make a file"))?;
         Ok(Arc::new(Self {
@@ -87,7 +89,7 @@ impl PageStore {
         }))
     }
 
-    /// Sets aside the pages in `ranges` of `memory`, whose bounds are those of pages.
+    /// Stores the pages in `ranges` of `memory`, which are aligned to pages.
     fn append(
         self: &Arc<Self>,
         memory: &[u8],
@@ -106,8 +108,8 @@ impl PageStore {
         runs
     }
 
-    /// Places for so many pages: what `take` finds of those that nobody holds any more, and then a new one. How many are
-    /// of the former is returned beside.
+    /// Returns places for `count` pages: free places chosen by `take`, then a new one. Also returns
+    /// the number of reused places.
     fn places(
         &self,
         total: u64,
@@ -124,8 +126,8 @@ impl PageStore {
         (places, used)
     }
 
-    /// Writes the pages in `ranges` of `memory` to `places`, each of which becomes a block. The first
-    /// `used` of them were others' before.
+    /// Writes the pages in `ranges` of `memory` to `places`, each of which becomes a block. The
+    /// first `used` places are reused.
     fn write(
         self: &Arc<Self>,
         memory: &[u8],
@@ -162,18 +164,18 @@ impl PageStore {
                 });
                 offset += count;
             }
-            // SAFETY: the place was taken from those that nobody holds, or is new, and its block is in
-            // no state before this returns.
+            // SAFETY: the place was free or is new, and its block is in no state before this
+            // returns.
             unsafe { self.put(place, &slices, block.is_reused)? };
         }
         Ok(runs)
     }
 
-    /// Writes `slices` to `place`. One that was used before has its memory, as a rule.
+    /// Writes `slices` to `place`. A reused place usually has its memory allocated.
     ///
     /// # Safety
     ///
-    /// Nobody else reads or writes the pages of `place` meanwhile.
+    /// No other code may access the pages of `place` meanwhile.
     unsafe fn put(
         &self,
         place: &Range<u64>,
@@ -181,11 +183,11 @@ impl PageStore {
         was_used: bool,
     ) -> Result<(), MemoryError> {
         let (at, end) = (place.start * PAGE as u64, place.end * PAGE as u64);
-        // What was reserved may have been given up before it was written.
+        // A reserved place may have been released before it was written.
         let is_there = was_used && end <= self.length.load(Ordering::Acquire);
         let view = self.view.as_ref().filter(|_| is_there);
-        // SAFETY: the file is that long (checked: `length` never says more, and the file never becomes
-        // shorter), and nobody else uses the pages (the caller's promise).
+        // SAFETY: the file is that long (checked: `length` is never too large, and the file never
+        // becomes shorter), and no other code uses the pages (the caller's promise).
         if view.is_some_and(|view| unsafe { view.write(at, slices) }) {
             return Ok(());
         }
@@ -235,13 +237,14 @@ impl PageStore {
         Ok(imported)
     }
 
-    /// A place for `count` pages that come in, which are yet to be written there.
+    /// Reserves a place for an import of `count` pages, to be written later.
     pub(crate) fn reserve(self: &Arc<Self>, count: u32) -> Result<Imported, MemoryError> {
         Ok(Imported::new(self.reserve_blocks(count, 0)?))
     }
 
-    /// A place for `count` pages that come in after those of `state`, if there is one, which are numbered before them. All
-    /// that `state` has came in together, and nothing that came in then is missing there.
+    /// Reserves a place for an import of `count` pages after those of `state`, if given, which have
+    /// the numbers before them. All pages of `state` must come from one import, and the state must
+    /// hold all pages of it.
     pub(crate) fn reserve_after(
         self: &Arc<Self>,
         state: Option<&Arc<Pages>>,
@@ -255,8 +258,8 @@ impl PageStore {
         Ok(Imported::after(state, before, blocks))
     }
 
-    /// Places for `count` pages that come in together, numbered from `first` on. Such are often many, and most of what
-    /// they take is the system finding memory for them: what is there already is used again.
+    /// Reserves places for an import of `count` pages, numbered from `first` on. Imports are often
+    /// large, and most of their cost is allocating memory, so allocated places are reused.
     fn reserve_blocks(
         self: &Arc<Self>,
         count: u32,
@@ -267,7 +270,7 @@ impl PageStore {
             return Ok(Vec::new());
         }
         let (places, used) = self.places(u64::from(count), Freed::take_long);
-        // One after the other, whatever place they have.
+        // Consecutive numbers, wherever the places are.
         let number = self.written.fetch_add(u64::from(count), Ordering::Relaxed);
         let mut done = 0;
         let blocks = places.iter().enumerate().map(|(index, place)| {
@@ -278,12 +281,13 @@ impl PageStore {
         Ok(blocks.collect())
     }
 
-    /// Bytes of memory that all pages take, beside what the system counts as memory of this process.
+    /// Returns the memory that all pages use, in bytes. The system does not count it as memory of
+    /// this process.
     pub(crate) fn memory(&self) -> u64 {
         sys::memory_of(&self.file)
     }
 
-    /// Gives back what was kept for pages that come in, when none have for a while.
+    /// Releases places kept for imports, if there was none for a while.
     pub(crate) fn trim(&self) {
         if self.process.is_current() {
             let surplus = self.freed.lock().unwrap_or_else(PoisonError::into_inner).trim();
@@ -293,7 +297,7 @@ impl PageStore {
 }
 
 impl<'a> Stretch<'a> {
-    /// So many of its pages from `index` on.
+    /// Returns `count` of its pages from `index` on.
     pub(crate) fn part(&self, index: usize, count: usize) -> Self {
         debug_assert!(index + count <= self.count);
         Self {
@@ -305,13 +309,13 @@ impl<'a> Stretch<'a> {
         }
     }
 
-    /// Whether the page `index` of `other` is kept behind its last one, and was set aside after it.
+    /// Whether page `index` of `other` follows its last page in the file, and was stored after it.
     pub(crate) fn continues(&self, other: &Self, index: usize) -> bool {
         self.at + (self.count * PAGE) as u64 == other.at + (index * PAGE) as u64
             && self.number + self.count as u64 == other.number + index as u64
     }
 
-    /// Both as one, where `next` follows it in the guest's memory and in the file.
+    /// Merges two ranges, if `next` follows in the guest's memory and in the file.
     fn joined(&self, next: &Self) -> Option<Self> {
         let follows = self.page + self.count == next.page
             && std::ptr::eq(self.store(), next.store())
@@ -323,13 +327,12 @@ impl<'a> Stretch<'a> {
         })
     }
 
-    /// The number of its first page among all that were ever set aside: the same number stands for
-    /// the same bytes.
+    /// Returns the global number of its first page. Equal numbers mean equal bytes.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Bytes in the guest's memory.
+    /// Returns the byte range in the guest's memory.
     pub(crate) fn range(&self) -> Range<usize> {
         self.page * PAGE..(self.page + self.count) * PAGE
     }
@@ -338,7 +341,7 @@ impl<'a> Stretch<'a> {
         &self.block.store
     }
 
-    /// Copies it to `target`, which is as long.
+    /// Copies the pages to `target`, which has the same length.
     pub(crate) fn read(&self, target: &mut [u8]) -> Result<(), MemoryError> {
         self.block.check()?;
         if let Some(view) = &self.store().view
@@ -350,7 +353,7 @@ impl<'a> Stretch<'a> {
             .map_err(MemoryError::new("read pages set aside"))
     }
 
-    /// Whether `bytes` are what is in its page `index`.
+    /// Whether `bytes` equal the contents of its page `index`.
     pub(super) fn is_page(&self, index: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
         self.block.check()?;
         let page = self.part(index, 1);
@@ -363,7 +366,7 @@ impl<'a> Stretch<'a> {
         Ok(held == bytes)
     }
 
-    /// The file that it is in, and where.
+    /// Returns its file and the offset in it.
     pub(super) fn file(&self) -> Result<(&File, u64), MemoryError> {
         self.block.check()?;
         Ok((&self.store().file, self.at))
@@ -371,7 +374,7 @@ impl<'a> Stretch<'a> {
 }
 
 impl PageStore {
-    /// Refuses to write to the file of a process that this one was forked from.
+    /// Fails in a forked child, which must not write to the file.
     fn check_process(&self) -> Result<(), MemoryError> {
         if self.process.is_current() {
             return Ok(());
@@ -381,7 +384,7 @@ impl PageStore {
         Err(MemoryError::new("set aside pages")(forked))
     }
 
-    /// Takes pages back that nobody holds.
+    /// Takes back free pages.
     fn release(&self, pages: &[Range<u64>]) {
         if pages.is_empty() || !self.process.is_current() {
             return;
@@ -396,7 +399,7 @@ impl PageStore {
         self.give_back(surplus);
     }
 
-    /// Gives the memory of pages back to the system. Failing to costs only that memory.
+    /// Releases the memory of pages to the system. If this fails, only that memory is lost.
     fn give_back(&self, mut pages: Vec<Range<u64>>) {
         pages.sort_unstable_by_key(|range| range.start);
         for joined in pages.chunk_by(|one, next| one.end == next.start) {
@@ -408,11 +411,11 @@ impl PageStore {
 
 impl Block {
     fn count(&self) -> u32 {
-        // No more than come in together, or are in a guest's memory.
+        // At most the size of an import or of a guest's memory.
         self.holders.len() as u32
     }
 
-    /// The number behind that of its last page, among those that came in together.
+    /// Returns the number after that of its last page, in its import.
     fn end(&self) -> u32 {
         self.first + self.count()
     }
@@ -421,7 +424,7 @@ impl Block {
         self.is_hollow.load(Ordering::Acquire)
     }
 
-    /// Refuses to read what is yet to be written.
+    /// Fails if the pages are unwritten.
     fn check(&self) -> Result<(), MemoryError> {
         if !self.is_hollow() {
             return Ok(());
@@ -434,7 +437,7 @@ impl Block {
         &self.holders[offset as usize..(offset + count) as usize]
     }
 
-    /// Adds to `freed` the pages among so many from `offset` on for which `is_free` says so.
+    /// Adds to `freed` the pages among `count` from `offset` on for which `is_free` is true.
     fn release(
         &self,
         (offset, count): (u32, u32),
@@ -483,7 +486,7 @@ mod tests {
             let mut states = vec![(Pages::default(), BTreeMap::new())];
             let mut memory = vec![0; 40 * SPREAD * PAGE];
             for (number, changed) in (1u8..).zip(&captures) {
-                // Neighbours, and pages of other windows.
+                // Adjacent pages, and pages of other windows.
                 let spread = |page: &usize| [page % 8 + 250, page * SPREAD][page % 2];
                 let changed: BTreeSet<usize> = changed.iter().map(spread).collect();
                 let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -499,7 +502,7 @@ mod tests {
                 prop_assert_eq!(next.beyond(last), changed.len());
                 expected.extend(changed.iter().map(|page| (*page, number)));
                 states.push((next, expected));
-                // The oldest goes: the others must not notice.
+                // Drop the oldest state; the others must not be affected.
                 if states.len() > 4 {
                     states.remove(0);
                 }
@@ -554,7 +557,7 @@ mod tests {
         let first = first.unwrap();
         let held = Pages::from_imported(&first, [(7, 20, 290)]).unwrap();
         drop(first);
-        // Two rows that are free, and a new one; what is written knows nothing of where one ends.
+        // Two free ranges and a new one; writes may cross their boundaries.
         let byte = |page: usize| (page % 251) as u8;
         let second = store.reserve(700).unwrap();
         second.set_hollow(true);
@@ -580,7 +583,7 @@ mod tests {
         assert!(Pages::from_imported(&second, [(0, 1, 700)]).is_none());
         drop(second);
 
-        // What comes in later is numbered behind all of them.
+        // Later imports are numbered after all of these.
         let later = store.reserve_after(Some(&latest), 2).unwrap();
         later.write(700, &[&[1; PAGE], &[2; PAGE]]).unwrap();
         let older = Pages::from_imported(&later, [(0, 2, 700), (40, 700, 0)]).unwrap();
@@ -609,7 +612,7 @@ mod tests {
         let list = windows * size_of::<usize>();
         assert_eq!(states[99].lists_beyond(&states[0]), list, "the list of windows, and no window");
 
-        // Each list another one, and each page counted by itself: that has an end.
+        // Each state has its own list, and each page is counted separately: the limit ends this.
         let many = import(1_100).unwrap();
         let of = |shift| Pages::from_imported(&many, (0..1_000).map(|n| (n * 1_000, 1_000, shift)));
         let states: Vec<Pages> = (0..100).map_while(of).collect();
@@ -625,7 +628,7 @@ mod tests {
         let whole = |pages: usize| std::iter::once(0..pages * PAGE).collect::<Vec<_>>();
         let memory = vec![9; 40 * PAGE];
         drop(store.reserve(20).unwrap());
-        // The file is empty: none of them can be reached in memory.
+        // The file is empty, so no page can be accessed through the view.
         let one = Pages::default().with(&store, &memory, &whole(40)).unwrap();
         assert_eq!(content(&one).len(), 40);
         drop(store.reserve(30).unwrap());
@@ -667,7 +670,7 @@ mod tests {
         assert_eq!(taken(), 20);
         drop(held);
         assert_eq!(taken(), 0);
-        // One that is cut short.
+        // An import that fails.
         let mut pieces = 0;
         let cut = store.import(600, |piece| {
             pieces += 1;
@@ -679,7 +682,7 @@ mod tests {
         });
         assert!(cut.is_err());
         assert_eq!(taken(), 0);
-        // Many are given back by whoever lets the last of them go.
+        // The last holder releases many pages at once.
         let blocks = || store.file.metadata().unwrap().blocks();
         for _ in 0..100 {
             drop(Pages::default().with(&store, &memory, &all).unwrap());

@@ -1,10 +1,11 @@
-//! Keeps regions between sandboxes, so that starting one maps nothing and faults in little.
+//! Keeps regions between sandboxes, so that starting a sandbox needs no new mapping and few page
+//! faults.
 //!
-//! A region comes back as its sandbox left it, and is put back to its image's state before the next
-//! one gets it. While a processor has nothing else to do, a thread of the pool does that, and the
-//! outcome of the run is on its way meanwhile. When all are busy, whoever gives the region back
-//! does: another thread would only take the processor from a run, and find the pages in no cache.
-//! The first region of all waits as it is: many a process runs one thing and ends.
+//! A sandbox returns its region dirty, and the region is reset to its image's state before its next
+//! use. If a processor is idle, a thread of the pool resets it while the run's outcome is
+//! delivered. If all processors are busy, the thread that returns the region resets it: another
+//! thread would take a processor from a run, and the pages would be in no cache. The first region
+//! stays dirty, because many processes run one sandbox and exit.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,19 +13,19 @@ use std::time::{Duration, Instant};
 use super::sys::Extent;
 use super::{Backing, MemoryError, Process, Region};
 
-/// Regions that wait for their next sandbox.
+/// Idle regions.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
-    /// Where its thread is. In a process that was forked from this one nobody cleans, and a lock may
-    /// never be given back.
+    /// The process of the pool's thread. In a forked process the thread does not exist, and a lock
+    /// may be held forever.
     process: Process,
 }
 
 #[derive(Debug)]
 struct Shared {
     idle: Mutex<Idle>,
-    /// Signals work for the pool's thread, and the pool's end.
+    /// Signals work for the pool's thread, or the end of the pool.
     work: Condvar,
     max_idle: usize,
     processors: usize,
@@ -32,54 +33,54 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Idle {
-    /// As their images are; those that wait longest come first.
+    /// Regions in their image's state, longest idle first.
     clean: Vec<Region>,
-    /// As their sandboxes left them.
+    /// Regions as their sandboxes left them.
     used: Vec<Region>,
-    /// As their images are, left by guests that were kept, for others of that kind: what they have in
-    /// place is in a guest's memory for as long as it lives, so it is little. Those that wait longest
-    /// come first.
+    /// Regions in their image's state, returned by session guests, for other session guests. They
+    /// have few resident pages, because those stay in a session guest's memory for its whole life.
+    /// Longest idle first.
     rested: Vec<Region>,
-    /// How many regions sandboxes have.
+    /// Number of regions in use.
     lent: usize,
-    /// How many sandboxes were asked for so far.
+    /// Number of sandboxes requested so far.
     asked: u64,
-    /// Sandboxes that will still end before the processors count as free.
+    /// Number of sandboxes that must end before the processors count as idle.
     pressure: u32,
-    /// The fewest clean regions since the thread last looked: nobody needed these.
+    /// Minimum number of clean regions since the thread's last check: the surplus.
     fewest: usize,
     thread: Thread,
     closed: bool,
-    /// Regions made so far.
+    /// Number of regions created so far.
     #[cfg(test)]
     made: usize,
 }
 
-/// What the pool's thread is doing.
+/// State of the pool's thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Thread {
-    /// It was never needed.
+    /// Not started, because it was never needed.
     #[default]
     None,
-    /// It works, or waits for work.
+    /// Working, or waiting for work.
     Started,
-    /// It waits until the regions over the bound have been there for long enough.
+    /// Waiting until surplus regions are old enough.
     Timing,
 }
 
-/// Used regions that may wait for the pool's thread.
+/// Maximum number of used regions that wait for the pool's thread.
 const MAX_BEHIND: usize = 2;
-/// Bytes of grown memory that are not released by whoever gives a region back.
+/// Maximum size of grown memory that the returning thread releases itself, in bytes.
 const MAX_GROWN: usize = 4 << 20;
-/// How long a region over the bound stays, in case that as many are needed again.
+/// How long a surplus region is kept in case it is needed again.
 const SPARE_FOR: Duration = Duration::from_secs(1);
-/// Sandboxes after which processors that were all busy count as free, if they are.
+/// After saturation, number of sandbox starts before CPUs are considered idle again.
 const PRESSURE: u32 = 8;
 
 impl Pool {
-    /// A pool that keeps at most `max_idle` regions for good. Those over the bound are let go of
-    /// when they were not needed for a second. An idle region holds the 1 to 16 MiB that its last
-    /// sandboxes wrote.
+    /// Creates a pool that keeps at most `max_idle` regions permanently. Surplus regions are
+    /// released if they are not needed for a second. An idle region holds the 1 to 16 MiB that its
+    /// last sandboxes wrote.
     pub(crate) fn new(max_idle: usize) -> Arc<Self> {
         let shared = Shared {
             idle: Mutex::default(),
@@ -93,11 +94,11 @@ impl Pool {
         })
     }
 
-    /// A slot with `image` in it: one that held it before, else a new one, or another.
+    /// Returns a slot with `image`: a region that held it before, a new region, or a remapped one.
     pub(crate) fn acquire(self: &Arc<Self>, image: &Arc<Backing>) -> Result<Slot, MemoryError> {
         let shared = &self.shared;
         let taken = shared.lock().take(image, shared.max_idle, shared.processors);
-        // Counted as lent from here on.
+        // Counts as lent from here on.
         let mut slot = Slot {
             region: None,
             pool: Arc::clone(self),
@@ -122,8 +123,8 @@ impl Pool {
         Ok(slot)
     }
 
-    /// A slot with `image` in it for a guest that is kept: of the pages in it that are not the image's
-    /// file there are few, and the tracker finds them.
+    /// Returns a slot with `image` for a session guest. Few of its pages differ from the image
+    /// file, and the tracker finds them.
     pub(crate) fn lasting(self: &Arc<Self>, image: &Arc<Backing>) -> Result<Slot, MemoryError> {
         let rested = {
             let mut idle = self.shared.lock();
@@ -144,8 +145,8 @@ impl Pool {
         })
     }
 
-    /// Takes back the region of a guest that was kept. What it cannot take is unmapped, by whoever gives
-    /// it back as well.
+    /// Takes back the region of a session guest. If the region cannot be kept, the returning thread
+    /// unmaps it.
     fn rest(&self, mut region: Region) {
         if !self.process.is_current() {
             return;
@@ -169,7 +170,7 @@ impl Pool {
         let mut idle = self.shared.lock();
         idle.lent -= 1;
         if idle.asked == 1 && region.grown() <= MAX_GROWN {
-            // Until a second one is asked for, nobody knows that there will be one.
+            // Until a second sandbox is requested, cleaning may be unnecessary.
             idle.used.push(region);
             return;
         }
@@ -192,7 +193,7 @@ impl Pool {
         }
     }
 
-    /// Counts a region as not lent any more that did not come back.
+    /// Removes a region that was not returned from the count of lent regions.
     fn lost(&self) {
         if !self.process.is_current() {
             return;
@@ -200,7 +201,7 @@ impl Pool {
         self.shared.lock().lent -= 1;
     }
 
-    /// Whether the pool has its thread, which is started when it is first needed.
+    /// Returns whether the pool's thread exists. It is started on first use.
     fn start_thread(&self, idle: &mut Idle) -> bool {
         if idle.thread == Thread::None {
             let shared = Arc::clone(&self.shared);
@@ -228,8 +229,8 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the pool's thread does until the pool is gone: puts used regions back to their images'
-    /// state, and lets go of those that nobody needs.
+    /// Main loop of the pool's thread until the pool is dropped: resets used regions and releases
+    /// surplus ones.
     fn work(&self) {
         let mut idle = self.lock();
         let mut looked = None;
@@ -270,9 +271,9 @@ impl Shared {
 
 enum Taken {
     Clean(Region),
-    /// It holds the image, and what a sandbox wrote.
+    /// Holds the image and a sandbox's writes.
     Used(Region),
-    /// It holds another image.
+    /// Holds another image.
     Other(Region),
     None,
 }
@@ -296,7 +297,7 @@ impl Idle {
     }
 
     fn find(&mut self, image: &Arc<Backing>, max_idle: usize) -> Taken {
-        // The one that was used last is in the processor's caches.
+        // The most recently used region is in the processor's caches.
         let holding = |regions: &[Region]| regions.iter().rposition(|r| r.holds(image));
         if let Some(index) = holding(&self.clean) {
             return Taken::Clean(self.clean.remove(index));
@@ -304,37 +305,38 @@ impl Idle {
         if let Some(index) = holding(&self.used) {
             return Taken::Used(self.used.remove(index));
         }
-        // None holds this image: rather than keep more, remap the one that was not needed longest.
+        // No region holds this image: remap the region that was idle longest instead of keeping
+        // more.
         if self.clean.len() >= max_idle {
             return Taken::Other(self.clean.remove(0));
         }
         Taken::None
     }
 
-    /// Whether as many as may wait for other guests that are kept all hold the image of `region`.
+    /// Whether the maximum number of rested regions already hold the image of `region`.
     fn has_rested_like(&self, region: &Region, max_idle: usize) -> bool {
         self.rested.len() >= max_idle && self.rested.iter().all(|rested| rested.is_like(region))
     }
 
-    /// Takes what is over the bound and was not needed since the last look, oldest first.
+    /// Takes surplus regions that were not needed since the last check, oldest first.
     fn spare(&mut self, max_idle: usize) -> Vec<Region> {
         let over = self.clean.len().saturating_sub(max_idle);
         self.clean.drain(..over.min(self.fewest)).collect()
     }
 }
 
-/// One sandbox's memory; it goes back to its pool when dropped.
+/// The memory of one sandbox. Dropping it returns the region to the pool.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// `None` only while it is made or dropped.
+    /// `None` only during creation and drop.
     region: Option<Region>,
     pool: Arc<Pool>,
-    /// Its guest is kept between runs.
+    /// Whether the guest is kept between runs, in a session.
     is_lasting: bool,
 }
 
 impl Slot {
-    /// Leave to map pages into its memory, where that can be.
+    /// Returns the permission to map pages into this memory, if the system supports it.
     pub(crate) fn extent(&self) -> Option<Extent> {
         self.region().extent()
     }
@@ -372,7 +374,7 @@ mod tests {
         Arc::new(Backing::new(file, 0, PAGES * PAGE).unwrap())
     }
 
-    /// What a sandbox does: it finds the image, and leaves a mess.
+    /// Simulates a sandbox: checks the image, then writes.
     fn run(pool: &Arc<Pool>, image: &Arc<Backing>, byte: u8, number: usize) {
         let mut slot = pool.acquire(image).unwrap();
         let region = slot.region_mut();
@@ -387,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Waits for the pool's thread, and returns how many regions are idle.
+    /// Waits for the pool's thread. Returns the number of idle regions.
     fn settled(pool: &Pool, count: usize) -> usize {
         for _ in 0..300 {
             if pool.shared.lock().clean.len() == count {
@@ -416,10 +418,10 @@ mod tests {
         wave();
         wave();
         let made = pool.shared.lock().made;
-        // One more may be with the pool's thread.
+        // The pool's thread may hold one more.
         assert!(made <= THREADS + 1, "{made} regions");
         assert_eq!(pool.shared.lock().lent, 0);
-        // What nobody needs goes, down to the bound.
+        // Surplus regions are released, down to the limit.
         assert_eq!(settled(&pool, 2), 2);
         assert_eq!(pool.shared.lock().made, made);
     }
@@ -457,7 +459,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&image), 5);
         drop(pool);
         drop(slots);
-        // Its thread may be cleaning one.
+        // The pool's thread may be cleaning a region.
         for _ in 0..300 {
             if Arc::strong_count(&image) == 1 {
                 return;

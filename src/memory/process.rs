@@ -1,9 +1,9 @@
-//! Tells a process from its forked children. Both have everything in memory, but only one of them
-//! owns what it stands for elsewhere: files, threads, page tables.
+//! Distinguishes a process from its forked children. Both have the same memory, but only one of
+//! them owns the external resources: files, threads, page tables.
 
 use super::sys;
 
-/// A process, told from those that it was forked from.
+/// Identity of a process among those related by `fork`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u64);
 
@@ -12,7 +12,7 @@ impl Process {
         Self(sys::process_number())
     }
 
-    /// Whether this is it.
+    /// Whether this is the current process.
     pub(crate) fn is_current(self) -> bool {
         self == Self::current()
     }

@@ -1,22 +1,23 @@
-//! Everything about memory that depends on the operating system: a port begins here.
+//! All code about memory that depends on the operating system. A port starts here.
 //!
-//! Each system has a folder, and all of them the same face, so that nothing outside asks which
-//! system it is on:
+//! Each system has a folder with the same interface, so that no other code depends on the system:
 //!
-//! * [`MAPS_IMAGES`]: whether [`Strategy::Map`](super::Strategy::Map) means something here;
-//! * [`Backing`] and [`Region`]: an image to map, and address space to map it in; [`Extent`]: leave
-//!   to map pages into one region;
-//! * [`stacks`]: where guests' stacks come from, if not from wasmtime;
-//! * [`watch`], [`protect`], [`written_pages`], [`unprotected_pages`], [`private_pages`]: what was
-//!   written, where the system tells;
+//! * [`MAPS_IMAGES`]: whether [`Strategy::Map`](super::Strategy::Map) is available;
+//! * [`Backing`] and [`Region`]: an image to map, and address space to map it into; [`Extent`]: the
+//!   permission to map pages into a region;
+//! * [`stacks`]: a source of guests' stacks other than wasmtime;
+//! * [`watch`], [`protect`], [`written_pages`], [`unprotected_pages`], [`private_pages`]: tracking
+//!   of writes, if the system supports it;
 //! * [`anonymous_file`], [`read_exact_at`], [`write_all_at`], [`release`]: the file of a
-//!   [`PageStore`](super::PageStore); [`memory_of`]: what it takes; [`View`]: the same file as memory, where it can be;
-//! * [`reserve`], [`without_holes`]: files that can be mapped when no room is left where they are;
-//! * [`process_number`]: tells a process from its forked children.
+//!   [`PageStore`](super::PageStore); [`memory_of`]: the memory that it uses; [`View`]: a mapping
+//!   of the file, if possible;
+//! * [`reserve`], [`without_holes`]: files that can be mapped even if the disk is full;
+//! * [`process_number`]: distinguishes a process from its forked children.
 //!
-//! [`linux`] is for Linux, [`unix`] for other Unix systems that map files copy-on-write, `windows` for Windows,
-//! and [`portable`] for every system without a folder of its own: it asks nothing of it but files and a heap.
-//! `build.rs` says which of them it is. Unit tests have all that compile, and hold them to the same contract.
+//! [`linux`] is for Linux, [`unix`] for other Unix systems that map files copy-on-write, `windows`
+//! for Windows, and [`portable`] for all other systems: it needs only files and a heap. `build.rs`
+//! selects one of them. Unit tests include every implementation that compiles, and test the same
+//! contract on each.
 
 #[cfg(memory = "linux")]
 mod linux;
@@ -85,8 +86,8 @@ pub(super) use system::{
     without_holes, write_all_at, written_pages,
 };
 
-/// Leaves a test of what this kernel or machine does not have. Where every test is to run, as in
-/// `.ci/run`, the test fails instead, and says what it needs.
+/// Skips a test whose requirements this kernel or machine does not meet. In `.ci/run`, where every
+/// test must run, the test fails instead and names the requirement.
 #[cfg(test)]
 pub(super) fn skip(needed: &str) {
     let demanded = std::env::var_os("BELLJAR_TEST_NO_SKIPS").is_some_and(|value| !value.is_empty());
@@ -94,7 +95,7 @@ pub(super) fn skip(needed: &str) {
     eprintln!("skipped: this needs {needed}");
 }
 
-/// What tests of watched memory need.
+/// Requirement of tests of watched memory.
 #[cfg(test)]
 pub(super) const WATCHED: &str =
     "Linux 6.7 or newer, and leave to use userfaultfd (often refused in a container)";

@@ -1,7 +1,7 @@
-//! Takes a live memory's changes, and puts them into another.
+//! Captures the changes in a live memory, and restores them into another.
 //!
-//! Where the kernel notes which pages are written ([`sys::watch`]), a capture costs what changed
-//! since the one before. Elsewhere pages are compared with what they were.
+//! If the kernel records which pages are written ([`sys::watch`]), a capture costs as much as the
+//! changes since the previous capture. Otherwise all pages are compared.
 #![expect(
     unsafe_code,
     reason = "maps pages that a state holds over a guest's memory"
@@ -17,32 +17,34 @@ use super::pages::{PAGE, PageStore, Pages, Stretch};
 use super::sys::Extent;
 use super::{MemoryError, Source};
 
-/// Knows how the memory of one live guest, at rest, differs from its image.
+/// Tracks how the memory of one live guest differs from its image while the guest rests.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     image: Source,
-    /// Where pages can be mapped, rather than copied.
+    /// The permission to map pages; without it, pages are copied.
     extent: Option<Extent>,
     writes: Writes,
-    /// What may have been written, where somebody has asked since the guest came to rest.
+    /// Ranges that may have been written, if they were queried since the guest came to rest.
     looked: Option<Vec<Range<usize>>>,
-    /// What is mapped over the image, of which no range covers another.
+    /// Ranges mapped over the image, without overlaps.
     mapped: Vec<Range<usize>>,
-    /// The state last captured or restored: every mapped page that the guest has not written to
-    /// since is in it, and stays in the file for as long.
+    /// The state last captured or restored. It contains every mapped page that the guest has not
+    /// written to since, and keeps those pages in the file.
     shown: Arc<Pages>,
 }
 
-/// Pages in a row from which on a capture leaves them to the file alone: until the guest writes to
-/// them again they take no memory twice.
+/// Minimum number of consecutive pages that a capture replaces by a mapping of the file: until the
+/// guest writes to them again, they use no memory twice.
 const SHARED_AFTER_CAPTURE: usize = 64;
-/// Pages in a row from which on mapping them costs less than copying them.
+/// Minimum number of consecutive pages that a restore maps, because mapping is then cheaper than
+/// copying.
 const MAPPED_ON_RESTORE: usize = 16;
-/// The most mappings for one guest: a process may have 65,530.
+/// Maximum number of mappings for one guest: a process may have 65,530.
 const MAX_MAPPED: usize = 48;
 
 impl Tracker {
-    /// For a memory that has just been made from `image`; `extent` is its region's, if it is in one.
+    /// Creates a tracker for a memory that was just created from `image`; `extent` belongs to its
+    /// region, if it has one.
     pub(crate) fn new(image: &Source, extent: Option<Extent>) -> Self {
         Self {
             image: image.clone(),
@@ -54,14 +56,15 @@ impl Tracker {
         }
     }
 
-    /// How many bytes the next capture has to look at; all where nobody knows.
+    /// Returns the number of bytes that the next capture must compare; all bytes if writes are not
+    /// tracked.
     pub(crate) fn look(&mut self, memory: &[u8]) -> usize {
         self.looked = self.candidates(memory);
         self.looked.as_deref().map_or(memory.len(), |found| writes::count(found) * PAGE)
     }
 
-    /// Sets aside what differs from the image; `before` is what the last capture returned, or what
-    /// was restored.
+    /// Captures the differences from the image; `before` is the state that was last captured or
+    /// restored.
     pub(crate) fn capture(
         &mut self,
         memory: &mut [u8],
@@ -70,8 +73,8 @@ impl Tracker {
     ) -> Result<Arc<Pages>, MemoryError> {
         let candidates = self.looked.take().or_else(|| self.candidates(memory));
         let changed = match &candidates {
-            // Half of the pages that a short run writes to end up as they were: counters of
-            // references go up and down.
+            // Half of the pages that a short run writes to end up unchanged, since reference counts
+            // go up and down.
             Some(candidates) => rewritten(memory, candidates, before, &self.image)?,
             None => differing(memory, &whole(memory), before, &self.image)?,
         };
@@ -90,7 +93,7 @@ impl Tracker {
         Ok(pages)
     }
 
-    /// Puts `pages` into a memory that is as its image.
+    /// Restores `pages` into a memory that equals its image.
     pub(crate) fn restore(
         &mut self,
         memory: &mut [u8],
@@ -103,15 +106,14 @@ impl Tracker {
                 stretch.read(target)?;
             }
         }
-        // What was just copied, and what others have left in place, counts as written until the first
-        // capture, which looks at it: to have it noted now would cost the run before that a fault for
-        // each page that it touches.
+        // Pages just copied, and pages resident from earlier guests, count as written until the
+        // first capture compares them. Tracking them now would cost the next run a fault for each
+        // page that it writes.
         self.writes.forget();
         Ok(())
     }
 
-    /// Puts `memory` back to what the last capture or restoration held; false where nobody knows
-    /// what was written since.
+    /// Restores `memory` to the last capture or restore. Returns false if writes are not tracked.
     pub(crate) fn put_back(
         &mut self,
         memory: &mut [u8],
@@ -130,15 +132,15 @@ impl Tracker {
                 let inside = stretch.range();
                 stretch.read(&mut held[inside.start - range.start..inside.end - range.start])?;
             }
-            // By this thread and not by the kernel, for which a page that is watched is none.
+            // Copied by this thread instead of the kernel, which considers a watched page absent.
             memory[range].copy_from_slice(&held);
         }
         Ok(true)
     }
 
-    /// Replaces `target` by a copy-on-write mapping of `stretch`, which the caller holds for as
-    /// long; returns whether it did. A guest chooses what it writes in every run: what counts is
-    /// all that is mapped.
+    /// Replaces `target` by a copy-on-write mapping of `stretch`, which the caller keeps alive.
+    /// Returns whether it did. The guest controls what it writes in every run, so the limit counts
+    /// all mappings.
     fn map(&mut self, stretch: &Stretch<'_>, target: &mut [u8]) -> Result<bool, MemoryError> {
         let Some(extent) = &self.extent else {
             return Ok(false);
@@ -149,31 +151,32 @@ impl Tracker {
             return Ok(false);
         }
         let (file, at) = stretch.file()?;
-        // SAFETY: the stretch is of the state in `shown`. Its blocks give their pages back to the file
-        // only when no state holds them, and the file never becomes shorter than a page that is held.
-        // `shown` changes to a state that holds every page that is mapped and was not written to
-        // since: `capture` makes it from all pages that differ, and `restore` begins with a memory
-        // that is as its image. Both hold for a put-back too, which writes and maps nothing.
+        // SAFETY: the stretch belongs to the state in `shown`. Its blocks release their pages to
+        // the file only when no state holds them, and the file never becomes shorter than a page
+        // that is held. `shown` changes to a state that holds every page that is mapped and was not
+        // written to since: `capture` builds it from all pages that differ, and `restore` starts
+        // with a memory that equals its image. Both also hold for a put-back, which writes and maps
+        // nothing.
         unsafe { extent.map_over(target, file, at)? };
         self.mapped.push(range);
         Ok(true)
     }
 
-    /// The ranges of `memory` that may differ from what the last capture or restoration held; `None`
-    /// where nobody knows.
+    /// Returns the ranges of `memory` that may differ from the last capture or restore; `None` if
+    /// writes are not tracked.
     fn candidates(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
         self.extent.as_ref()?;
         self.writes.find(memory).or_else(|| writes::private(memory))
     }
 }
 
-/// All of it, as one range.
+/// Returns all of the memory as one range.
 fn whole(memory: &[u8]) -> Vec<Range<usize>> {
     std::iter::once(0..memory.len()).collect()
 }
 
-/// The pages among `candidates` that are not what they were: in `before`, or where that does not hold
-/// them in `image`, or past its end zero.
+/// Returns the pages among `candidates` that changed. The previous contents are in `before`, or
+/// else in `image`, or zero past its end.
 fn rewritten(
     memory: &[u8],
     candidates: &[Range<usize>],
@@ -205,8 +208,8 @@ fn rewritten(
     Ok(found)
 }
 
-/// The pages among `candidates` that are not what they were. A page that `before` does not hold was
-/// `image`'s, or past its end zero.
+/// Returns the pages among `candidates` that changed. A page that is not in `before` was equal to
+/// `image`, or zero past its end.
 fn differing(
     memory: &[u8],
     candidates: &[Range<usize>],
@@ -239,7 +242,7 @@ fn differing(
     Ok(found)
 }
 
-/// Adds pages that follow those that were found.
+/// Adds pages that follow those found so far.
 fn add(found: &mut Vec<Range<usize>>, pages: Range<usize>) {
     match found.last_mut() {
         _ if pages.is_empty() => {}
@@ -256,7 +259,7 @@ mod tests {
 
     const PAGES: usize = 600;
 
-    /// Memory made from an image, kept alive beside its owner.
+    /// Memory created from an image, kept alive with its owner.
     struct Live {
         region: Option<Region>,
         copied: Vec<u8>,
@@ -326,7 +329,7 @@ mod tests {
             assert!(pages.count() < end, "not everything changed");
             states.push((live.bytes().to_vec(), pages));
         }
-        // Nothing was written: nothing is captured.
+        // Without writes, nothing is captured.
         let (_, last) = states.last().unwrap();
         let again = tracker.capture(live.bytes(), last, &store).unwrap();
         assert_eq!(again.beyond(last), 0);
@@ -338,7 +341,7 @@ mod tests {
             let mut tracker = Tracker::new(&image, other.extent());
             tracker.restore(other.bytes(), pages).unwrap();
             assert!(other.bytes() == expected.as_slice());
-            // What one does, neither the state nor another sees.
+            // Writes of one guest are visible neither in the state nor to another guest.
             other.bytes().fill(255);
             let all = tracker.capture(other.bytes(), pages, &store).unwrap();
             assert_eq!(all.count(), expected.len() / PAGE);
@@ -377,7 +380,7 @@ mod tests {
         assert!(inside.count() <= 2 * MAX_MAPPED + 3);
     }
 
-    /// Numbers that are the same in every run of a test.
+    /// A deterministic random number generator.
     struct Random(u64);
 
     impl Random {
@@ -411,7 +414,7 @@ mod tests {
                 if random.below(5) == 0 {
                     region.grow(expected.len() + 50 * PAGE).unwrap();
                 }
-                // Short and long, so that some is mapped when it is captured.
+                // Short and long ranges, so that captures map some of them.
                 for _ in 0..random.below(12) {
                     let length = [1, 2, SHARED_AFTER_CAPTURE + 20][random.below(3)];
                     let end = region.len() / PAGE;
@@ -422,7 +425,7 @@ mod tests {
                     }
                 }
                 if random.below(6) == 0 {
-                    // A question: undone.
+                    // A query, which is undone.
                     let is_known = tracker.put_back(region.bytes(), &pages).unwrap();
                     let grown = region.len() > expected.len();
                     expected.resize(region.len(), 0);
@@ -433,7 +436,7 @@ mod tests {
                 states.push((expected.clone(), Arc::clone(&pages)));
             }
             if random.below(2) == 0 {
-                // A run that was cancelled.
+                // A cancelled run.
                 let page = random.below(region.len() / PAGE);
                 region.bytes()[page * PAGE..][..PAGE].fill(round as u8);
             }

@@ -1,4 +1,4 @@
-//! The heap of the GNU C library, from which everything small comes.
+//! The heap of the GNU C library, which serves small allocations.
 #![expect(
     unsafe_code,
     reason = "calls the C library, which has no safe wrapper for this"
@@ -10,9 +10,9 @@ unsafe extern "C" {
     fn malloc_trim(pad: usize) -> c_int;
 }
 
-/// Gives free memory of the heap back to the system, also what lies between memory that is in use.
+/// Returns free memory of the heap to the system, including memory between pieces in use.
 pub(super) fn trim() {
-    // SAFETY: it may be called at any time from any thread, and touches only memory that is free. Where
-    // the program has another allocator the C library's own heap is trimmed, which changes nothing.
+    // SAFETY: it may be called at any time from any thread, and accesses only free memory. If the
+    // program uses another allocator, this trims the C library's own heap, which has no effect.
     unsafe { malloc_trim(0) };
 }

@@ -1,35 +1,36 @@
-//! Places in the file of pages that nobody holds any more.
+//! Free places in the file of a page store.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The most pages that are kept for what is set aside next: their memory is there already.
+/// Maximum number of free pages kept for the next capture: their memory is already allocated.
 pub(super) const MAX_FREED: u64 = 1024;
-/// Pages that are given back to the system when there are more: some hundred at once, which
-/// together are fewer and longer stretches of the file.
+/// Number of pages released at once when there are more: several hundred together form fewer and
+/// longer ranges of the file.
 const SURPLUS: u64 = MAX_FREED / 2;
-/// The fewest pages in a row that are worth a block of their own.
+/// Minimum number of consecutive pages worth a block of their own.
 const MIN_REUSED: u64 = 4;
-/// The same among many that come in together: each row is another mapping for a guest.
+/// Minimum number of consecutive pages reused for an import: each range is another mapping for a
+/// guest.
 const MIN_LONG: u64 = 256;
-/// The most pages that are kept for what comes in next, where much did just now.
+/// Maximum number of pages kept for the next import after a large import.
 const MAX_LONG: u64 = 16_384;
-/// For how long they are kept.
+/// How long pages are kept for the next import.
 const LONG_FOR: Duration = Duration::from_secs(10);
 
-/// Pages of the file, none of them twice, by their places.
+/// Free pages of the file, each once, by their places.
 #[derive(Debug, Default)]
 pub(super) struct Freed {
-    /// Where each range ends, by where it begins; no two touch each other.
+    /// End of each range by its start; ranges do not touch.
     ends: BTreeMap<u64, u64>,
     count: u64,
-    /// How many pages came in together of late, at most, and when some last did.
+    /// Size of the largest recent import, and the time of the last import.
     long: Option<(u64, Instant)>,
 }
 
 impl Freed {
-    /// Adds pages that nobody holds.
+    /// Adds free pages.
     pub(super) fn add(&mut self, pages: &Range<u64>) {
         if pages.is_empty() {
             return;
@@ -47,12 +48,12 @@ impl Freed {
         self.ends.insert(start, end);
     }
 
-    /// Takes so many pages at most, in ranges that are worth it.
+    /// Takes up to `wanted` pages, in ranges that are long enough.
     pub(super) fn take(&mut self, wanted: u64) -> Vec<Range<u64>> {
         self.take_from(wanted, MIN_REUSED)
     }
 
-    /// Takes so many pages at most for what comes in together. As many are kept afterwards for what comes in next.
+    /// Takes up to `wanted` pages for an import. As many are kept afterwards for the next import.
     pub(super) fn take_long(&mut self, wanted: u64) -> Vec<Range<u64>> {
         let most = self.long.map_or(0, |(most, _)| most).max(wanted.min(MAX_LONG));
         self.long = Some((most, Instant::now()));
@@ -84,7 +85,7 @@ impl Freed {
         taken
     }
 
-    /// What is to be given back to the system.
+    /// Takes the pages to release to the system.
     pub(super) fn surplus(&mut self) -> Vec<Range<u64>> {
         let mut surplus = Vec::new();
         let most = MAX_FREED + self.long.map_or(0, |(most, _)| most);
@@ -94,7 +95,7 @@ impl Freed {
                 && let Some((mut start, end)) = self.ends.pop_last()
             {
                 if end - start > MAX_FREED {
-                    // A long row is cut: what comes in next has use for it.
+                    // Cuts a long range, because the next import can use the rest.
                     let cut = end - (self.count - kept).min(end - start);
                     if start < cut {
                         self.ends.insert(start, cut);
@@ -108,7 +109,7 @@ impl Freed {
         surplus
     }
 
-    /// What is to be given back to the system when nothing has come in for a while.
+    /// Takes the pages to release when there was no import for a while.
     pub(super) fn trim(&mut self) -> Vec<Range<u64>> {
         match self.long {
             Some((_, last)) if last.elapsed() >= LONG_FOR => {

@@ -1,7 +1,7 @@
-//! Which pages of a guest's memory a state holds.
+//! The pages of a guest's memory that a state holds.
 //!
-//! A list of them is cut into windows of the guest's memory. States share the windows in which nothing
-//! differs, so that a new state costs what has changed, and not what there is.
+//! The list of pages is divided into windows of the guest's memory. States share the windows
+//! without differences, so that a new state costs only as much as its changes.
 #![expect(unsafe_code, reason = "writes pages that come in to a store")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,66 +11,66 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Block, MemoryError, PAGE, PageStore, Stretch};
 
-/// Pages of a guest's memory that one window spans.
+/// Number of a guest's pages per window.
 pub(super) const WINDOW: u32 = 64;
-/// Pages of the largest guest memory.
+/// Number of pages in the largest guest memory.
 const MAX_PAGES: u32 = 1 << 20;
-/// The most pages that the windows made of one import hold, together. Each is counted by itself, and an
-/// import may be much smaller than what it says is made of it.
+/// Maximum number of pages in all windows created from one import. Each window is counted
+/// separately, and an import may be much smaller than the states that claim to use it.
 const MAX_HELD: u64 = 1 << 26;
 
-/// Some pages of a guest's memory that follow each other, in the guest and in the file.
+/// Consecutive pages, both in the guest's memory and in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// The first one's number in the guest's memory.
+    /// Number of the first page in the guest's memory.
     pub page: u32,
     pub count: u32,
     pub block: Arc<Block>,
-    /// The first one's number in the block.
+    /// Number of the first page in the block.
     pub offset: u32,
 }
 
-/// What is set aside of one window of a guest's memory. It holds its pages until it is dropped.
+/// The stored pages of one window of a guest's memory. They are held until it is dropped.
 #[derive(Debug)]
 struct Window {
-    /// Sorted, not overlapping, all in the same window, and at least one.
+    /// Sorted, not overlapping, all in the same window, and not empty.
     runs: Box<[Run]>,
 }
 
-/// Which of a guest's pages differ from its image, and what is in them.
+/// The pages of a guest that differ from its image, with their contents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
-    /// Sorted.
+    /// Sorted by position.
     windows: Vec<Arc<Window>>,
 }
 
-/// Pages that came in together; dropped, it gives up those that no state holds. Where others came in before,
-/// `before` is a state that holds all of these.
+/// Pages that were imported together. Dropping it releases the pages that no state holds. If there
+/// were earlier imports, `before` is a state that holds all of their pages.
 #[derive(Debug)]
 pub(crate) struct Imported {
     #[expect(dead_code, reason = "held for its pages")]
     before: Option<Arc<Pages>>,
-    /// By the numbers of their pages: those that came in before, and then its own.
+    /// Blocks by page numbers: those of earlier imports, then its own.
     blocks: Box<[Arc<Block>]>,
-    /// How many of them came in before.
+    /// Number of blocks of earlier imports.
     earlier: usize,
     made: Mutex<Made>,
 }
 
-/// The windows that were made of an import.
+/// The windows created from an import.
 #[derive(Debug, Default)]
 struct Made {
     windows: HashMap<Vec<Piece>, Arc<Window>>,
-    /// Pages that they hold.
+    /// Number of pages that they hold.
     held: u64,
 }
 
-/// A run of an import: the first page's number, how many they are, and the first one's number among
-/// those that came in.
+/// A run of an import: first page in the guest's memory, number of pages, and number of the first
+/// page in the import.
 type Piece = (u32, u32, u32);
 
 impl Pages {
-    /// These pages, with those in `ranges` of `memory` instead or in addition.
+    /// Returns these pages, with those in `ranges` of `memory` added or replaced.
     pub(crate) fn with(
         &self,
         store: &Arc<PageStore>,
@@ -94,9 +94,9 @@ impl Pages {
         Ok(Self { windows })
     }
 
-    /// Pages of a guest's memory: the first one's number, how many they are, and which of the
-    /// imported ones is the first. `None` when they overlap or name one that is not there, and when all
-    /// that was made of the import holds more pages than it may.
+    /// Builds a state from pages: first page in the guest's memory, number of pages, and number of
+    /// the first imported page. Returns `None` if they overlap or do not exist, or if all states of
+    /// the import hold more pages than allowed.
     pub(crate) fn from_imported(
         imported: &Imported,
         stretches: impl IntoIterator<Item = (u32, u32, u32)>,
@@ -123,7 +123,7 @@ impl Pages {
         Some(Self { windows })
     }
 
-    /// The number after that of the last page.
+    /// Returns the number after that of the last page.
     pub(crate) fn end(&self) -> usize {
         self.windows
             .last()
@@ -131,22 +131,22 @@ impl Pages {
             .map_or(0, |run| run.end() as usize)
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub(crate) fn count(&self) -> usize {
         self.runs().map(|run| run.count as usize).sum()
     }
 
-    /// How many pieces of the store it consists of.
+    /// Returns the number of ranges in the store.
     pub(crate) fn pieces(&self) -> usize {
         self.windows.iter().map(|window| window.runs.len()).sum()
     }
 
-    /// Everything that is there, by address.
+    /// Iterates over all pages, by address.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
         joined(self.runs().map(Run::stretch))
     }
 
-    /// What is there of the pages in `range`, by address.
+    /// Iterates over the pages in `range`, by address.
     pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Stretch<'_>> {
         let (start, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
         let first = self
@@ -163,7 +163,7 @@ impl Pages {
         }))
     }
 
-    /// Pages of this state that `other` does not hold: what keeping both costs.
+    /// Returns the number of pages that `other` does not share: the cost of keeping both.
     pub(crate) fn beyond(&self, other: &Self) -> usize {
         let mut apart = 0;
         for mine in self.apart(other).flat_map(|window| &window.runs).map(Run::stretch) {
@@ -181,13 +181,13 @@ impl Pages {
         apart
     }
 
-    /// Bytes of this state's lists that `other` does not have.
+    /// Returns the size of this state's lists that `other` does not share, in bytes.
     pub(crate) fn lists_beyond(&self, other: &Self) -> usize {
         let bytes = |window: &Window| size_of::<Window>() + size_of_val(&*window.runs);
         size_of_val(&*self.windows) + self.apart(other).map(bytes).sum::<usize>()
     }
 
-    /// The windows that `other` does not share.
+    /// Iterates over the windows that `other` does not share.
     fn apart<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Window> {
         let is_shared = |window: &Arc<Window>| {
             let theirs = other.windows.binary_search_by_key(&window.number(), |w| w.number());
@@ -196,7 +196,8 @@ impl Pages {
         self.windows.iter().filter(move |window| !is_shared(window)).map(|window| &**window)
     }
 
-    /// The blocks that it has pages in, all of which came in together, by the numbers of their pages.
+    /// Returns the blocks with its pages, by page numbers. All pages must have been imported
+    /// together.
     pub(super) fn came_in(&self) -> Vec<Arc<Block>> {
         let mut blocks: BTreeMap<u32, &Arc<Block>> = BTreeMap::new();
         for run in self.runs() {
@@ -210,14 +211,14 @@ impl Pages {
     }
 }
 
-/// `new` runs over `old` ones, both of one window.
+/// Overlays `old` runs by `new` ones, both of one window.
 fn overlaid(old: &[Run], new: &[Run]) -> Vec<Run> {
     let mut runs = Vec::with_capacity(old.len() + 2 * new.len());
     let mut newer = new.iter().peekable();
     for run in old {
         let mut rest = run.clone();
         while rest.count > 0 {
-            // What lies before the next new run is kept, what it covers is not.
+            // Pages before the next new run are kept; pages that it covers are not.
             while newer.next_if(|new| new.end() <= rest.page).is_some() {}
             let end = rest.end();
             let (kept, resume) = match newer.peek() {
@@ -242,7 +243,7 @@ fn overlaid(old: &[Run], new: &[Run]) -> Vec<Run> {
     runs
 }
 
-/// Stretches that follow each other become one.
+/// Merges consecutive stretches.
 fn joined<'a>(stretches: impl Iterator<Item = Stretch<'a>>) -> impl Iterator<Item = Stretch<'a>> {
     let mut stretches = stretches.peekable();
     std::iter::from_fn(move || {
@@ -255,7 +256,7 @@ fn joined<'a>(stretches: impl Iterator<Item = Stretch<'a>>) -> impl Iterator<Ite
     })
 }
 
-/// A piece cut where windows end.
+/// Splits a piece at window boundaries.
 fn by_window((page, count, offset): Piece) -> impl Iterator<Item = Piece> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -310,7 +311,7 @@ impl Window {
         Arc::new(Self { runs: runs.into() })
     }
 
-    /// Which window of the guest's memory it is.
+    /// Returns the window's number in the guest's memory.
     fn number(&self) -> u32 {
         self.runs[0].window()
     }
@@ -319,7 +320,7 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         let is_last = |holders: &AtomicU64| holders.fetch_sub(1, Ordering::AcqRel) == 1;
-        // Those of one store follow each other: a session has one.
+        // The runs of one store are consecutive, since a session has one store.
         for runs in self.runs.chunk_by(|one, next| Arc::ptr_eq(&one.block.store, &next.block.store))
         {
             let mut freed = Vec::new();
@@ -332,7 +333,7 @@ impl Drop for Window {
 }
 
 impl Made {
-    /// The window with these pieces: the one that was made before, if it was.
+    /// Returns the window with these pieces, reusing an existing one.
     fn window(&mut self, imported: &Imported, pieces: Vec<Piece>) -> Option<Arc<Window>> {
         if let Some(window) = self.windows.get(&pieces) {
             return Some(Arc::clone(window));
@@ -356,7 +357,8 @@ impl Imported {
         }
     }
 
-    /// More pages, after those that `state` was made of, which are all of `before`: all of its pages came in together.
+    /// Appends pages to an earlier import. All pages of `state` were imported together, and it
+    /// holds all pages of that import.
     pub(super) fn after(
         state: &Arc<Pages>,
         before: Vec<Arc<Block>>,
@@ -377,14 +379,14 @@ impl Imported {
         }
     }
 
-    /// The block of a page, and its number there.
+    /// Returns the block of a page, and the page's number there.
     fn place(&self, own: u32) -> (&Arc<Block>, u32) {
         let behind = self.blocks.partition_point(|block| block.first <= own);
         let block = &self.blocks[behind.saturating_sub(1)];
         (block, own - block.first)
     }
 
-    /// Whether there are so many pages from `own` on, all of which came in together.
+    /// Whether `count` pages from `own` on exist.
     fn has(&self, own: u32, count: u32) -> bool {
         let end = |blocks: &[Arc<Block>]| blocks.last().map_or(0, |last| last.end());
         let earlier = end(&self.blocks[..self.earlier]);
@@ -393,7 +395,7 @@ impl Imported {
         })
     }
 
-    /// A piece cut where blocks end.
+    /// Splits a piece at block boundaries.
     fn by_block(&self, (page, count, own): Piece) -> impl Iterator<Item = Piece> {
         let mut done = 0;
         std::iter::from_fn(move || {
@@ -410,27 +412,27 @@ impl Imported {
         Run::of(block, (page, count, offset))
     }
 
-    /// The number of one of these among all that were ever set aside: of those that came in together they follow each
-    /// other.
+    /// Returns the global number of a page. Pages imported together have consecutive numbers.
     pub(crate) fn number(&self, own: u32) -> u64 {
         let (block, offset) = self.place(own);
         block.number + u64::from(offset)
     }
 
-    /// Those that did not come in before.
+    /// Returns the blocks that were not imported earlier.
     fn new_blocks(&self) -> &[Arc<Block>] {
         &self.blocks[self.earlier..]
     }
 
-    /// Whether nothing is written there yet: until then nobody can read it.
+    /// Sets whether the pages are unwritten: until they are written, they cannot be read.
     pub(crate) fn set_hollow(&self, is_hollow: bool) {
         for block in self.new_blocks() {
             block.is_hollow.store(is_hollow, Ordering::Release);
         }
     }
 
-    /// Writes whole pages, which are in `parts` one after the other; the first has the number `first` among
-    /// these. Each page is written once, before a state has it or while it is [hollow](Self::set_hollow).
+    /// Writes whole pages, given consecutively in `parts`; the first has the number `first` in this
+    /// import. Each page is written once, before a state has it or while it is
+    /// [hollow](Self::set_hollow).
     pub(crate) fn write(&self, first: u32, parts: &[&[u8]]) -> Result<(), MemoryError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         let count = (bytes / PAGE) as u32;
@@ -454,9 +456,9 @@ impl Imported {
             }
             let place = block.start + u64::from(offset);
             let place = place..place + u64::from(count);
-            // SAFETY: the blocks of this are no others', so only this writes there, and who writes gives
-            // each page to one call: a chunk of a checkpoint has pages of its own. A state that has
-            // them already cannot read them while they are hollow.
+            // SAFETY: the blocks of this import belong to it alone, so only this code writes there,
+            // and callers pass each page to one call: a chunk of a checkpoint has pages of its own.
+            // A state that already has the pages cannot read them while they are hollow.
             unsafe { block.store.put(&place, &slices, block.is_reused)? };
         }
         Ok(())
@@ -465,7 +467,7 @@ impl Imported {
 
 impl Drop for Imported {
     fn drop(&mut self) {
-        // The windows that only this one has give up their pages themselves, after that.
+        // Windows that only this import holds release their pages themselves, afterwards.
         let is_unheld = |holders: &AtomicU64| holders.load(Ordering::Acquire) == 0;
         let mut freed = Vec::new();
         for block in self.new_blocks() {

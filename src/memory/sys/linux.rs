@@ -1,4 +1,4 @@
-//! Linux: images are mapped copy-on-write, and the kernel says which pages were written.
+//! Linux: images are mapped copy-on-write, and the kernel reports which pages were written.
 
 mod files;
 mod pagemap;

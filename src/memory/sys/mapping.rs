@@ -1,5 +1,5 @@
-//! Files mapped copy-on-write in reserved address space: as Linux and other Unix systems do it alike, and as
-//! Windows does.
+//! Files mapped copy-on-write in reserved address space: one implementation for Linux and other
+//! Unix systems, and one for Windows.
 
 #[cfg(unix)]
 mod backing;
@@ -28,8 +28,8 @@ pub(in crate::memory) use windows::{Backing, Space};
 #[cfg(windows)]
 pub(in crate::memory) use super::not_linux::Extent;
 
-/// A mapping of which others see nothing. What nobody writes to takes no memory, and none is promised
-/// for it, where the system promises any.
+/// A private mapping. Unwritten pages use no memory, and the system reserves none for them, if it
+/// reserves memory at all.
 #[cfg(all(unix, not(target_os = "freebsd")))]
 const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 #[cfg(target_os = "freebsd")]

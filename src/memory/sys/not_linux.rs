@@ -1,5 +1,5 @@
-//! What every system but Linux has in common here: files are read and written, and nothing says which
-//! pages of memory were written.
+//! Shared implementation for all systems except Linux: files are read and written, and the system
+//! does not report which pages were written.
 #![expect(
     unsafe_code,
     reason = "has the signatures of the functions that map memory elsewhere"
@@ -19,7 +19,7 @@ use wasmtime::StackCreator;
 
 use crate::memory::MemoryError;
 
-/// The file of a page store is not looked at as memory.
+/// A memory view of a page store's file, which does not exist here.
 #[derive(Debug)]
 pub(in crate::memory) enum View {}
 
@@ -38,22 +38,22 @@ impl View {
 
     /// # Safety
     ///
-    /// None is needed: there is no view to write through.
+    /// No requirements: no view exists.
     pub(in crate::memory) unsafe fn write(&self, _at: u64, _slices: &[&[u8]]) -> bool {
         match *self {}
     }
 }
 
-/// Leave to map pages into a region. There is none.
+/// Permission to map pages into a region, which does not exist here.
 #[derive(Clone, Debug)]
 pub(crate) enum Extent {}
 
 impl Extent {
-    /// Replaces `target` by what `file` has from `at` on.
+    /// Replaces `target` by the bytes of `file` at offset `at`.
     ///
     /// # Safety
     ///
-    /// None is needed: there is no extent to map into.
+    /// No requirements: no extent exists.
     pub(in crate::memory) unsafe fn map_over(
         &self,
         _target: &mut [u8],
@@ -64,22 +64,22 @@ impl Extent {
     }
 }
 
-/// `None`: wasmtime makes its stacks itself.
+/// Returns `None`: wasmtime creates stacks itself.
 pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
     None
 }
 
-/// Has the system note which pages of `range` are written; it cannot.
+/// Returns false: the system cannot watch pages.
 pub(in crate::memory) fn watch(_range: Range<usize>) -> bool {
     false
 }
 
-/// Has the system protect all of `range`; it cannot.
+/// Returns false: the system cannot protect pages for this purpose.
 pub(in crate::memory) fn protect(_range: Range<usize>) -> bool {
     false
 }
 
-/// What is not protected any more; nobody knows.
+/// Returns `None`: the system does not report unprotected pages.
 pub(in crate::memory) fn unprotected_pages(
     _range: Range<usize>,
     _protect: bool,
@@ -87,7 +87,7 @@ pub(in crate::memory) fn unprotected_pages(
     None
 }
 
-/// What was written since the last protection; nobody knows.
+/// Returns `None`: the system does not report written pages.
 pub(in crate::memory) fn written_pages(
     _range: Range<usize>,
     _protect: bool,
@@ -95,7 +95,7 @@ pub(in crate::memory) fn written_pages(
     None
 }
 
-/// What was written since the image was mapped; nobody knows.
+/// Returns `None`: the system does not report private pages.
 pub(in crate::memory) fn private_pages(
     _range: Range<usize>,
     _max_bytes: usize,
@@ -103,7 +103,8 @@ pub(in crate::memory) fn private_pages(
     None
 }
 
-/// A number that no process has that this one was forked from, unless the system gave it again.
+/// Returns a number that differs from those of all ancestor processes, unless the system has reused
+/// it.
 pub(in crate::memory) fn process_number() -> u64 {
     u64::from(std::process::id())
 }

@@ -1,7 +1,7 @@
-//! Any system: an image is copied.
+//! Portable implementation: images are copied.
 //!
-//! A [`Region`] is a vector, so it reserves no address space. Code that wasmtime compiled for memory
-//! with a guard must not run in one: [`Region::RESERVED`] says so, and
+//! A [`Region`] is a vector and reserves no address space. It must not run code that wasmtime
+//! compiled for memory with a guard: [`Region::RESERVED`] is zero, and
 //! [`Creator`](crate::memory::Creator) refuses. Guests get wasmtime's own memories instead
 //! ([`MAPS_IMAGES`]).
 
@@ -16,7 +16,7 @@ pub(in crate::memory) use super::not_linux::{
 };
 use crate::memory::MemoryError;
 
-/// Images are copied.
+/// Images are copied, not mapped.
 pub(in crate::memory) const MAPS_IMAGES: bool = false;
 
 /// An image's bytes.
@@ -26,7 +26,7 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// Reads `length` bytes of `file` from `offset` on.
+    /// Reads `length` bytes of `file` at `offset`.
     pub(crate) fn new(mut file: File, offset: u64, length: usize) -> Result<Self, MemoryError> {
         if length == 0 {
             return Err(MemoryError::new("read an image")(io::ErrorKind::UnexpectedEof.into()));
@@ -44,7 +44,7 @@ impl Backing {
         self.bytes.len()
     }
 
-    /// Copies its bytes from `at` on to `target`, as far as there are any.
+    /// Copies bytes from offset `at` to `target`, up to the end of the image. Returns their number.
     pub(crate) fn read(&self, at: usize, target: &mut [u8]) -> usize {
         let there = self.bytes.get(at..).unwrap_or_default();
         let length = there.len().min(target.len());
@@ -52,13 +52,13 @@ impl Backing {
         length
     }
 
-    /// Whether `bytes` are its own from `at` on; false past its end.
+    /// Whether the image has `bytes` at offset `at`; false past its end.
     pub(crate) fn is_same(&self, at: usize, bytes: &[u8]) -> bool {
         self.bytes.get(at..).is_some_and(|rest| rest.starts_with(bytes))
     }
 }
 
-/// A guest's memory: an image at its start, zeros after that as the guest grows.
+/// A guest's memory: an image at its start, followed by zeros as the guest grows.
 #[derive(Debug)]
 pub(crate) struct Region {
     bytes: Vec<u8>,
@@ -66,12 +66,12 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// The largest 32-bit memory.
+    /// Maximum size of a 32-bit memory.
     pub(crate) const CAPACITY: usize = u32::MAX as usize;
-    /// No address space past the memory itself.
+    /// No address space is reserved beyond the memory itself.
     pub(crate) const RESERVED: usize = 0;
 
-    /// An empty memory.
+    /// Creates an empty memory.
     #[expect(
         clippy::unnecessary_wraps,
         reason = "other systems can fail to reserve"
@@ -83,32 +83,32 @@ impl Region {
         })
     }
 
-    /// The address of the guest's byte 0. It changes when the memory grows.
+    /// Returns the address of the guest's byte 0. It changes when the memory grows.
     pub(crate) fn base(&self) -> *mut u8 {
         self.bytes.as_ptr().cast_mut()
     }
 
-    /// Bytes that the guest can reach.
+    /// Returns the number of bytes that the guest can access.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes past the image.
+    /// Returns the number of bytes after the image.
     pub(crate) fn grown(&self) -> usize {
         self.bytes.len() - self.image.as_ref().map_or(0, |image| image.len())
     }
 
-    /// Whether this is `image`'s memory, as it was baked or after a reset.
+    /// Whether the region holds `image`, freshly mapped or used since.
     pub(crate) fn holds(&self, image: &Arc<Backing>) -> bool {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
     }
 
-    /// Whether both hold the same image.
+    /// Whether both regions hold the same image.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         other.image.as_ref().is_some_and(|image| self.holds(image))
     }
 
-    /// Makes the guest's memory `size` bytes long; new pages are zero.
+    /// Grows the guest's memory to `size` bytes; new pages are zero.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         let more = size.saturating_sub(self.bytes.len());
         if size > Self::CAPACITY || self.bytes.try_reserve_exact(more).is_err() {
@@ -118,7 +118,7 @@ impl Region {
         Ok(())
     }
 
-    /// Puts `image` in place of whatever was there.
+    /// Replaces the contents by `image`.
     pub(crate) fn map(&mut self, image: &Arc<Backing>) -> Result<(), MemoryError> {
         self.image = None;
         self.bytes.clear();
@@ -128,7 +128,7 @@ impl Region {
         Ok(())
     }
 
-    /// Puts the memory back to its image's state.
+    /// Resets the memory to its image's state.
     pub(crate) fn reset(&mut self) -> Result<(), MemoryError> {
         if let Some(image) = self.image.clone() {
             return self.map(&image);
@@ -137,12 +137,12 @@ impl Region {
         Ok(())
     }
 
-    /// Puts the memory of a guest that was kept back to its image's state.
+    /// Resets the memory of a session guest to its image's state.
     pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
         self.reset()
     }
 
-    /// `None`: nothing is mapped into a vector.
+    /// Returns `None`: nothing can be mapped into a vector.
     pub(crate) fn extent(&self) -> Option<Extent> {
         None
     }
@@ -150,7 +150,7 @@ impl Region {
 
 #[cfg(test)]
 impl Region {
-    /// What the guest can reach.
+    /// Returns the bytes that the guest can access.
     pub(in crate::memory) fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

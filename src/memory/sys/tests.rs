@@ -1,4 +1,4 @@
-//! The contract that the twins share, held by all.
+//! Tests of the contract that all systems' implementations share.
 #![expect(
     unsafe_code,
     reason = "calls what maps memory, with files that stay as they are"
@@ -11,14 +11,14 @@
 use std::io::Write;
 use std::sync::Arc;
 
-/// As large as the largest page of a system that they are for.
+/// Page size: the largest page of all systems that are tested.
 #[cfg(not(windows))]
 const PAGE: usize = 16 << 10;
-/// Where what is mapped may begin.
+/// Alignment of mappings.
 #[cfg(windows)]
 const PAGE: usize = 64 << 10;
 
-/// Whether what is mapped may be as small as the pages that are set aside.
+/// Whether single stored pages can be mapped.
 fn has_small_pages() -> bool {
     #[cfg(unix)]
     return rustix::param::page_size() == crate::memory::HOST_PAGE;
@@ -26,7 +26,7 @@ fn has_small_pages() -> bool {
     false
 }
 
-/// The tests of one system's `Backing`, `Region` and files.
+/// Tests of one system's `Backing`, `Region` and files.
 macro_rules! contract {
     ($system:ident) => {
         mod $system {
@@ -56,7 +56,7 @@ macro_rules! contract {
                 assert!(region.bytes()[..3 * PAGE] == [7; 3 * PAGE]);
                 assert!(region.bytes()[3 * PAGE..] == [0; 2 * PAGE]);
                 assert_eq!(region.base(), region.bytes().as_mut_ptr());
-                // It never shrinks by growing, and has an end.
+                // Growing never shrinks a region, and is limited.
                 region.grow(PAGE).unwrap();
                 assert_eq!(region.len(), 5 * PAGE);
                 assert!(region.grow(Region::CAPACITY + 1).is_err());
@@ -102,7 +102,7 @@ macro_rules! contract {
                 assert!(region.bytes() == [7; 4 * PAGE]);
                 region.grow(9 * PAGE).unwrap();
                 assert!(region.bytes()[4 * PAGE..] == vec![0; 5 * PAGE]);
-                // Nor does another image.
+                // Mapping another image also clears the memory.
                 region.bytes().fill(1);
                 region.map(&backing(2, 9)).unwrap();
                 region.grow(9 * PAGE).unwrap();
@@ -142,14 +142,14 @@ macro_rules! contract {
                 };
                 let page = PAGE as u64;
                 let map_over = |target: &mut [u8], at| {
-                    // SAFETY: the file stays as it is for the whole test.
+                    // SAFETY: the file does not change during the test.
                     unsafe { extent.map_over(target, &file, at) }
                 };
                 map_over(&mut region.bytes()[2 * PAGE..5 * PAGE], page).unwrap();
                 assert!(region.bytes()[..2 * PAGE] == [7; 2 * PAGE]);
                 assert!(region.bytes()[2 * PAGE..5 * PAGE] == [3; 3 * PAGE]);
                 assert!(region.bytes()[5 * PAGE..] == [7; 3 * PAGE]);
-                // Copy-on-write.
+                // Writes are copy-on-write.
                 region.bytes()[2 * PAGE] = 9;
                 let mut there = [0];
                 read_exact_at(&file, page, &mut there).unwrap();
@@ -166,7 +166,7 @@ macro_rules! contract {
                 refused(&mut region.bytes()[1..=PAGE], 0);
                 refused(&mut region.bytes()[..2 * PAGE], 3 * page);
                 refused(&mut region.bytes()[..PAGE], u64::MAX - page + 1);
-                // The address space is not given back while somebody may map into it.
+                // The address space is not released while an extent may map into it.
                 let base = region.base();
                 drop(region);
                 let more: Vec<_> = (0..4).map(|_| Region::reserve().unwrap()).collect();
@@ -187,10 +187,10 @@ macro_rules! contract {
                     }
                     return;
                 };
-                // In the image, over its end, and past it.
+                // Inside the image, across its end, and after it.
                 for start in [1, 6, 10] {
                     let target = start * PAGE..(start + 3).min(12) * PAGE;
-                    // SAFETY: the file stays as it is for the whole test.
+                    // SAFETY: the file does not change during the test.
                     unsafe { extent.map_over(&mut region.bytes()[target], &file, 0).unwrap() };
                 }
                 region.bytes()[PAGE] = 9;

@@ -1,8 +1,9 @@
-//! Unix systems that keep what is read from a file and what is mapped of it in one place: images are
-//! mapped copy-on-write, and nothing says which pages were written.
+//! Unix systems with a unified cache for file reads and mappings: images are mapped copy-on-write,
+//! and the system does not report which pages were written.
 //!
-//! A region is put back by mapping its image anew, and what a session wrote is found by comparing. Here
-//! belong macOS and FreeBSD; OpenBSD does not, where a mapping need not show what was written to its file.
+//! A region is reset by mapping its image again, and a session's writes are found by comparison.
+//! This applies to macOS and FreeBSD. It does not apply to OpenBSD, where a mapping may not show
+//! writes to its file.
 
 pub(in crate::memory) use super::mapping::{Backing, Extent, Region};
 pub(crate) use super::not_linux::stacks;

@@ -1,8 +1,9 @@
-//! Windows: images are mapped copy-on-write in the place of placeholders, which keep address space for them
-//! (from Windows 10, version 1803, on), and nothing says which pages were written.
+//! Windows: images are mapped copy-on-write in place of placeholders, which reserve their address
+//! space (Windows 10, version 1803, and later). The system does not report which pages were
+//! written.
 //!
-//! A region is put back by mapping its image anew, and what a session wrote is found by comparing. Pages of
-//! sessions are copied: what is mapped begins at a multiple of 64 KiB.
+//! A region is reset by mapping its image again, and a session's writes are found by comparison. A
+//! session's pages are copied, because mappings are aligned to 64 KiB.
 
 pub(in crate::memory) use super::mapping::{Backing, Extent, Region};
 pub(crate) use super::not_linux::stacks;

@@ -1,49 +1,52 @@
-//! Which pages of a live memory may have been written.
+//! Tracks which pages of a live memory may have been written.
 
 use std::ops::Range;
 
 use crate::memory::{HOST_PAGE as PAGE, sys};
 
-/// What the kernel is asked to note of one guest's memory.
+/// The state of write tracking for one guest's memory.
 ///
-/// Noticing a write costs a page fault, and a guest writes to the same pages in run after run. So what
-/// was written stays unprotected, and is looked at after every run, until too much is looked at in vain.
+/// Detecting a write costs a page fault, and a guest writes to the same pages in run after run. So
+/// written pages stay unprotected and are compared after every run, until too many comparisons find
+/// no change.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    /// How many bytes from the memory's start are watched.
+    /// Number of bytes from the memory's start that are watched.
     watched: usize,
-    /// All of that was protected once, also where nothing was yet: the page table alone tells what is
-    /// not any more.
+    /// Whether all watched pages, including absent ones, were protected once: the page table alone
+    /// then tells which are not protected now.
     is_exact: bool,
-    /// All has just been protected.
+    /// Whether all pages were just protected.
     is_fresh: bool,
-    /// Pages that were looked at since, and had not changed.
+    /// Number of comparisons since then that found no change.
     in_vain: usize,
-    /// How many of these are borne before all is protected again.
+    /// Limit on such comparisons before all pages are protected again.
     patience: Patience,
 }
 
-/// How often pages are looked at in vain before all are protected again. That costs a fault for each
-/// page that the next runs write to, some hundred; it is worth it where these are fewer than before.
+/// Decides how many comparisons without change are accepted before all pages are protected again.
+/// Protecting costs a fault for each page that the next runs write to, several hundred. It is
+/// worthwhile if there are fewer of them than before.
 #[derive(Debug)]
 struct Patience {
     pages: usize,
-    /// How many pages were looked at when all were last protected.
+    /// Number of compared pages when all pages were last protected.
     before: usize,
 }
 
-/// As many as cost what protecting costs.
+/// Number of comparisons that cost as much as protecting.
 const MIN_PATIENCE: usize = 4096;
 const MAX_PATIENCE: usize = 1 << 16;
 
 impl Writes {
-    /// Nothing is watched any more.
+    /// Stops watching.
     pub(super) fn forget(&mut self) {
         self.watched = 0;
     }
 
-    /// What may have been written since it was last asked for, as offsets: at first everything that is
-    /// not the file's any more. `None` where the kernel does not tell.
+    /// Returns the ranges that may have been written since the last call, as offsets; on the first
+    /// call, all pages that are no longer the file's. Returns `None` if the kernel does not report
+    /// writes.
     pub(super) fn find(&mut self, memory: &[u8]) -> Option<Vec<Range<usize>>> {
         let all = addresses(memory);
         if self.watched > memory.len() || !self.is_exact && self.watched < memory.len() {
@@ -67,7 +70,7 @@ impl Writes {
             found.extend(sys::written_pages(new.clone(), false)?);
             let is_exact = protect(new.clone());
             if !is_exact {
-                // All of it is to be told in one way.
+                // From here on, the kernel reports all pages in the same way.
                 sys::written_pages(all.clone(), true)?;
             }
             self.is_exact = is_exact;
@@ -76,8 +79,8 @@ impl Writes {
         Some(offsets(&found, all.start))
     }
 
-    /// Notes that of so many pages that may have been written so many had changed. What they are now is
-    /// known: from here on it is writes after this that matter.
+    /// Records that `looked_at` pages were compared and `changed` of them differed. Their current
+    /// contents are now known, so only later writes matter.
     pub(super) fn settle(&mut self, memory: &[u8], (looked_at, changed): (usize, usize)) {
         if std::mem::take(&mut self.is_fresh) {
             self.in_vain = 0;
@@ -100,7 +103,7 @@ impl Writes {
         }
     }
 
-    /// Notes that `range` of the memory was mapped anew, and is what is known of it.
+    /// Records that `range` of the memory was mapped again, and has known contents.
     pub(super) fn remapped(&mut self, memory: &[u8], range: &Range<usize>) {
         if self.watched == 0 {
             return;
@@ -125,8 +128,9 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Notes that so many pages are looked at, and all will be protected. Where that gained little the
-    /// last time, because the guest writes to the same pages in run after run, it waits longer.
+    /// Records that `looked_at` pages were compared before all pages are protected. If the last
+    /// protection gained little, because the guest writes to the same pages in run after run, the
+    /// limit increases.
     fn learn(&mut self, looked_at: usize) {
         let has_gained = looked_at < self.before / 4 * 3;
         self.pages = if has_gained {
@@ -138,14 +142,15 @@ impl Patience {
     }
 }
 
-/// Protects all of `range`, and says whether the page table then tells so: kernels before 6.18 may
-/// take for written what is merely not there.
+/// Protects all of `range`. Returns whether the page table now reports all of it as protected:
+/// kernels before 6.18 may report absent pages as written.
 fn protect(range: Range<usize>) -> bool {
     sys::protect(range.clone())
         && sys::unprotected_pages(range, false).is_some_and(|found| found.is_empty())
 }
 
-/// What was ever written to since the image was mapped, as offsets; `None` when the kernel cannot tell.
+/// Returns the ranges that were written since the image was mapped, as offsets; `None` if the
+/// kernel cannot tell.
 pub(super) fn private(memory: &[u8]) -> Option<Vec<Range<usize>>> {
     let all = addresses(memory);
     Some(offsets(&sys::private_pages(all.clone(), usize::MAX)?, all.start))
@@ -156,12 +161,12 @@ fn addresses(memory: &[u8]) -> Range<usize> {
     all.start as usize..all.end as usize
 }
 
-/// Addresses as offsets from `start`.
+/// Converts addresses to offsets from `start`.
 fn offsets(addresses: &[Range<usize>], start: usize) -> Vec<Range<usize>> {
     addresses.iter().map(|range| range.start - start..range.end - start).collect()
 }
 
-/// How many pages there are in `ranges`.
+/// Returns the number of pages in `ranges`.
 pub(super) fn count(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(ExactSizeIterator::len).sum::<usize>() / PAGE
 }
@@ -179,7 +184,7 @@ mod tests {
             patience.learn(380);
             assert_eq!(patience.pages, MIN_PATIENCE << times);
         }
-        // A run that wrote to much comes once: that is not looked at again and again.
+        // A single run with many writes must not cause many comparisons.
         patience.learn(25_000);
         patience.learn(400);
         assert_eq!(patience.pages, MIN_PATIENCE);

@@ -1,4 +1,4 @@
-//! The file of a page store: memory with a descriptor, and with holes.
+//! The file of a page store: anonymous memory with a descriptor, which may have holes.
 
 use std::fs::File;
 use std::io;
@@ -7,20 +7,20 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, fstatfs, memfd_create};
 
-/// As many slices as one system call takes.
+/// Maximum number of slices per system call.
 const MAX_SLICES: usize = 1024;
 
-/// An empty file that no other process can open.
+/// Creates an empty file that no other process can open.
 pub(in crate::memory) fn anonymous_file() -> io::Result<File> {
     Ok(memfd_create("belljar-pages", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Fills `target` with what is in `file` from `at` on.
+/// Fills `target` with the bytes of `file` at offset `at`.
 pub(in crate::memory) fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
     file.read_exact_at(target, at)
 }
 
-/// Writes `slices` one after the other into `file` from `at` on.
+/// Writes `slices` consecutively into `file` at offset `at`.
 pub(in crate::memory) fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) -> io::Result<()> {
     let mut at = at;
     for batch in slices.chunks(MAX_SLICES) {
@@ -28,7 +28,8 @@ pub(in crate::memory) fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) ->
         let vectors: Vec<_> = batch.iter().map(|slice| io::IoSlice::new(slice)).collect();
         let mut done = rustix::io::pwritev(file, &vectors, at)?;
         if done < wanted {
-            // Cut short: the rest slice by slice, from the start of the one that was cut.
+            // Partial write: write the remaining slices one by one, from the partially written one
+            // on.
             for slice in batch {
                 let skipped = done.min(slice.len());
                 done -= skipped;
@@ -43,19 +44,18 @@ pub(in crate::memory) fn write_all_at(file: &File, at: u64, slices: &[&[u8]]) ->
     Ok(())
 }
 
-/// File systems in memory, and those that may lie over one.
+/// File systems in memory, and overlays that may be based on one.
 const TMPFS: u64 = 0x0102_1994;
 const OVERLAY: u64 = 0x794c_7630;
-/// Bytes of a block, as the system counts those of a file.
+/// Block size in which the system counts a file's space, in bytes.
 const BLOCK: u64 = 512;
 
-/// Takes the room for the first `length` bytes of `file` before they are written, where a hole would
-/// have to be filled by whoever looks at it in a mapping: when there is no room then, that ends the
-/// process.
+/// Allocates the first `length` bytes of `file` before they are written. A hole would be filled on
+/// access through a mapping, and if no space is left then, the process is killed.
 pub(in crate::memory) fn reserve(file: &File, length: u64) -> io::Result<()> {
     if matches!(file_system(file)?, TMPFS | OVERLAY) {
         match fallocate(file, FallocateFlags::empty(), 0, length) {
-            // What cannot be reserved has no such holes either.
+            // A file system without allocation has no such holes.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
             Err(error) => return Err(error.into()),
         }
@@ -63,21 +63,21 @@ pub(in crate::memory) fn reserve(file: &File, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of memory that `file` takes, which is an anonymous one.
+/// Returns the memory that an anonymous file uses, in bytes.
 pub(in crate::memory) fn memory_of(file: &File) -> u64 {
     file.metadata().map_or(0, |found| found.blocks().saturating_mul(BLOCK))
 }
 
-/// A file with the bytes of `file` that can be mapped whatever room there is: mostly the file
-/// itself. One in memory that was copied with holes, by `cp` say, has them filled; where it cannot be
-/// written to, a copy without holes takes its place.
+/// Returns a file with the bytes of `file` that can be mapped even if no space is left: usually the
+/// file itself. A file in memory that was copied with holes, for example by `cp`, has its holes
+/// filled; if it is not writable, a copy without holes is used.
 pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
     let metadata = file.metadata()?;
     let is_whole = metadata.blocks().saturating_mul(BLOCK) >= metadata.len();
     if is_whole || file_system(&file)? != TMPFS {
         return Ok(file);
     }
-    // The same file, not what has its name now.
+    // Opens the same file, which may differ from the file now at its path.
     let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
     let Ok(writable) = File::options().write(true).open(itself) else {
         return copy(&file);
@@ -89,19 +89,18 @@ pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
 fn copy(mut file: &File) -> io::Result<File> {
     let mut whole = anonymous_file()?;
     io::Seek::rewind(&mut file)?;
-    // Through a buffer, so that zeros are written as well.
+    // Buffered, so that zeros are written as well.
     let mut buffer = io::BufReader::with_capacity(1 << 20, file);
     io::copy(&mut buffer, &mut io::BufWriter::with_capacity(1 << 20, &mut whole))?;
     Ok(whole)
 }
 
 fn file_system(file: &File) -> io::Result<u64> {
-    // As wide as a register, of which the numbers of file systems have 32 bits.
+    // The field is as wide as a register, but file system numbers have 32 bits.
     Ok(u64::from(fstatfs(file)?.f_type as u32))
 }
 
-/// Gives `length` bytes of `file` from `at` on back to the system. Failing to costs only their
-/// memory.
+/// Releases `length` bytes of `file` at offset `at`. If this fails, only their memory is lost.
 pub(in crate::memory) fn release(file: &File, at: u64, length: u64) {
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let _ = fallocate(file, hole, at, length);

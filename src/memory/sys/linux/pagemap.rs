@@ -1,4 +1,4 @@
-//! Asks Linux which pages of a private mapping have been written.
+//! Queries Linux for the written pages of a private mapping.
 #![expect(unsafe_code, reason = "the PAGEMAP_SCAN ioctl has no safe wrapper")]
 
 use std::fs::File;
@@ -8,24 +8,24 @@ use rustix::ioctl;
 
 use super::process::PerProcess;
 
-/// A page that was written since it was last protected ([`written_pages`]).
+/// The page was written since it was last write-protected ([`written_pages`]).
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
-/// A page that a file still backs; the private copy of a written page has no file.
+/// The page is still backed by the file; the private copy of a written page is not.
 const PAGE_IS_FILE: u64 = 1 << 2;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
-/// A page that was only read, where there had been nothing.
+/// The page is the shared zero page: it was only read.
 const PAGE_IS_ZERO: u64 = 1 << 5;
 
-/// Protect again what a scan finds, so that the next write to it is noticed.
+/// Write-protects the pages found, so that the next write is recorded.
 const PROTECT_MATCHING: u64 = 1 << 0;
-/// Refuse to look at memory that is not watched.
+/// Fails for memory that is not watched.
 const CHECK_WATCHED: u64 = 1 << 1;
 
-/// Ranges that the kernel is asked for at a time: as many as it gathers itself.
+/// Number of ranges per system call: the kernel's own buffer size.
 const MAX_RANGES: usize = 512;
 
-/// The argument of the ioctl, as `linux/fs.h` lays it out (Linux 6.7 and later).
+/// Argument of the ioctl, as in `linux/fs.h` (Linux 6.7 and later).
 #[repr(C)]
 struct ScanArguments {
     size: u64,
@@ -43,7 +43,7 @@ struct ScanArguments {
 }
 
 impl ScanArguments {
-    /// A scan of `range` that has yet to be told what to look for, and where to write it.
+    /// A scan of `range`, without conditions or an output buffer yet.
     fn over(range: Range<usize>) -> Self {
         Self {
             size: size_of::<Self>() as u64,
@@ -70,8 +70,8 @@ struct PageRange {
     categories: u64,
 }
 
-/// The address ranges within `range`, a private file mapping, that have been written since it was
-/// mapped. `None` when there are more than `max_bytes` of them, or when this kernel cannot tell.
+/// Returns the address ranges within `range`, a private file mapping, that were written since it
+/// was mapped. Returns `None` if they exceed `max_bytes`, or if the kernel does not support this.
 pub(in crate::memory) fn private_pages(
     range: Range<usize>,
     max_bytes: usize,
@@ -87,9 +87,9 @@ pub(in crate::memory) fn private_pages(
     (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= max_bytes).then_some(found)
 }
 
-/// The address ranges within `range` that have been written since they were last protected, or
-/// since they were mapped; with `protect` they are protected again. `range` is watched
-/// ([`super::watch`]). `None` when this kernel cannot tell.
+/// Returns the address ranges within `range` that were written since they were mapped or last
+/// write-protected; with `protect`, write-protects them again. `range` must be watched
+/// ([`super::watch`]). Returns `None` if the kernel does not support this.
 pub(in crate::memory) fn written_pages(
     range: Range<usize>,
     protect: bool,
@@ -106,11 +106,12 @@ pub(in crate::memory) fn written_pages(
     Some(found)
 }
 
-/// The address ranges within `range` that are not protected, of which all was once; with `protect`
-/// they are again. `range` is watched. `None` when this kernel cannot tell.
+/// Returns the address ranges within `range` that are not write-protected; with `protect`,
+/// write-protects them again. All of `range` must be watched and have been protected once. Returns
+/// `None` if the kernel does not support this.
 ///
-/// This asks for nothing but the protection, which is in the page table itself: for anything else
-/// the kernel looks at what describes each page, ten times as slowly.
+/// This queries only the protection bit, which is in the page table itself. For any other category
+/// the kernel reads each page's metadata, which is ten times as slow.
 pub(in crate::memory) fn unprotected_pages(
     range: Range<usize>,
     protect: bool,
@@ -126,16 +127,16 @@ pub(in crate::memory) fn unprotected_pages(
     Some(found)
 }
 
-/// Appends what is found; `None` when this kernel cannot look for it.
+/// Appends the ranges found. Returns `None` if the kernel does not support the scan.
 fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<()> {
     let mut ranges: Vec<PageRange> = Vec::with_capacity(MAX_RANGES);
     loop {
         ranges.clear();
         arguments.ranges = ranges.spare_capacity_mut().as_mut_ptr() as u64;
-        // SAFETY: the opcode goes with the argument's layout, and the kernel writes at most
-        // `ranges_length` entries, for which `ranges` has room.
+        // SAFETY: the opcode matches the argument's layout, and the kernel writes at most
+        // `ranges_length` entries, for which `ranges` has capacity.
         let count = unsafe { ioctl::ioctl(pagemap()?, Scan(&mut arguments)) }.ok()?;
-        // SAFETY: the kernel says that it wrote `count` entries, at most what was asked for.
+        // SAFETY: the kernel reports that it wrote `count` entries, at most the requested number.
         unsafe { ranges.set_len(count.min(MAX_RANGES)) };
         for PageRange { start, end, .. } in &ranges {
             match found.last_mut() {
@@ -143,8 +144,8 @@ fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<(
                 _ => found.push(*start as usize..*end as usize),
             }
         }
-        // The kernel stops early only where it has no room left. (Its `walk_end` does not tell: after
-        // more ranges than its own buffer holds it keeps an address that was passed.)
+        // The kernel stops early only if the buffer is full. (Its `walk_end` does not tell: after
+        // more ranges than the kernel's own buffer holds, it keeps an earlier address.)
         match ranges.last() {
             Some(last) if count >= MAX_RANGES && last.end < arguments.end => {
                 arguments.start = last.end;
@@ -154,17 +155,17 @@ fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<(
     }
 }
 
-/// This process's page map, opened once; `None` where there is no `/proc`. One that was inherited
-/// tells of the parent's pages.
+/// Returns this process's page map, opened once; `None` without `/proc`. An inherited descriptor
+/// would describe the parent's pages.
 fn pagemap() -> Option<&'static File> {
     static PAGEMAP: PerProcess<Option<File>> = PerProcess::new();
     PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok()).as_ref()
 }
 
-/// `PAGEMAP_SCAN`, whose result is the number of ranges written.
+/// `PAGEMAP_SCAN`, which returns the number of ranges written.
 struct Scan<'a>(&'a mut ScanArguments);
 
-// SAFETY: the opcode, direction and argument type are those of `linux/fs.h`; the kernel reads the
+// SAFETY: opcode, direction and argument type are those of `linux/fs.h`; the kernel reads the
 // argument and writes its `walk_end`.
 unsafe impl ioctl::Ioctl for Scan<'_> {
     type Output = usize;
@@ -279,7 +280,7 @@ mod tests {
         let mut region = region_with(&vec![7; pages * PAGE]);
         let mut random = 1_u64;
         for round in 0..60 {
-            // Rarely so much that it is dropped rather than copied.
+            // Rarely write so much that the reset drops pages instead of copying them.
             let count = if round % 20 == 19 {
                 pages
             } else {
@@ -304,8 +305,8 @@ mod tests {
         super::super::watch(base..base + PAGE)
     }
 
-    /// Without it every other test here, and of what tracks a guest's memory, passes as well: it
-    /// tests what older kernels have.
+    /// On older kernels, all other tests of page tracking pass through the fallback. This test
+    /// detects that.
     #[test]
     fn this_kernel_notes_what_is_written() {
         let region = region_with(&[7; PAGE]);

@@ -1,4 +1,4 @@
-//! Regions: an image mapped copy-on-write, put back by asking the kernel which pages were written.
+//! Regions: an image mapped copy-on-write, reset by querying the kernel for written pages.
 #![expect(unsafe_code, reason = "drops pages of a mapping, which its value owns")]
 
 use std::ops::Range;
@@ -10,43 +10,44 @@ use super::{pagemap, watch};
 use crate::memory::sys::mapping::{Backing, Extent, Space};
 use crate::memory::{HOST_PAGE, MemoryError};
 
-/// A stretch of address space as large as the largest guest memory and its guard: an image
-/// mapped at its start, zeroed pages after that as the guest grows, nothing past them.
+/// Address space for the largest guest memory and its guard: an image at its start, followed by
+/// zeroed pages as the guest grows, and inaccessible after that.
 #[derive(Debug)]
 pub(crate) struct Region {
     space: Space,
-    /// `None` until the first image, and after a mapping that failed half-way.
+    /// `None` before the first image, and after a mapping that failed halfway.
     image: Option<Arc<Backing>>,
     watch: Watch,
-    /// Resets in a row that found most of what is unprotected as it was.
+    /// Number of consecutive resets that found most unprotected pages unchanged.
     quiet: u32,
 }
 
-/// Whether the kernel notes which pages of a region's image are written.
+/// Whether the kernel records writes to the pages of a region's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watch {
     NotYet,
-    /// What has been written is not protected, and all else is.
+    /// Written pages are unprotected, and all other pages are protected.
     Yes,
-    /// It cannot, or may not.
+    /// The kernel cannot watch, or does not permit it.
     Never,
 }
 
 impl Region {
-    /// The largest 32-bit memory.
+    /// Maximum size of a 32-bit memory.
     pub(crate) const CAPACITY: usize = Space::CAPACITY;
-    /// Address space of a region: what compiled code relies on.
+    /// Size of a region's address space, which compiled code relies on.
     pub(crate) const RESERVED: usize = Space::RESERVED;
-    /// The most bytes that a reset puts back by copying. A short run writes about 1 MiB, one that
-    /// prints a DataFrame about 8. What a long one wrote is dropped, and faulted in again by
-    /// whoever needs it.
+    /// Maximum number of bytes that a reset copies back. A short run writes about 1 MiB, and a run
+    /// that prints a DataFrame about 8 MiB. Larger writes are dropped, and later accesses fault the
+    /// pages in again.
     const KEEP_RESIDENT: usize = 16 << 20;
-    /// The most bytes that are put back by copying after a guest that was kept: what the next one has
-    /// in its memory from the beginning.
+    /// Maximum number of bytes to copy back after a session guest: the next guest has them in
+    /// memory from the start.
     const KEEP_RESTED: usize = 24 << 20;
-    /// Bytes up to which everything unprotected is copied back, whether it was written or not.
+    /// Up to this size, all unprotected pages are copied back without checking whether they
+    /// changed.
     const MAX_COPIED: usize = 2 << 20;
-    /// Resets that have to find most of what is unprotected as it was before it is protected again.
+    /// Number of consecutive resets with mostly unchanged pages before pages are protected again.
     const QUIET_RESETS: u32 = 8;
 
     /// Reserves address space.
@@ -59,43 +60,43 @@ impl Region {
         })
     }
 
-    /// The address of the guest's byte 0.
+    /// Returns the address of the guest's byte 0.
     pub(crate) fn base(&self) -> *mut u8 {
         self.space.base()
     }
 
-    /// Leave to map pages over the memory of the guest that lives here; `None` where the system's
-    /// pages are larger than those that are set aside.
+    /// Returns the permission to map pages over the guest's memory; `None` if the system's pages
+    /// are larger than those of a page store.
     pub(crate) fn extent(&self) -> Option<Extent> {
         self.space.extent()
     }
 
-    /// Bytes that the guest can reach.
+    /// Returns the number of bytes that the guest can access.
     pub(crate) fn len(&self) -> usize {
         self.space.len()
     }
 
-    /// Bytes past the image.
+    /// Returns the number of bytes after the image.
     pub(crate) fn grown(&self) -> usize {
         self.len() - self.image.as_ref().map_or(0, |image| image.len())
     }
 
-    /// Whether this is `image`'s memory, as it was baked or after a reset.
+    /// Whether the region holds `image`, freshly mapped or used since.
     pub(crate) fn holds(&self, image: &Arc<Backing>) -> bool {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
     }
 
-    /// Whether both hold the same image.
+    /// Whether both regions hold the same image.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         other.image.as_ref().is_some_and(|image| self.holds(image))
     }
 
-    /// Makes the guest's memory `size` bytes long; new pages are zero.
+    /// Grows the guest's memory to `size` bytes; new pages are zero.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         self.space.grow(size)
     }
 
-    /// Maps `image` over the start, replacing whatever was there.
+    /// Maps `image` at the start, replacing the previous contents.
     pub(crate) fn map(&mut self, image: &Arc<Backing>) -> Result<(), MemoryError> {
         self.image = None;
         // A new mapping is not watched.
@@ -107,9 +108,9 @@ impl Region {
         Ok(())
     }
 
-    /// Puts the memory of a guest that was kept back to its image's state. What it wrote was protected
-    /// again and again, and pages set aside were mapped over it; so what was ever written is looked for,
-    /// and nothing is left protected on purpose.
+    /// Resets the memory of a session guest to its image's state. Its writes were protected
+    /// repeatedly, and stored pages were mapped over it. So this looks for all pages ever written,
+    /// and removes the write protection.
     pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
         self.watch = Watch::Never;
         let Some(image) = self.image.clone() else {
@@ -117,7 +118,7 @@ impl Region {
         };
         self.space.discard(image.len())?;
         let base = self.base() as usize;
-        // Each page that is protected would cost a fault when it is put back, and when the next guest
+        // Each protected page would cost a fault when it is reset, and another when the next guest
         // writes to it.
         watch::unprotect(base..base + image.len());
         for overlaid in self.space.take_overlaid() {
@@ -133,19 +134,20 @@ impl Region {
                 self.copy_back(&image, &written);
                 Ok(())
             }
-            // A mapping of its own: in one that was watched, what is dropped would still count as there.
+            // Map the image again: in a watched mapping, dropped pages would still count as
+            // present.
             None => self.space.show(&image, 0..image.len()),
         }
     }
 
-    /// Puts the memory back to its image's state.
+    /// Resets the memory to its image's state.
     pub(crate) fn reset(&mut self) -> Result<(), MemoryError> {
         let Some(image) = self.image.clone() else {
             return self.space.discard(0);
         };
         self.space.discard(image.len())?;
         let Some(written) = self.written(image.len()) else {
-            // What is dropped is as it was, but is not protected any more.
+            // Dropped pages have their original contents, but are no longer protected.
             if self.watch == Watch::Yes {
                 self.watch = Watch::NotYet;
             }
@@ -154,13 +156,13 @@ impl Region {
         if self.watch == Watch::NotYet {
             self.watch = self.begin_watching(image.len());
         }
-        // After that, so that the next sandbox finds unprotected what the last one wrote.
+        // Last, so that pages written by the previous sandbox are unprotected for the next one.
         self.copy_back(&image, &written);
         Ok(())
     }
 
-    /// The ranges of the image's part that may have been written; `None` when they are more than is
-    /// worth copying, or the kernel cannot tell.
+    /// Returns the ranges of the image that may have been written; `None` if they are too large to
+    /// copy, or the kernel cannot tell.
     fn written(&mut self, length: usize) -> Option<Vec<Range<usize>>> {
         let base = self.base() as usize;
         let all = base..base + length;
@@ -169,7 +171,7 @@ impl Region {
             Watch::NotYet | Watch::Never => None,
         };
         if written.is_none() {
-            // Also in a child of the process that watched it.
+            // Also in a forked child of the process that watched it.
             if self.watch == Watch::Yes {
                 self.watch = Watch::NotYet;
             }
@@ -182,21 +184,21 @@ impl Region {
         (bytes(&written) <= Self::KEEP_RESIDENT).then_some(written)
     }
 
-    /// Has the kernel protect the image's part, and note what is written to.
+    /// Asks the kernel to protect the image's pages and to record writes.
     fn begin_watching(&self, length: usize) -> Watch {
         let base = self.base() as usize;
         let all = base..base + length;
         if !watch(all.clone()) || !watch::protect(all.clone()) {
             return Watch::Never;
         }
-        // Kernels before 6.18 may take for written what is merely not there.
+        // Kernels before 6.18 may report pages that are merely absent as written.
         match pagemap::unprotected_pages(all, false) {
             Some(none) if none.is_empty() => Watch::Yes,
             _ => Watch::Never,
         }
     }
 
-    /// Puts the image's bytes into `written`.
+    /// Copies the image's bytes back into the ranges `written`.
     fn copy_back(&mut self, image: &Backing, written: &[Range<usize>]) {
         let all = bytes(written);
         if all <= Self::MAX_COPIED || self.watch != Watch::Yes {
@@ -205,7 +207,8 @@ impl Region {
             }
             return;
         }
-        // A run that wrote a lot leaves a lot unprotected, of which the next ones write little.
+        // After a run with many writes, many pages are unprotected, but the next runs write to few
+        // of them.
         let mut changed = 0;
         for page in written.iter().flat_map(|range| range.clone().step_by(HOST_PAGE)) {
             changed += self.copy_range_if_changed(image, page..page + HOST_PAGE);
@@ -224,7 +227,7 @@ impl Region {
         image.read(range.start, self.space.bytes(range));
     }
 
-    /// Returns how many bytes were copied: all of the range or none.
+    /// Returns the number of bytes copied: the whole range or zero.
     fn copy_range_if_changed(&mut self, image: &Backing, range: Range<usize>) -> usize {
         if image.is_same(range.start, self.space.bytes(range.clone())) {
             return 0;
@@ -234,7 +237,7 @@ impl Region {
         length
     }
 
-    /// Drops every page that was written, so that the file's content shows again.
+    /// Drops all written pages, so that the file's contents reappear.
     fn drop_private_pages(&mut self, length: usize) -> Result<(), MemoryError> {
         // SAFETY: the range is this region's private mapping of an image file.
         unsafe { mm::madvise(self.base().cast(), length, Advice::LinuxDontNeed) }
@@ -242,14 +245,14 @@ impl Region {
     }
 }
 
-/// How long `ranges` are together.
+/// Returns the total length of `ranges`.
 fn bytes(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(ExactSizeIterator::len).sum()
 }
 
 #[cfg(test)]
 impl Region {
-    /// What the guest can reach.
+    /// Returns the bytes that the guest can access.
     pub(in crate::memory) fn bytes(&mut self) -> &mut [u8] {
         self.space.bytes(0..self.len())
     }

@@ -1,7 +1,7 @@
-//! Stacks on which guests run, kept from one run to the next.
+//! Stacks of guests, reused between runs.
 //!
-//! wasmtime would map a stack for every sandbox and unmap it at the end, and unmapping interrupts
-//! every processor that runs a thread of this process.
+//! wasmtime would map a stack for each sandbox and unmap it at the end. Unmapping interrupts every
+//! processor that runs a thread of this process.
 #![expect(
     unsafe_code,
     reason = "wasmtime's traits for host stacks are unsafe to implement"
@@ -16,20 +16,20 @@ use wasmtime::{StackCreator, StackMemory};
 
 use crate::memory::{MemoryError, Process};
 
-/// Inaccessible bytes below a stack: a multiple of every page size.
+/// Size of the inaccessible guard below a stack, in bytes: a multiple of every page size.
 const GUARD: usize = 64 << 10;
-/// Bytes at its top that stay resident while a stack waits. A short run uses a third of them.
+/// Bytes at the top of an idle stack that stay resident. A short run uses a third of them.
 const MAX_RESIDENT: usize = 64 << 10;
-/// Stacks that wait for their next sandbox.
+/// Maximum number of idle stacks.
 const MAX_IDLE: usize = 64;
 
-/// A source of stacks for wasmtime.
+/// Returns a stack creator for wasmtime.
 #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(crate) fn stacks() -> Option<Arc<dyn StackCreator>> {
     Some(Arc::new(Stacks::default()))
 }
 
-/// wasmtime's source of stacks. Each is zero when it is handed out.
+/// Stack creator for wasmtime. Each stack is zeroed when it is handed out.
 #[derive(Debug, Default)]
 struct Stacks {
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ struct Stacks {
 #[derive(Debug)]
 struct Shared {
     idle: Mutex<Vec<Mapping>>,
-    /// In one that was forked from it a lock may never be given back.
+    /// In a forked process, the lock may be held forever.
     process: Process,
 }
 
@@ -57,9 +57,9 @@ impl Shared {
     }
 }
 
-// SAFETY: the contract is that a stack is page-aligned, zero, at least as large as asked for, has
-// inaccessible memory below it, and is nobody else's. `Mapping` keeps the first four, and a mapping
-// is either in `idle` or in the one `Stack` that was made of it.
+// SAFETY: the contract is that a stack is page-aligned, zero, at least as large as requested, has
+// inaccessible memory below it, and is used by no other code. `Mapping` ensures the first four, and
+// a mapping is either in `idle` or in the one `Stack` created from it.
 unsafe impl StackCreator for Stacks {
     fn new_stack(&self, size: usize, _zeroed: bool) -> wasmtime::Result<Box<dyn StackMemory>> {
         let kept = self.shared.lock().pop_if(|mapping| mapping.size >= size);
@@ -71,10 +71,10 @@ unsafe impl StackCreator for Stacks {
     }
 }
 
-/// The stack of one sandbox; it goes back when it is dropped.
+/// The stack of one sandbox. Dropping it returns the mapping.
 #[derive(Debug)]
 struct Stack {
-    /// `None` only while dropping.
+    /// `None` only during drop.
     mapping: Option<Mapping>,
     shared: Arc<Shared>,
 }
@@ -85,7 +85,7 @@ impl Stack {
     }
 }
 
-// SAFETY: the ranges are those of a mapping that lives as long as this value and does not move.
+// SAFETY: the ranges belong to a mapping that lives as long as this value and does not move.
 unsafe impl StackMemory for Stack {
     fn top(&self) -> *mut u8 {
         self.mapping().top()
@@ -116,7 +116,7 @@ impl Drop for Stack {
     }
 }
 
-/// A guard, and a stack above it.
+/// A guard with a stack above it.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -124,10 +124,10 @@ struct Mapping {
     size: usize,
 }
 
-// SAFETY: a mapping owns its memory; the pointer is shared with no other value but the sandbox that
-// runs on it.
+// SAFETY: a mapping owns its memory; only the sandbox that runs on it shares the pointer.
 unsafe impl Send for Mapping {}
-// SAFETY: shared references hand out addresses only; whoever dereferences them argues for itself.
+// SAFETY: shared references expose addresses only; code that dereferences them has its own
+// argument.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -136,7 +136,7 @@ impl Mapping {
         let too_large = || failed(rustix::io::Errno::NOMEM);
         let size = size.max(1).checked_next_multiple_of(GUARD).ok_or_else(too_large)?;
         let length = size.checked_add(GUARD).ok_or_else(too_large)?;
-        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        // SAFETY: a new mapping at an address chosen by the system affects no other memory.
         let base = unsafe {
             mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -148,7 +148,7 @@ impl Mapping {
         .map_err(failed)?;
         let base = NonNull::new(base.cast()).expect("a mapping is not at address zero");
         let mapping = Self { base, size };
-        // SAFETY: the range is the upper part of the mapping just made, which nobody uses yet.
+        // SAFETY: the range is the upper part of the new mapping, which no code uses yet.
         unsafe {
             let above = base.add(GUARD).as_ptr().cast();
             mm::mprotect(above, size, MprotectFlags::READ | MprotectFlags::WRITE)
@@ -161,15 +161,15 @@ impl Mapping {
         self.base.as_ptr().wrapping_add(GUARD + self.size)
     }
 
-    /// Makes all of it zero.
+    /// Zeroes the whole stack.
     fn clear(&mut self) -> rustix::io::Result<()> {
         let kept = self.size.min(MAX_RESIDENT);
-        // SAFETY: both ranges are in this mapping, above its guard, and no sandbox runs on it any
-        // more: `&mut self` is with the `Stack` that is being dropped.
+        // SAFETY: both ranges are in this mapping, above its guard, and no sandbox runs on it:
+        // `&mut self` belongs to the `Stack` being dropped.
         unsafe {
             let start = self.base.add(GUARD);
             if self.size > kept {
-                // Costs nothing, and interrupts nobody, where nothing was used.
+                // If nothing was used, this costs nothing and interrupts no processor.
                 mm::madvise(start.as_ptr().cast(), self.size - kept, Advice::LinuxDontNeed)?;
             }
             start.add(self.size - kept).write_bytes(0, kept);

@@ -1,6 +1,6 @@
-//! Has Linux note which pages of a mapping are written (`userfaultfd`, asynchronous write
-//! protection: Linux 6.7 and later). Nobody is called on a write; the note is in the page table,
-//! where [`super::pagemap::written_pages`] finds it.
+//! Lets Linux record which pages of a mapping are written (`userfaultfd`, asynchronous write
+//! protection: Linux 6.7 and later). A write calls no handler; the record is in the page table,
+//! where [`super::pagemap::written_pages`] reads it.
 #![expect(unsafe_code, reason = "userfaultfd has no safe wrapper")]
 
 use std::ops::Range;
@@ -17,7 +17,7 @@ const WP_ASYNC: u64 = 1 << 15;
 const REGISTER_WRITE_PROTECTION: u64 = 1 << 1;
 const PROTECT: u64 = 1 << 0;
 
-/// The argument with which the interface is opened, as `linux/userfaultfd.h` lays it out.
+/// Argument that opens the interface, as in `linux/userfaultfd.h`.
 #[repr(C)]
 struct Api {
     version: u64,
@@ -25,7 +25,7 @@ struct Api {
     ioctls: u64,
 }
 
-/// The argument that registers a range.
+/// Argument that registers a range.
 #[repr(C)]
 struct Register {
     start: u64,
@@ -34,7 +34,7 @@ struct Register {
     ioctls: u64,
 }
 
-/// The argument that protects a range.
+/// Argument that protects a range.
 #[repr(C)]
 struct WriteProtect {
     start: u64,
@@ -42,8 +42,8 @@ struct WriteProtect {
     mode: u64,
 }
 
-/// Watches `range`, page-aligned memory of this process, until it is unmapped. To watch it again
-/// changes nothing. Returns whether it could be done.
+/// Watches `range`, page-aligned memory of this process, until it is unmapped. Watching it again
+/// has no effect. Returns whether it succeeded.
 pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
     let Some(watcher) = watcher() else {
         return false;
@@ -54,18 +54,18 @@ pub(in crate::memory) fn watch(range: Range<usize>) -> bool {
         mode: REGISTER_WRITE_PROTECTION,
         ioctls: 0,
     };
-    // SAFETY: the opcode goes with the argument's layout. Asynchronous protection changes neither
-    // what is in memory nor who may access it.
+    // SAFETY: the opcode matches the argument's layout. Asynchronous protection changes neither the
+    // contents of memory nor the access to it.
     unsafe { ioctl::ioctl(watcher, ioctl::Updater::<REGISTER, _>::new(&mut argument)) }.is_ok()
 }
 
-/// Protects all of `range`, which is watched, also where there is nothing yet. Returns whether it
-/// could be done.
+/// Write-protects all of `range`, which must be watched, including absent pages. Returns whether it
+/// succeeded.
 pub(in crate::memory) fn protect(range: Range<usize>) -> bool {
     write_protect(range, PROTECT)
 }
 
-/// Protects nothing of `range` any more, which is watched. Returns whether it could be done.
+/// Removes the write protection of `range`, which must be watched. Returns whether it succeeded.
 pub(super) fn unprotect(range: Range<usize>) -> bool {
     write_protect(range, 0)
 }
@@ -79,8 +79,8 @@ fn write_protect(range: Range<usize>, mode: u64) -> bool {
         length: range.len() as u64,
         mode,
     };
-    // SAFETY: the opcode goes with the argument's layout. Asynchronous protection changes neither
-    // what is in memory nor who may access it.
+    // SAFETY: the opcode matches the argument's layout. Asynchronous protection changes neither the
+    // contents of memory nor the access to it.
     unsafe { ioctl::ioctl(watcher, ioctl::Updater::<WRITE_PROTECT, _>::new(&mut argument)) }.is_ok()
 }
 
@@ -88,15 +88,15 @@ const API: ioctl::Opcode = ioctl::opcode::read_write::<Api>(0xaa, 0x3f);
 const REGISTER: ioctl::Opcode = ioctl::opcode::read_write::<Register>(0xaa, 0x00);
 const WRITE_PROTECT: ioctl::Opcode = ioctl::opcode::read_write::<WriteProtect>(0xaa, 0x06);
 
-/// This process's watcher; `None` where the kernel has none or does not let us. One that was
-/// inherited watches the parent's memory.
+/// Returns this process's watcher; `None` if the kernel lacks it or denies access. An inherited
+/// watcher would watch the parent's memory.
 fn watcher() -> Option<&'static OwnedFd> {
     static WATCHER: PerProcess<Option<OwnedFd>> = PerProcess::new();
     WATCHER.get_or_init(open).as_ref()
 }
 
 fn open() -> Option<OwnedFd> {
-    /// Only faults of user code: what an unprivileged process may ask for.
+    /// Restricts the watcher to faults of user code, which unprivileged processes may request.
     const USER_MODE_ONLY: UserfaultfdFlags = UserfaultfdFlags::from_bits_retain(1);
     // SAFETY: the descriptor stays in this module, which only watches this process's own memory.
     let watcher = unsafe { userfaultfd(UserfaultfdFlags::CLOEXEC | USER_MODE_ONLY) }.ok()?;
@@ -105,7 +105,7 @@ fn open() -> Option<OwnedFd> {
         features: WP_ASYNC | WP_UNPOPULATED,
         ioctls: 0,
     };
-    // SAFETY: the opcode goes with the argument's layout.
+    // SAFETY: the opcode matches the argument's layout.
     unsafe { ioctl::ioctl(&watcher, ioctl::Updater::<API, _>::new(&mut argument)) }.ok()?;
     Some(watcher)
 }

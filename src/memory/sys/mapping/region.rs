@@ -1,23 +1,23 @@
-//! Regions in which an image is mapped anew for each guest, where nothing says which pages were written.
+//! Regions for systems that do not report written pages: the image is mapped again for each guest.
 
 use std::sync::Arc;
 
 use super::{Backing, Extent, Space};
 use crate::memory::MemoryError;
 
-/// A stretch of address space as large as the largest guest memory and its guard: an image
-/// mapped at its start, zeroed pages after that as the guest grows, nothing past them.
+/// Address space for the largest guest memory and its guard: an image at its start, followed by
+/// zeroed pages as the guest grows, and inaccessible after that.
 #[derive(Debug)]
 pub(crate) struct Region {
     space: Space,
-    /// `None` until the first image, and after a mapping that failed half-way.
+    /// `None` before the first image, and after a mapping that failed halfway.
     image: Option<Arc<Backing>>,
 }
 
 impl Region {
-    /// The largest 32-bit memory.
+    /// Maximum size of a 32-bit memory.
     pub(crate) const CAPACITY: usize = Space::CAPACITY;
-    /// Address space of a region: what compiled code relies on.
+    /// Size of a region's address space, which compiled code relies on.
     pub(crate) const RESERVED: usize = Space::RESERVED;
 
     /// Reserves address space.
@@ -28,43 +28,43 @@ impl Region {
         })
     }
 
-    /// The address of the guest's byte 0.
+    /// Returns the address of the guest's byte 0.
     pub(crate) fn base(&self) -> *mut u8 {
         self.space.base()
     }
 
-    /// Leave to map pages over the memory of the guest that lives here; `None` where the system's
-    /// pages are larger than those that are set aside.
+    /// Returns the permission to map pages over the guest's memory; `None` if the system's pages
+    /// are larger than those of a page store.
     pub(crate) fn extent(&self) -> Option<Extent> {
         self.space.extent()
     }
 
-    /// Bytes that the guest can reach.
+    /// Returns the number of bytes that the guest can access.
     pub(crate) fn len(&self) -> usize {
         self.space.len()
     }
 
-    /// Bytes past the image.
+    /// Returns the number of bytes after the image.
     pub(crate) fn grown(&self) -> usize {
         self.len() - self.image.as_ref().map_or(0, |image| image.len())
     }
 
-    /// Whether this is `image`'s memory, as it was baked or after a reset.
+    /// Whether the region holds `image`, freshly mapped or used since.
     pub(crate) fn holds(&self, image: &Arc<Backing>) -> bool {
         self.image.as_ref().is_some_and(|held| Arc::ptr_eq(held, image))
     }
 
-    /// Whether both hold the same image.
+    /// Whether both regions hold the same image.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         other.image.as_ref().is_some_and(|image| self.holds(image))
     }
 
-    /// Makes the guest's memory `size` bytes long; new pages are zero.
+    /// Grows the guest's memory to `size` bytes; new pages are zero.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         self.space.grow(size)
     }
 
-    /// Maps `image` over the start, replacing whatever was there.
+    /// Maps `image` at the start, replacing the previous contents.
     pub(crate) fn map(&mut self, image: &Arc<Backing>) -> Result<(), MemoryError> {
         self.image = None;
         self.space.discard(0)?;
@@ -74,20 +74,20 @@ impl Region {
         Ok(())
     }
 
-    /// Puts the memory back to its image's state.
+    /// Resets the memory to its image's state.
     pub(crate) fn reset(&mut self) -> Result<(), MemoryError> {
         let Some(image) = self.image.take() else {
             return self.space.discard(0);
         };
         self.space.discard(image.len())?;
         self.space.take_overlaid();
-        // Other systems than Linux have no call that drops what was written.
+        // Only Linux has a call that drops written pages.
         self.space.show(&image, 0..image.len())?;
         self.image = Some(image);
         Ok(())
     }
 
-    /// Puts the memory of a guest that was kept back to its image's state.
+    /// Resets the memory of a session guest to its image's state.
     pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
         self.reset()
     }
@@ -95,7 +95,7 @@ impl Region {
 
 #[cfg(test)]
 impl Region {
-    /// What the guest can reach.
+    /// Returns the bytes that the guest can access.
     pub(in crate::memory) fn bytes(&mut self) -> &mut [u8] {
         self.space.bytes(0..self.len())
     }

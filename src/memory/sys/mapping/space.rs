@@ -1,4 +1,4 @@
-//! Address space that is reserved for a guest's memory, and what is mapped in it.
+//! Address space reserved for a guest's memory, and the mappings in it.
 #![expect(
     unsafe_code,
     reason = "maps memory; every mapping lies inside a reservation that its value owns"
@@ -14,22 +14,23 @@ use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
 use super::{Backing, PRIVATE};
 use crate::memory::{HOST_PAGE, MemoryError};
 
-/// The address space itself; it is given back when its [`Space`] and every [`Extent`] are gone.
+/// The reserved address space. It is released when its [`Space`] and all [`Extent`]s are dropped.
 #[derive(Debug)]
 struct Reservation {
     base: NonNull<u8>,
-    /// What an [`Extent`] has mapped over the image and what was grown, as offsets from the base.
+    /// Ranges that an [`Extent`] has mapped over the image and the grown memory, as offsets from
+    /// the base.
     overlaid: Mutex<Vec<Range<usize>>>,
 }
 
-// SAFETY: the value owns its address space and does not touch what is mapped in it.
+// SAFETY: the value owns its address space and does not access the mappings in it.
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
     fn new() -> Result<Self, MemoryError> {
-        // SAFETY: a new mapping at an address of the system's choice affects no other memory.
+        // SAFETY: a new mapping at an address chosen by the system affects no other memory.
         let base = unsafe {
             mm::mmap_anonymous(std::ptr::null_mut(), Space::RESERVED, ProtFlags::empty(), PRIVATE)
         }
@@ -43,28 +44,28 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the address space is this value's own. A space or an extent that could lead
-        // to it holds this value.
+        // SAFETY: the address space is this value's own. Any space or extent that refers to it
+        // holds this value.
         let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), Space::RESERVED) };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// A stretch of address space as large as the largest guest memory and its guard: accessible from its
-/// start on as far as the guest reaches, and nothing past that.
+/// Address space for the largest guest memory and its guard: accessible from its start up to the
+/// guest's size, and inaccessible after that.
 #[derive(Debug)]
 pub(in crate::memory) struct Space {
     reservation: Arc<Reservation>,
-    /// Bytes from the base that can be read and written.
+    /// Number of accessible bytes from the base.
     accessible: usize,
 }
 
 impl Space {
-    /// The largest 32-bit memory.
+    /// Maximum size of a 32-bit memory.
     pub(in crate::memory) const CAPACITY: usize = 1 << 32;
     /// wasmtime's default guard on 64-bit hosts.
     const GUARD: usize = 32 << 20;
-    /// Address space of a guest: what compiled code relies on.
+    /// Size of a guest's address space, which compiled code relies on.
     pub(in crate::memory) const RESERVED: usize = Self::CAPACITY + Self::GUARD;
 
     /// Reserves address space.
@@ -75,41 +76,41 @@ impl Space {
         })
     }
 
-    /// The address of its first byte.
+    /// Returns the address of the first byte.
     pub(in crate::memory) fn base(&self) -> *mut u8 {
         self.reservation.base.as_ptr()
     }
 
-    /// Bytes that can be read and written.
+    /// Returns the number of accessible bytes.
     pub(in crate::memory) fn len(&self) -> usize {
         self.accessible
     }
 
-    /// What is in `range`.
+    /// Returns the bytes in `range`.
     #[cfg(any(memory = "linux", test))]
     pub(in crate::memory) fn bytes(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.accessible);
-        // SAFETY: so far the space is mapped, readable and writable (asserted), and it is borrowed
-        // exclusively: no guest runs in it meanwhile.
+        // SAFETY: this part of the space is mapped, readable and writable (asserted), and is
+        // borrowed exclusively: no guest runs in it meanwhile.
         unsafe {
             let start = self.reservation.base.add(range.start).as_ptr();
             std::slice::from_raw_parts_mut(start, range.len())
         }
     }
 
-    /// Leave to map pages over the memory of the guest that lives here; `None` where the system's
-    /// pages are larger than those that are set aside.
+    /// Returns the permission to map pages over the guest's memory; `None` if the system's pages
+    /// are larger than those of a page store.
     pub(in crate::memory) fn extent(&self) -> Option<Extent> {
         (rustix::param::page_size() == HOST_PAGE).then(|| Extent(Arc::clone(&self.reservation)))
     }
 
-    /// What was mapped over by an [`Extent`], of which it knows nothing any more.
+    /// Takes and clears the list of ranges mapped by an [`Extent`].
     pub(in crate::memory) fn take_overlaid(&mut self) -> Vec<Range<usize>> {
         let overlaid = &self.reservation.overlaid;
         std::mem::take(&mut *overlaid.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes `size` bytes accessible, if they are not; new pages are zero.
+    /// Makes at least `size` bytes accessible; new pages are zero.
     pub(in crate::memory) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         if size <= self.accessible {
             return Ok(());
@@ -119,7 +120,7 @@ impl Space {
             return Err(MemoryError::new("grow the memory")(e));
         }
         let grown = self.accessible..size;
-        // SAFETY: the range lies in this reservation (checked above), where the pages past
+        // SAFETY: the range is in this reservation (checked above), where the pages past
         // `accessible` are untouched anonymous ones.
         unsafe {
             let start = self.reservation.base.add(grown.start).as_ptr().cast();
@@ -130,8 +131,8 @@ impl Space {
         Ok(())
     }
 
-    /// Maps `range` of `image` where it belongs, over whatever was there or behind the last accessible
-    /// byte.
+    /// Maps `range` of `image` at the same offsets, over previous contents or after the last
+    /// accessible byte.
     pub(in crate::memory) fn show(
         &mut self,
         image: &Backing,
@@ -140,8 +141,8 @@ impl Space {
         assert!(range.start <= range.end && range.end <= image.len().min(Self::CAPACITY));
         assert!(range.start <= self.accessible, "a gap");
         let (file, at) = image.place(range.start);
-        // SAFETY: the range lies in this reservation and in the image (asserted), and nothing else uses
-        // it.
+        // SAFETY: the range is in this reservation and in the image (asserted), and no other code
+        // uses it.
         unsafe {
             mm::mmap(
                 self.reservation.base.add(range.start).as_ptr().cast(),
@@ -157,12 +158,12 @@ impl Space {
         Ok(())
     }
 
-    /// Makes everything from `start` on inaccessible and forgets what was in it.
+    /// Makes all bytes from `start` on inaccessible and discards their contents.
     pub(in crate::memory) fn discard(&mut self, start: usize) -> Result<(), MemoryError> {
         if start >= self.accessible {
             return Ok(());
         }
-        // SAFETY: the range lies in this reservation, which nothing else uses.
+        // SAFETY: the range is in this reservation, which no other code uses.
         unsafe {
             mm::mmap_anonymous(
                 self.reservation.base.add(start).as_ptr().cast(),
@@ -177,18 +178,18 @@ impl Space {
     }
 }
 
-/// Leave to map pages into one space. It outlives neither the address space, which it holds, nor
-/// does it give access to it: whoever maps something brings an exclusive borrow of what is there.
+/// Permission to map pages into one space. It keeps the address space reserved but gives no access
+/// to it: a caller that maps pages must hold an exclusive borrow of the memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent(Arc<Reservation>);
 
 impl Extent {
-    /// Replaces `target`, whole pages of a resting guest's memory in this space, by a
-    /// copy-on-write mapping of `file` from `at` on.
+    /// Replaces `target`, whole pages of a resting guest's memory in this space, by a copy-on-write
+    /// mapping of `file` at offset `at`.
     ///
     /// # Safety
     ///
-    /// The file keeps its length, and the bytes that are mapped, until the guest has written to those
+    /// The file must keep its length and the mapped bytes until the guest has written to those
     /// pages, another mapping has replaced this one, or the guest is gone.
     pub(crate) unsafe fn map_over(
         &self,
@@ -207,12 +208,12 @@ impl Extent {
             let wrong = std::io::Error::from(std::io::ErrorKind::InvalidInput);
             return Err(MemoryError::new("map pages set aside")(wrong));
         }
-        // SAFETY: `target` lies in this space's address space (checked), which the reservation
-        // keeps from being anybody else's. A slice there is of pages that the guest may read and
-        // write, and it is exclusively borrowed, so nobody looks while they are replaced. The new
-        // mapping has their length (checked: whole pages) and their protection, so the borrow
-        // stays valid and only bytes change; the file has all of them (checked), and keeps them (the
-        // caller's promise). The system refuses an address between pages.
+        // SAFETY: `target` is in this space's address space (checked), which the reservation keeps
+        // exclusive. A slice there consists of pages that the guest may read and write, and it is
+        // exclusively borrowed, so no code accesses them while they are replaced. The new mapping
+        // has their length (checked: whole pages) and their protection, so the borrow stays valid
+        // and only bytes change; the file has all of them (checked), and keeps them (the caller's
+        // promise). The system rejects an address between pages.
         unsafe {
             mm::mmap(
                 target.as_mut_ptr().cast(),

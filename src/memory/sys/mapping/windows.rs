@@ -1,4 +1,4 @@
-//! As Windows does it.
+//! The Windows implementation.
 
 mod backing;
 mod space;

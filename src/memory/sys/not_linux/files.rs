@@ -1,4 +1,4 @@
-//! The file of a page store: a temporary one.
+//! The file of a page store, as a temporary file.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 use std::os::windows::fs::FileExt;
 
-/// An empty file, removed when it is closed.
+/// Creates an empty file, which is removed when it is closed.
 pub(in crate::memory) fn anonymous_file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// Fills `target` with what is in `file` from `at` on.
+/// Fills `target` with the bytes of `file` at offset `at`.
 pub(in crate::memory) fn read_exact_at(
     file: &File,
     mut at: u64,
@@ -32,7 +32,7 @@ pub(in crate::memory) fn read_exact_at(
     Ok(())
 }
 
-/// Writes `slices` one after the other into `file` from `at` on.
+/// Writes `slices` consecutively into `file` at offset `at`.
 pub(in crate::memory) fn write_all_at(
     file: &File,
     mut at: u64,
@@ -55,24 +55,24 @@ pub(in crate::memory) fn write_all_at(
     Ok(())
 }
 
-/// Nothing is mapped here, so holes do no harm.
+/// Does nothing: files are not mapped here, so holes are harmless.
 #[expect(clippy::unnecessary_wraps, reason = "as on systems where it can fail")]
 pub(in crate::memory) fn reserve(_file: &File, _length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// As above.
+/// Returns the file unchanged, for the same reason.
 #[expect(clippy::unnecessary_wraps, reason = "as on systems where it can fail")]
 pub(in crate::memory) fn without_holes(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// An anonymous file is on the disk.
+/// Returns 0: the file is on disk.
 pub(in crate::memory) fn memory_of(_file: &File) -> u64 {
     0
 }
 
-/// Gives bytes of `file` back to the system, which has no portable way to take them.
+/// Does nothing: there is no portable way to punch a hole into a file.
 pub(in crate::memory) fn release(_file: &File, _at: u64, _length: u64) {}
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Images as files that are mapped.
+//! Image files that are mapped.
 #![expect(
     unsafe_code,
     reason = "reads through a view of a file that nobody writes to"
@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Memory::{
 
 use crate::memory::MemoryError;
 
-/// An image's bytes: a file that can be mapped, and a read-only view of it.
+/// The bytes of an image: a mappable file and a read-only view of it.
 #[derive(Debug)]
 pub(crate) struct Backing {
     section: OwnedHandle,
@@ -26,22 +26,22 @@ pub(crate) struct Backing {
     length: usize,
 }
 
-// SAFETY: the view is a read-only mapping that nothing in this process writes to; it is unmapped
+// SAFETY: the view is a read-only mapping that no code in this process writes to; it is unmapped
 // only when the value is dropped.
 unsafe impl Send for Backing {}
 // SAFETY: as above: shared references only read.
 unsafe impl Sync for Backing {}
 
 impl Backing {
-    /// Maps `length` bytes of `file` from `offset` on; both are multiples of 64 KiB, and the file is at
-    /// least that long.
+    /// Maps `length` bytes of `file` at `offset`. Both must be multiples of 64 KiB, and the file
+    /// must be at least that long.
     pub(crate) fn new(file: File, offset: u64, length: usize) -> Result<Self, MemoryError> {
         let size = file.metadata().map_err(MemoryError::new("look at an image"))?.len();
         if length == 0 || offset.checked_add(length as u64).is_none_or(|end| end > size) {
             return Err(MemoryError::new("map an image")(io::ErrorKind::UnexpectedEof.into()));
         }
         let failed = || MemoryError::new("map an image")(io::Error::last_os_error());
-        // SAFETY: the file is open, and no name and no attributes are given.
+        // SAFETY: the file is open, and neither a name nor attributes are passed.
         let section = unsafe {
             let file = file.as_raw_handle();
             CreateFileMappingW(file, ptr::null(), PAGE_WRITECOPY, 0, 0, ptr::null())
@@ -49,9 +49,9 @@ impl Backing {
         if section.is_null() {
             return Err(failed());
         }
-        // SAFETY: the handle was just made, and nobody else has it.
+        // SAFETY: the handle is new, and no other code has it.
         let section = unsafe { OwnedHandle::from_raw_handle(section) };
-        // SAFETY: a new view at an address of the system's choice affects no other memory.
+        // SAFETY: a new view at an address chosen by the system affects no other memory.
         let view = unsafe {
             let (high, low) = ((offset >> 32) as u32, offset as u32);
             MapViewOfFile(section.as_raw_handle(), FILE_MAP_READ, high, low, length)
@@ -68,12 +68,12 @@ impl Backing {
         self.length
     }
 
-    /// What is mapped, and from where on.
+    /// Returns the mapped section and the offset of the image in it.
     pub(super) fn place(&self) -> (HANDLE, u64) {
         (self.section.as_raw_handle(), self.offset)
     }
 
-    /// Copies its bytes from `at` on to `target`, as far as there are any; returns how many.
+    /// Copies bytes from offset `at` to `target`, up to the end of the image. Returns their number.
     pub(crate) fn read(&self, at: usize, target: &mut [u8]) -> usize {
         let there = self.bytes().get(at..).unwrap_or_default();
         let length = there.len().min(target.len());
@@ -81,14 +81,13 @@ impl Backing {
         length
     }
 
-    /// Whether `bytes` are its own from `at` on; false past its end.
+    /// Whether the image has `bytes` at offset `at`; false past its end.
     pub(crate) fn is_same(&self, at: usize, bytes: &[u8]) -> bool {
         self.bytes().get(at..).is_some_and(|rest| rest.starts_with(bytes))
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the view is `length` bytes long, nobody writes to it, and it is there as long as this
-        // value.
+        // SAFETY: the view is `length` bytes long, read-only, and lives as long as this value.
         unsafe { std::slice::from_raw_parts(self.view.as_ptr(), self.length) }
     }
 }

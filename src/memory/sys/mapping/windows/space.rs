@@ -1,4 +1,4 @@
-//! Address space that is reserved for a guest's memory, and what is mapped in it.
+//! Address space reserved for a guest's memory, and the mappings in it.
 #![expect(
     unsafe_code,
     reason = "maps memory; every mapping lies inside a reservation that its value owns"
@@ -21,23 +21,23 @@ use super::Backing;
 use crate::memory::MemoryError;
 use crate::memory::sys::mapping::Extent;
 
-/// The address space itself: at its start a window for an image of one length, which a view or a
-/// placeholder fills, and behind it memory that is reserved and in part committed.
+/// The reserved address space. It starts with a window for an image of a fixed length, filled by a
+/// view or a placeholder. Reserved memory follows, part of which is committed.
 #[derive(Debug)]
 struct Reservation {
     base: NonNull<u8>,
     window: usize,
-    /// The window has a view.
+    /// Whether the window has a view.
     is_shown: bool,
 }
 
-// SAFETY: the value owns its address space and does not touch what is mapped in it.
+// SAFETY: the value owns its address space and does not access the mappings in it.
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// Reserves address space with a window of so many bytes, a multiple of 64 KiB less than
+    /// Reserves address space with a window of `window` bytes, a multiple of 64 KiB less than
     /// [`Space::RESERVED`].
     fn new(window: usize) -> Result<Self, MemoryError> {
         let failed = || MemoryError::new("reserve address space")(io::Error::last_os_error());
@@ -56,7 +56,7 @@ impl Reservation {
         if window == 0 {
             return Ok(reserved);
         }
-        // SAFETY: the placeholder was just made; it becomes two, and nothing is in it.
+        // SAFETY: the placeholder is new and empty; the call splits it into two.
         if unsafe { VirtualFree(base, window, MEM_RELEASE | MEM_PRESERVE_PLACEHOLDER) } == 0 {
             return Err(failed());
         }
@@ -68,18 +68,18 @@ impl Reservation {
         Ok(reserved)
     }
 
-    /// The address of a byte in it, or of its end.
+    /// Returns the address at `offset`, which may be the end.
     fn at(&self, offset: usize) -> *mut c_void {
         self.base.as_ptr().wrapping_add(offset).cast()
     }
 
-    /// Maps `image`, as long as the window, into the window.
+    /// Maps `image`, which has the length of the window, into the window.
     fn show(&mut self, image: &Backing) -> Result<(), MemoryError> {
         assert!(image.len() == self.window);
         self.clear()?;
         let (section, offset) = image.place();
-        // SAFETY: the window is this value's own and holds a placeholder of that length, in whose place the
-        // view is put, or the call fails.
+        // SAFETY: the window is this value's own and contains a placeholder of that length. The
+        // call replaces the placeholder by the view, or fails.
         let view = unsafe {
             MapViewOfFile3(
                 section,
@@ -100,7 +100,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Takes the view out of the window, and keeps its address space.
+    /// Removes the view from the window, and keeps the address space.
     fn clear(&mut self) -> Result<(), MemoryError> {
         if self.is_shown {
             self.unmap(MEM_PRESERVE_PLACEHOLDER)?;
@@ -110,7 +110,7 @@ impl Reservation {
 
     fn unmap(&mut self, flags: u32) -> Result<(), MemoryError> {
         let view = MEMORY_MAPPED_VIEW_ADDRESS { Value: self.at(0) };
-        // SAFETY: the view is this value's own, and whoever uses it borrows the value.
+        // SAFETY: the view is this value's own, and its users borrow the value.
         if unsafe { UnmapViewOfFile2(GetCurrentProcess(), view, flags) } == 0 {
             return Err(MemoryError::new("release memory")(io::Error::last_os_error()));
         }
@@ -121,7 +121,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the address space is this value's own, and a space that could lead to it holds this value.
+        // SAFETY: the address space is this value's own, and any space that refers to it holds this
+        // value.
         let release = |start: *mut c_void| unsafe { VirtualFree(start, 0, MEM_RELEASE) } != 0;
         let mut released = release(self.at(self.window));
         if self.is_shown {
@@ -133,29 +134,29 @@ impl Drop for Reservation {
     }
 }
 
-/// Reserves what nobody can reach: at an address of the system's choice, or in the place of a placeholder.
+/// Reserves inaccessible memory: at an address chosen by the system, or in place of a placeholder.
 fn allocate(at: *mut c_void, length: usize, kind: u32) -> *mut c_void {
-    // SAFETY: only what is free, or a placeholder of that length, is taken.
+    // SAFETY: the call takes only free address space, or a placeholder of that length.
     unsafe {
         VirtualAlloc2(GetCurrentProcess(), at, length, kind, PAGE_NOACCESS, ptr::null_mut(), 0)
     }
 }
 
-/// A stretch of address space as large as the largest guest memory and its guard: accessible from its
-/// start on as far as the guest reaches, and nothing past that.
+/// Address space for the largest guest memory and its guard: accessible from its start up to the
+/// guest's size, and inaccessible after that.
 #[derive(Debug)]
 pub(in crate::memory) struct Space {
     reservation: Reservation,
-    /// Bytes from the base that can be read and written.
+    /// Number of accessible bytes from the base.
     accessible: usize,
 }
 
 impl Space {
-    /// The largest 32-bit memory.
+    /// Maximum size of a 32-bit memory.
     pub(in crate::memory) const CAPACITY: usize = 1 << 32;
     /// wasmtime's default guard on 64-bit hosts.
     const GUARD: usize = 32 << 20;
-    /// Address space of a guest: what compiled code relies on.
+    /// Size of a guest's address space, which compiled code relies on.
     pub(in crate::memory) const RESERVED: usize = Self::CAPACITY + Self::GUARD;
 
     /// Reserves address space.
@@ -166,37 +167,37 @@ impl Space {
         })
     }
 
-    /// The address of its first byte. It changes with the length of the image.
+    /// Returns the address of the first byte. It changes with the length of the image.
     pub(in crate::memory) fn base(&self) -> *mut u8 {
         self.reservation.base.as_ptr()
     }
 
-    /// Bytes that can be read and written.
+    /// Returns the number of accessible bytes.
     pub(in crate::memory) fn len(&self) -> usize {
         self.accessible
     }
 
-    /// What is in `range`.
+    /// Returns the bytes in `range`.
     #[cfg(test)]
     pub(in crate::memory) fn bytes(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.accessible);
-        // SAFETY: so far the space is mapped, readable and writable (asserted), and it is borrowed
-        // exclusively: no guest runs in it meanwhile.
+        // SAFETY: this part of the space is mapped, readable and writable (asserted), and is
+        // borrowed exclusively: no guest runs in it meanwhile.
         unsafe {
             let start = self.base().add(range.start);
             std::slice::from_raw_parts_mut(start, range.len())
         }
     }
 
-    /// `None`: pages are too small to be mapped.
+    /// Returns `None`: single pages cannot be mapped.
     pub(in crate::memory) fn extent(&self) -> Option<Extent> {
         None
     }
 
-    /// Nothing is ever mapped over what is there.
+    /// Does nothing: no mappings are placed over the image.
     pub(in crate::memory) fn take_overlaid(&mut self) {}
 
-    /// Makes `size` bytes accessible, if they are not; new pages are zero.
+    /// Makes at least `size` bytes accessible; new pages are zero.
     pub(in crate::memory) fn grow(&mut self, size: usize) -> Result<(), MemoryError> {
         if size <= self.accessible {
             return Ok(());
@@ -206,8 +207,8 @@ impl Space {
         }
         let start = self.reservation.at(self.accessible);
         let length = size - self.accessible;
-        // SAFETY: the range lies in this reservation behind the window (checked above), where memory is
-        // reserved that nobody can reach yet.
+        // SAFETY: the range is in this reservation after the window (checked above), in reserved
+        // memory that is not accessible yet.
         if unsafe { VirtualAlloc(start, length, MEM_COMMIT, PAGE_READWRITE) }.is_null() {
             return Err(MemoryError::new("grow the memory")(io::Error::last_os_error()));
         }
@@ -215,7 +216,7 @@ impl Space {
         Ok(())
     }
 
-    /// Maps all of `image` at the start, in the place of what was mapped there.
+    /// Maps all of `image` at the start, replacing the previous mapping.
     pub(in crate::memory) fn show(
         &mut self,
         image: &Backing,
@@ -223,7 +224,7 @@ impl Space {
     ) -> Result<(), MemoryError> {
         assert!(range == (0..image.len()) && range.end <= Self::CAPACITY);
         self.discard(range.end)?;
-        // Until it is mapped anew, nothing is there.
+        // Until the new mapping exists, no byte is accessible.
         self.accessible = 0;
         if self.reservation.window != range.end {
             self.reservation = Reservation::new(range.end)?;
@@ -233,13 +234,13 @@ impl Space {
         Ok(())
     }
 
-    /// Makes everything from `start` on inaccessible and forgets what was in it; `start` is where the image
-    /// ends, or nothing.
+    /// Makes all bytes from `start` on inaccessible and discards their contents; `start` is the end
+    /// of the image, or zero.
     pub(in crate::memory) fn discard(&mut self, start: usize) -> Result<(), MemoryError> {
         let window = self.reservation.window;
         if self.accessible > window {
             let length = self.accessible - window;
-            // SAFETY: the range lies in this reservation, which nothing else uses.
+            // SAFETY: the range is in this reservation, which no other code uses.
             if unsafe { VirtualFree(self.reservation.at(window), length, MEM_DECOMMIT) } == 0 {
                 return Err(MemoryError::new("release memory")(io::Error::last_os_error()));
             }

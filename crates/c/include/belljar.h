@@ -289,9 +289,7 @@ char *belljar_session_checkpoint(const belljar_session *session, const char *pat
 //
 // `session` was returned by this library and is not freed yet; `name` is text; `value` must be
 // writable.
-char *belljar_session_get(const belljar_session *session,
-                          const char *name,
-                          char **value);
+char *belljar_session_get(const belljar_session *session, const char *name, char **value);
 
 // Sets a global variable, from JSON in the form of `docs/reference/values.md`.
 //

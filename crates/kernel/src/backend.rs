@@ -1,4 +1,4 @@
-//! What a kernel stands between: the sessions that it runs code in, and its clients.
+//! The interfaces of a kernel to its sessions and to its clients.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -8,37 +8,37 @@ use belljar::{Completeness, Completion, Error, Inspection, Outcome, Request, Ses
 
 use crate::message::Outgoing;
 
-/// A future of either.
+/// A boxed future.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where a kernel gets its session from.
+/// Creates the sessions of a kernel.
 pub trait Backend: Send + Sync + 'static {
-    /// A session of the kernel's own; another one after a restart.
+    /// Creates the kernel's session; after a restart, a new one.
     fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>>;
 
-    /// What keeps [`open`](Self::open) busy, for people.
+    /// Describes what delays [`open`](Self::open), for people.
     fn progress(&self) -> Option<String> {
         None
     }
 }
 
-/// The session of a kernel: everything that a kernel has its code do. Whoever has to count what a
-/// session does implements it around one.
+/// The session of a kernel, with everything that a kernel does in it. Implement it to account for
+/// the work of a session.
 pub trait Guest: Send + Sync + 'static {
     /// Runs a request.
     fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>>;
 
-    /// The values of expressions, or what they raised. `is_alone` says that they come without a run.
+    /// Evaluates expressions. `is_alone` means that there is no run before.
     fn evaluate(
         &self,
         expressions: BTreeMap<String, String>,
         is_alone: bool,
     ) -> Doing<'_, Evaluated>;
 
-    /// What the name at a cursor may become.
+    /// Completes the name at a cursor.
     fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>>;
 
-    /// What is known of the name at a cursor.
+    /// Describes the object whose name is at a cursor.
     fn inspect(
         &self,
         code: String,
@@ -46,14 +46,14 @@ pub trait Guest: Send + Sync + 'static {
         detail: bool,
     ) -> Doing<'_, Result<Option<Inspection>, Failure>>;
 
-    /// Whether code is ready to be run.
+    /// Checks whether code is complete.
     fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>>;
 
-    /// Ends the session, which the kernel needs no more.
+    /// Closes the session when the kernel no longer needs it.
     fn close(&self);
 }
 
-/// Values of expressions, each under its name, or `Type: message` of what it raised.
+/// Values of expressions by name, or `Type: message` of the exception.
 pub type Evaluated = Result<BTreeMap<String, Result<Value, String>>, Failure>;
 
 impl Guest for Session {
@@ -87,10 +87,10 @@ impl Guest for Session {
     }
 }
 
-/// Where a kernel's messages go.
+/// Receives a kernel's messages.
 pub trait Outlet: Send + Sync + 'static {
-    /// Sends a message. It may take its time, for which the code waits; a client that is gone gets
-    /// nothing.
+    /// Sends a message. The code waits until this returns. Messages to a client that has
+    /// disconnected are dropped.
     fn send(&self, message: Outgoing) -> Doing<'_, ()>;
 }
 
@@ -99,16 +99,16 @@ pub trait Outlet: Send + Sync + 'static {
 #[error("{text}")]
 #[non_exhaustive]
 pub struct Failure {
-    /// What kind of failure, as a name such as an exception has.
+    /// The kind of failure, in the form of an exception's name.
     pub name: String,
-    /// What was attempted on what.
+    /// What failed.
     pub text: String,
-    /// What to do about it.
+    /// Advice.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure.
+    /// Creates a failure.
     #[must_use]
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Failure {
         }
     }
 
-    /// Says what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;

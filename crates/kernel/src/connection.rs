@@ -1,4 +1,4 @@
-//! The connection file: where a kernel's clients find it.
+//! The connection file, which tells clients where the kernel listens.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,32 +14,32 @@ pub struct ConnectionFile {
     /// `tcp` or `ipc`.
     #[serde(default = "tcp")]
     pub transport: String,
-    /// The address; with `ipc` what the paths of the sockets begin with.
+    /// The address; with `ipc`, the prefix of the socket paths.
     #[serde(default = "loopback")]
     pub ip: String,
-    /// The port of each channel; with `ipc` what the path of its socket ends with. A port 0 of TCP
-    /// is chosen by the system and written back.
+    /// The port of the shell channel; with `ipc`, the suffix of its socket path. For TCP port 0,
+    /// the system chooses a port, which is written back.
     #[serde(default)]
     pub shell_port: u16,
-    /// The same of the control channel.
+    /// The port of the control channel.
     #[serde(default)]
     pub control_port: u16,
-    /// The same of the stdin channel.
+    /// The port of the stdin channel.
     #[serde(default)]
     pub stdin_port: u16,
-    /// The same of the iopub channel.
+    /// The port of the iopub channel.
     #[serde(default)]
     pub iopub_port: u16,
-    /// The same of the heartbeat.
+    /// The port of the heartbeat.
     #[serde(default)]
     pub hb_port: u16,
-    /// What messages are signed with; nothing is signed with an empty one.
+    /// The key for signatures; if empty, messages are not signed.
     #[serde(default)]
     pub key: String,
-    /// How.
+    /// The signature scheme.
     #[serde(default = "sha256")]
     pub signature_scheme: String,
-    /// Whatever else is in it.
+    /// All other keys.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -68,7 +68,7 @@ pub enum ConnectionError {
         /// Why.
         source: io::Error,
     },
-    /// It is none.
+    /// The content is invalid.
     #[error("{path} is not a connection file")]
     Parse {
         /// The file.
@@ -76,14 +76,14 @@ pub enum ConnectionError {
         /// Why.
         source: serde_json::Error,
     },
-    /// It asks for what is not there.
+    /// It asks for an unsupported option.
     #[error("{path} asks for the {what} {asked}, which this kernel does not have")]
     Unknown {
         /// The file.
         path: PathBuf,
         /// Transport or signature scheme.
         what: &'static str,
-        /// Which.
+        /// The requested value.
         asked: String,
     },
     /// A socket cannot be opened.
@@ -91,7 +91,7 @@ pub enum ConnectionError {
     Listen {
         /// The channel.
         channel: &'static str,
-        /// Where.
+        /// The address.
         address: String,
         /// Why.
         source: io::Error,
@@ -106,16 +106,16 @@ pub enum ConnectionError {
     },
 }
 
-/// The longest connection file, in bytes.
+/// Maximum length of a connection file in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
 impl ConnectionFile {
-    /// Reads it.
+    /// Reads a connection file.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, is none, or asks for another transport than TCP and IPC or another
-    /// signature than HMAC-SHA256.
+    /// When it cannot be read, is invalid, or asks for a transport other than TCP and IPC or a
+    /// signature other than HMAC-SHA256.
     pub fn read(path: &Path) -> Result<Self, ConnectionError> {
         let unread = |source| ConnectionError::Read {
             path: path.to_owned(),
@@ -142,7 +142,7 @@ impl ConnectionFile {
         Ok(file)
     }
 
-    /// Writes it, readable by its owner only.
+    /// Writes the file, readable only by its owner.
     pub(crate) fn write(&self, path: &Path) -> Result<(), ConnectionError> {
         let write = || {
             let mut options = fs::OpenOptions::new();

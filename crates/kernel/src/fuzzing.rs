@@ -1,25 +1,25 @@
-//! Parsers of bytes that others send, as fuzz targets and tests call them. No part of the interface.
+//! Parsers of untrusted bytes, for fuzz targets and tests. Not part of the public interface.
 
 use bytes::Bytes;
 
 use crate::wire::Signer;
 
-/// Reads what a peer sends after its greeting; how many messages there were.
+/// Parses what a peer sends after its greeting. Returns the number of messages.
 ///
 /// # Errors
 ///
-/// When it is no frame, or more than is taken.
+/// When a frame is invalid or a limit is exceeded.
 pub fn parse_frames(bytes: &[u8]) -> std::io::Result<usize> {
     crate::zmtp::parse(bytes)
 }
 
-/// Reads a message of these parts, with a key or without; whether it is one.
+/// Parses a message with these parts, with a key or without. Returns whether it is valid.
 pub fn parse_message(parts: &[&[u8]], key: &str) -> bool {
     let parts: Vec<Bytes> = parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
     Signer::new(key).read(&parts).is_ok()
 }
 
-/// Reads a binary frame of a WebSocket in both forms; in how many of them it is a message.
+/// Parses a binary frame of a WebSocket in both formats. Returns in how many it is a message.
 pub fn parse_websocket(bytes: &[u8]) -> usize {
     use crate::websocket::{Form, Frame};
     let frame = Frame::Binary(Bytes::copy_from_slice(bytes));

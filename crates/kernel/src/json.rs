@@ -1,15 +1,15 @@
-//! What JSON takes once it is read.
+//! Estimates the memory that parsed JSON takes.
 
-/// The most memory that the values of one text from a client take, about.
+/// Maximum memory of the values in one text from a client, estimated.
 pub const MAX_MEMORY: usize = 128 << 20;
 
-/// What an object takes beside its names and values: room for more of them.
+/// Memory of an object besides its names and values: spare capacity.
 const OBJECT: usize = 640;
-/// What any value takes beside its text.
+/// Memory of a value besides its text.
 const VALUE: usize = 40;
 
-/// Memory that the values in a JSON text take, about, beside their text: `[0,0,0]` takes twenty times the
-/// bytes that it was sent in, and `[{"":0}]` a hundred times.
+/// Estimated memory of the values in a JSON text, besides their text: `[0,0,0]` takes twenty times
+/// its length, and `[{"":0}]` a hundred times.
 #[must_use]
 pub fn memory_of(text: &[u8]) -> usize {
     let mut memory = VALUE;

@@ -1,4 +1,4 @@
-//! The kernel: requests in, answers and what the code does out.
+//! The kernel: takes requests, sends replies and output.
 
 mod ask;
 mod execute;
@@ -20,15 +20,15 @@ use crate::backend::{Backend, Outlet};
 use crate::message::{Channel, Message, Outgoing, Peer, unique};
 use life::Life;
 
-/// What a kernel is doing.
+/// The state of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecutionState {
-    /// Its session is being made.
+    /// Its session is being created.
     Starting,
-    /// It waits for a request.
+    /// It is idle.
     Idle,
-    /// It answers one.
+    /// It handles a request.
     Busy,
     /// Its session is being replaced.
     Restarting,
@@ -50,46 +50,46 @@ impl ExecutionState {
     }
 }
 
-/// What a kernel is doing, and since when.
+/// The state of a kernel, and its last activity.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Activity {
-    /// What.
+    /// The state.
     pub state: ExecutionState,
-    /// When it did something last.
+    /// The time of the last activity.
     pub last: Instant,
 }
 
-/// A kernel. Cheap to clone; clones are the same kernel, which lives until it is
+/// A kernel. Clones are cheap handles to the same kernel, which lives until it is
 /// [closed](Self::close).
 #[derive(Clone)]
 pub struct Kernel(Arc<Inner>);
 
-/// A request, with where it came from.
+/// A request, with its origin.
 #[derive(Clone, Debug)]
 struct Asked {
     channel: Channel,
     peer: Peer,
     message: Message,
-    /// Given back with the request.
+    /// Returned with the reply.
     room: Option<Room>,
 }
 
-/// What a message takes of something that is bounded, for as long as it waits or is worked on.
+/// A reservation of a limited resource, held while the message waits or is handled.
 pub type Room = Arc<dyn std::any::Any + Send + Sync>;
 
 struct Inner {
     backend: Box<dyn Backend>,
     outlet: Box<dyn Outlet>,
-    /// What every run asks for besides its code.
+    /// Options of every run, without code.
     request: Request,
-    /// What its messages name as theirs.
+    /// The sender of the kernel's messages.
     session: String,
     life: Mutex<Arc<Life>>,
     activity: Mutex<Activity>,
-    /// Stops the run that is under way.
+    /// Stops the current run.
     interrupt: Mutex<Option<Interrupt>>,
-    /// Who waits for a line, by whom it was asked.
+    /// Receivers of input lines, by the client that was asked.
     inputs: Mutex<HashMap<Peer, oneshot::Sender<Option<String>>>>,
     /// Held while one life follows another.
     succession: tokio::sync::Mutex<()>,
@@ -98,8 +98,8 @@ struct Inner {
 }
 
 impl Kernel {
-    /// Starts a kernel on a tokio runtime. Its session is made at once, and requests that need it wait
-    /// for that. `request` is what every run asks for besides its code, such as limits.
+    /// Starts a kernel on a tokio runtime. Its session is created at once; requests that need it
+    /// wait. `request` has the options of every run, such as limits.
     pub fn start(backend: impl Backend, outlet: impl Outlet, request: Request) -> Self {
         let kernel = Self(Arc::new(Inner {
             backend: Box::new(backend),
@@ -121,15 +121,15 @@ impl Kernel {
         kernel
     }
 
-    /// What it is doing.
+    /// The current state.
     #[must_use]
     pub fn activity(&self) -> Activity {
         *lock(&self.0.activity)
     }
 
-    /// Takes a message of a client. What it asks for is done in the background; only a control
-    /// request is answered when this returns. A request that has to wait asks for `room`, and is
-    /// refused where there is none.
+    /// Takes a message of a client. The request is handled in the background; only a control
+    /// request is answered when this returns. A request that has to wait reserves `room`, and is
+    /// rejected if that is full.
     pub async fn deliver(
         &self,
         channel: Channel,
@@ -154,7 +154,7 @@ impl Kernel {
         }
     }
 
-    /// Interrupts the run that is under way, as Ctrl-C would; whether there was one.
+    /// Interrupts the current run, like Ctrl-C. Returns whether there was one.
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let interrupt = lock(&self.0.interrupt).clone();
@@ -164,7 +164,7 @@ impl Kernel {
         interrupt.is_some()
     }
 
-    /// Replaces the session: what runs is ended without an answer, and so is what waits.
+    /// Replaces the session: the current run and waiting requests are dropped without a reply.
     pub async fn restart(&self) {
         let _held = self.0.succession.lock().await;
         if self.0.is_over.load(Ordering::Acquire) {
@@ -176,7 +176,7 @@ impl Kernel {
         self.0.announce(ExecutionState::Starting, &Map::new()).await;
     }
 
-    /// Ends the session, and what it runs.
+    /// Closes the session, and stops its run.
     pub async fn close(&self) {
         let _held = self.0.succession.lock().await;
         self.end_life(Life::over()).await;
@@ -184,17 +184,17 @@ impl Kernel {
         self.0.end();
     }
 
-    /// Has [`over`](Self::over) return, as when a client had asked for the end.
+    /// Makes [`over`](Self::over) return, like a client's shutdown request.
     pub fn end(&self) {
         self.0.end();
     }
 
-    /// Says that a client is gone: code that waits for its input waits no more.
+    /// Handles a disconnected client: code no longer waits for its input.
     pub fn left(&self, peer: &Peer) {
         lock(&self.0.inputs).remove(peer);
     }
 
-    /// Waits until a client has asked for the end, or [`close`](Self::close) was called.
+    /// Waits for a client's shutdown request, or for [`close`](Self::close).
     pub async fn over(&self) {
         let over = self.0.over.notified();
         if !self.0.is_over.load(Ordering::Acquire) {
@@ -202,7 +202,7 @@ impl Kernel {
         }
     }
 
-    /// Begins to answer requests.
+    /// Starts to handle requests.
     fn live(&self) {
         let life = Arc::clone(&lock(&self.0.life));
         life.begin(Arc::clone(&self.0));
@@ -231,7 +231,7 @@ impl Kernel {
         }
     }
 
-    /// Answers while the shell is busy.
+    /// Replies even while the shell is busy.
     async fn control(&self, asked: Asked, room: impl FnOnce() -> Option<Room> + Send) {
         let content = match asked.message.kind() {
             "kernel_info_request" => info::kernel_info(),
@@ -250,7 +250,7 @@ impl Kernel {
         let inner = &self.0;
         inner.announce_of(ExecutionState::Busy, &asked.message.header).await;
         if asked.message.kind() == "shutdown_request" {
-            // Others learn of it as well.
+            // Other clients are informed, too.
             inner.publish("shutdown_reply", &asked.message.header, content.clone()).await;
         }
         inner.reply(&asked, content).await;
@@ -267,7 +267,7 @@ impl Inner {
         self.over.notify_waiters();
     }
 
-    /// Sends the answer to a request to whoever made it.
+    /// Sends the reply to the client of a request.
     async fn reply(&self, asked: &Asked, content: Value) {
         let kind = asked.message.kind();
         let kind = format!("{}_reply", kind.strip_suffix("_request").unwrap_or(kind));
@@ -275,7 +275,7 @@ impl Inner {
             .await;
     }
 
-    /// Tells all clients something that belongs to a request.
+    /// Sends a message that belongs to a request to all clients.
     async fn publish(&self, kind: &str, parent: &Map<String, Value>, content: Value) {
         self.send(Channel::Iopub, None, kind, parent, content).await;
     }
@@ -302,7 +302,7 @@ impl Inner {
             .await;
     }
 
-    /// Tells all clients what the kernel is doing, and remembers it.
+    /// Sets the state, and sends it to all clients.
     async fn announce(&self, state: ExecutionState, parent: &Map<String, Value>) {
         *lock(&self.activity) = Activity {
             state,
@@ -311,22 +311,22 @@ impl Inner {
         self.announce_of(state, parent).await;
     }
 
-    /// The same of a request that does not change it.
+    /// The same for a request that does not change the state.
     async fn announce_of(&self, state: ExecutionState, parent: &Map<String, Value>) {
         self.publish("status", parent, json!({"execution_state": state.as_str()})).await;
     }
 
-    /// Hands a line to the code that waits for it.
+    /// Passes a line to the code that waits for it.
     fn give_input(&self, asked: &Asked) {
         let line = asked.message.content.get("value").and_then(Value::as_str);
         if let Some(waiting) = lock(&self.inputs).remove(&asked.peer) {
-            // The code may have given up.
+            // The code may have stopped waiting.
             let _ = waiting.send(line.map(str::to_owned));
         }
     }
 }
 
-/// The content of an answer that says what went wrong.
+/// The content of an error reply.
 fn error(name: &str, value: &str, traceback: &[String]) -> Value {
     json!({"status": "error", "ename": name, "evalue": value, "traceback": traceback})
 }

@@ -1,7 +1,7 @@
-//! belljar as a Jupyter kernel: a session behind the messages of notebooks.
+//! belljar as a Jupyter kernel: a session behind Jupyter's messaging protocol.
 //!
-//! [`Kernel`] takes messages and sends messages, and knows nothing of how they travel. [`zmq`] carries
-//! them over the sockets of a connection file; a server may carry them over WebSockets.
+//! [`Kernel`] receives and sends messages, independent of the transport. [`zmq`] provides the
+//! sockets of a connection file; a server can use WebSockets.
 #![deny(unsafe_code, missing_docs)]
 #![warn(
     clippy::exit,

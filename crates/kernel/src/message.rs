@@ -1,4 +1,4 @@
-//! A message, however it travels.
+//! Messages, independent of the transport.
 
 use std::fmt::Write;
 
@@ -7,26 +7,26 @@ use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The version of the protocol that is spoken.
+/// The supported version of the protocol.
 pub(crate) const PROTOCOL: &str = "5.4";
 
-/// The name that messages of this side carry.
+/// The username in the kernel's messages.
 const USERNAME: &str = "belljar";
 
-/// Who sent a request, and is sent its answer: whatever its transport tells clients apart by.
+/// The client of a request, which gets the reply; identified by its transport.
 pub type Peer = Bytes;
 
-/// One of the streams of messages between a kernel and its clients.
+/// A channel between a kernel and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// Requests, answered in order.
     Shell,
-    /// Requests that are answered while others wait.
+    /// Requests that are handled while others wait.
     Control,
     /// Requests of the kernel for a line of input.
     Stdin,
-    /// What the kernel tells all clients.
+    /// Messages of the kernel to all clients.
     Iopub,
 }
 
@@ -42,7 +42,7 @@ impl Channel {
         }
     }
 
-    /// The channel of that name.
+    /// The channel with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Shell, Self::Control, Self::Stdin, Self::Iopub];
@@ -50,7 +50,7 @@ impl Channel {
     }
 }
 
-/// What was received is no message.
+/// Received data is not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a message of the Jupyter protocol: {0}")]
 pub struct Malformed(pub(crate) &'static str);
@@ -59,32 +59,32 @@ pub struct Malformed(pub(crate) &'static str);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// What it is: `msg_id`, `msg_type`, `session`, `username`, `date` and `version`. That of a
-    /// client is kept as it came, since answers repeat it.
+    /// The header: `msg_id`, `msg_type`, `session`, `username`, `date` and `version`. Client
+    /// headers are kept unchanged, because replies repeat them.
     pub header: Map<String, Value>,
-    /// The header of the request that it belongs to; empty where there is none.
+    /// The header of the request that it belongs to; empty if there is no request.
     pub parent: Map<String, Value>,
-    /// Rarely anything.
+    /// Usually empty.
     pub metadata: Map<String, Value>,
-    /// What it says.
+    /// The content.
     pub content: Map<String, Value>,
-    /// Bytes that go with it.
+    /// Binary buffers.
     pub buffers: Vec<Bytes>,
 }
 
-/// A message that a kernel sends.
+/// A message from the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
-    /// Where.
+    /// The channel.
     pub channel: Channel,
-    /// To whom; to all on iopub.
+    /// The client; on iopub, all clients.
     pub to: Option<Peer>,
-    /// What.
+    /// The message.
     pub message: Message,
 }
 
 impl Message {
-    /// A message of this side, that belongs to the request with the header `parent`.
+    /// Creates a message of the kernel for the request with the header `parent`.
     #[must_use]
     pub fn new(
         kind: &str,
@@ -108,11 +108,11 @@ impl Message {
         }
     }
 
-    /// The message with these parts, as a client sent them. All but the first may be null.
+    /// Creates a message from the parts sent by a client. All but the first may be null.
     ///
     /// # Errors
     ///
-    /// When a part is no object, or the header does not say what it is.
+    /// When a part is not an object, or the header has no type.
     pub fn from_parts(
         header: Value,
         parent: Value,
@@ -145,7 +145,7 @@ impl Message {
         self.text_in_header("msg_id")
     }
 
-    /// It as one JSON object, but for its buffers and what a transport adds.
+    /// The message as one JSON object, without its buffers and the transport's additions.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let whole = json!({
@@ -172,11 +172,11 @@ fn object(value: Value, otherwise: &'static str) -> Result<Map<String, Value>, M
     }
 }
 
-/// An id that nobody else has: a random UUID.
+/// A unique id: a random UUID.
 #[must_use]
 pub fn unique() -> String {
     let mut bytes = [0; 16];
-    // Ids of messages guard nothing: where there are no random numbers, the clock and a counter do.
+    // These ids need not be unpredictable: without random numbers, use the clock and a counter.
     if getrandom::fill(&mut bytes).is_err() {
         bytes = fallback();
     }
@@ -187,7 +187,7 @@ pub fn unique() -> String {
         if [4, 6, 8, 10].contains(&index) {
             text.push('-');
         }
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,4 +1,4 @@
-//! The kernelspec: how Jupyter learns of the kernel.
+//! The kernelspec, which registers the kernel with Jupyter.
 
 use std::fs;
 use std::io;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// The name under which the kernel is installed unless another is chosen.
+/// Default name of the kernel.
 pub const NAME: &str = "belljar";
 
-/// The name that people see unless another is chosen.
+/// Default display name.
 pub const DISPLAY_NAME: &str = "belljar (sandboxed Python)";
 
-/// The kernel's picture, as SVG.
+/// The kernel's logo, as SVG.
 pub const LOGO: &[u8] = include_bytes!("logo.svg");
 
-/// Where kernelspecs are looked for.
+/// Where to install kernelspecs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The user's own.
+    /// In the user's directory.
     User,
-    /// Below this directory, such as an environment of Python.
+    /// Below this directory, such as a Python environment.
     Prefix(PathBuf),
 }
 
@@ -28,10 +28,10 @@ pub enum Place {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The name is none.
+    /// The name is invalid.
     #[error("{0:?} is no name of a kernel: letters, digits, '.', '-' and '_' are taken")]
     Name(String),
-    /// Nothing says where the user's kernelspecs are.
+    /// The user's directory is unknown.
     #[error("cannot find the user's directory for Jupyter's data")]
     NoHome,
     /// It cannot be written.
@@ -44,7 +44,7 @@ pub enum SpecError {
     },
 }
 
-/// The kernelspec of a kernel that is started with these arguments, before `-f FILE`.
+/// Creates the kernelspec of a kernel started with these arguments, followed by `-f FILE`.
 #[must_use]
 pub fn kernelspec(arguments: &[String], display_name: &str) -> Value {
     let mut argv = arguments.to_vec();
@@ -58,11 +58,11 @@ pub fn kernelspec(arguments: &[String], display_name: &str) -> Value {
     })
 }
 
-/// Installs a kernelspec; returns its directory.
+/// Installs a kernelspec. Returns its directory.
 ///
 /// # Errors
 ///
-/// When the name cannot be one, or the files not be written.
+/// When the name is invalid, or the files cannot be written.
 pub fn install(place: &Place, name: &str, spec: &Value) -> Result<PathBuf, SpecError> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_fine) {
@@ -82,7 +82,7 @@ pub fn install(place: &Place, name: &str, spec: &Value) -> Result<PathBuf, SpecE
     Ok(directory)
 }
 
-/// Jupyter's directory for data.
+/// Jupyter's data directory.
 fn directory(place: &Place) -> Result<PathBuf, SpecError> {
     match place {
         Place::Prefix(prefix) => Ok(prefix.join("share").join("jupyter")),

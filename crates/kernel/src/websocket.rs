@@ -1,4 +1,4 @@
-//! Messages as the frames of a WebSocket, in the two forms that clients of Jupyter's server speak.
+//! Messages as WebSocket frames, in the two formats of Jupyter Server.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 use crate::json::{MAX_MEMORY, memory_of};
 use crate::message::{Channel, Malformed, Message, Outgoing};
 
-/// The name of the newer form, by which clients ask for it.
+/// The subprotocol name of the newer format.
 pub const V1: &str = "v1.kernel.websocket.jupyter.org";
 
-/// The most parts of one message.
+/// Maximum number of parts of a message.
 const MAX_PARTS: usize = 1_024;
 
-/// A form of messages.
+/// The format of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON in text frames; a message with buffers is a binary frame.
+    /// JSON in text frames; messages with buffers in binary frames.
     Json,
-    /// Binary frames: offsets of the parts, then the parts.
+    /// Binary frames: offsets of the parts, followed by the parts.
     V1,
 }
 
@@ -31,14 +31,14 @@ pub enum Frame {
 }
 
 impl Form {
-    /// The frame of a message.
+    /// Converts a message to a frame.
     #[must_use]
     pub fn write(self, outgoing: &Outgoing) -> Frame {
         match self {
             Self::Json => {
                 let mut whole = outgoing.message.to_json();
                 whole.insert("channel".to_owned(), outgoing.channel.as_str().into());
-                // Kernels of belljar send no buffers.
+                // belljar's kernels send no buffers.
                 whole.insert("buffers".to_owned(), Value::Array(Vec::new()));
                 Frame::Text(Value::Object(whole).to_string())
             }
@@ -46,11 +46,11 @@ impl Form {
         }
     }
 
-    /// The message in a frame, and the channel that it names; one that names none is for the shell.
+    /// Parses a frame. Returns the message and its channel, by default the shell.
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// When it is invalid.
     pub fn read(self, frame: &Frame) -> Result<(Channel, Message), Malformed> {
         match (self, frame) {
             (_, Frame::Text(text)) => read_json(text.as_bytes(), Vec::new()),
@@ -75,7 +75,7 @@ fn write_v1(outgoing: &Outgoing) -> Bytes {
         json(&message.metadata),
         json(&message.content),
     ];
-    // One more than there are parts, for the end of the last.
+    // One more than the number of parts, for the end of the last.
     let count = parts.len() + 1;
     let mut offset = 8 * (1 + count) as u64;
     let mut frame = (count as u64).to_le_bytes().to_vec();
@@ -116,7 +116,7 @@ fn read_v1(bytes: &Bytes) -> Result<(Channel, Message), Malformed> {
     Ok((channel, message))
 }
 
-/// The JSON of a message with buffers in the older form, and those.
+/// Splits a binary frame in the older format into JSON and buffers.
 fn split_legacy(bytes: &Bytes) -> Result<(Bytes, Vec<Bytes>), Malformed> {
     let number = |index: usize| -> Result<usize, Malformed> {
         let chunk = bytes.get(4 * index..).and_then(|rest| rest.first_chunk());
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// A frame of 64 MiB became two gigabytes of values.
+    /// A frame of 64 MiB expanded to two gigabytes of values.
     #[test]
     fn a_message_of_nothing_but_values_is_malformed() {
         let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));

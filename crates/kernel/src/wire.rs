@@ -1,4 +1,4 @@
-//! Messages as the parts of one message of ZeroMQ, signed.
+//! Messages as multipart ZeroMQ messages, with signatures.
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,17 +7,17 @@ use sha2::Sha256;
 
 use crate::message::{Malformed, Message};
 
-/// What stands between those that a message is routed by and the message itself.
+/// Separates the routing prefix from the message.
 const DELIMITER: &[u8] = b"<IDS|MSG>";
 
-/// Signs messages and checks signatures; with an empty key it does neither.
+/// Signs messages and verifies signatures; with an empty key it does neither.
 #[derive(Clone)]
 pub(crate) struct Signer(Option<Hmac<Sha256>>);
 
 impl Signer {
     /// A signer with the key of a connection file.
     pub(crate) fn new(key: &str) -> Self {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         let keyed = |key: &str| Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok();
         Self((!key.is_empty()).then(|| keyed(key)).flatten())
     }
@@ -30,7 +30,7 @@ impl Signer {
         Some(mac)
     }
 
-    /// The signature of these parts in hexadecimal digits.
+    /// The signature of these parts in hexadecimal.
     fn sign(&self, parts: &[Bytes]) -> String {
         let Some(mac) = self.hash(parts) else {
             return String::new();
@@ -41,8 +41,7 @@ impl Signer {
         mac.finalize().into_bytes().into_iter().flat_map(digits).collect()
     }
 
-    /// Whether `signature` is that of these parts, compared in a time that does not tell where it
-    /// differs.
+    /// Verifies `signature` in constant time.
     fn accepts(&self, signature: &[u8], parts: &[Bytes]) -> bool {
         let Some(mac) = self.hash(parts) else {
             return true;
@@ -50,7 +49,7 @@ impl Signer {
         unhex(signature).is_some_and(|bytes| mac.verify_slice(&bytes).is_ok())
     }
 
-    /// The parts of a message, without those that it is routed by.
+    /// The parts of a message, without the routing prefix.
     pub(crate) fn write(&self, message: &Message) -> Vec<Bytes> {
         let json = |map| serde_json::to_vec(map).unwrap_or_default().into();
         let signed: [Bytes; 4] = [
@@ -65,11 +64,11 @@ impl Signer {
         parts
     }
 
-    /// The message that these parts are.
+    /// Parses a message.
     ///
     /// # Errors
     ///
-    /// When they are none, or the signature is another.
+    /// When the parts or the signature are invalid.
     pub(crate) fn read(&self, parts: &[Bytes]) -> Result<Message, Malformed> {
         let start = parts.iter().position(|part| part == DELIMITER);
         let rest = start.map(|start| &parts[start + 1..]);

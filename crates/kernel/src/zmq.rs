@@ -16,23 +16,22 @@ use crate::message::{Channel, Message, Outgoing, unique};
 use crate::wire::Signer;
 use crate::zmtp::{Listener, Publisher, Router, Sender};
 
-/// How long what was sent last may take to leave.
+/// Time limit for sending the last messages.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long the sockets of clients that were there before a restart take to connect again: libzmq
-/// tries each by itself every 100 to 200 ms.
+/// Time for clients to reconnect after a restart: libzmq retries each socket every 100 to 200 ms.
 const RECONNECTING: Duration = Duration::from_millis(300);
-/// How long after that the kernel waits for somebody who hears what the code does.
+/// How long the kernel then waits for a subscriber to its output.
 const UNHEARD: Duration = Duration::from_millis(700);
 
-/// A kernel that its clients can reach.
+/// A kernel that clients can connect to.
 pub struct Serving {
     kernel: Kernel,
     sockets: Arc<Sockets>,
     tasks: tokio::task::JoinSet<()>,
 }
 
-/// The sending ends.
+/// The sending ends of the sockets.
 struct Sockets {
     signer: Signer,
     shell: Sender,
@@ -41,12 +40,12 @@ struct Sockets {
     iopub: Publisher,
 }
 
-/// Listens on the sockets that a connection file names, and starts a kernel behind them. Ports that the
-/// system chose are written back to the file.
+/// Opens the sockets of a connection file, and starts a kernel on them. Ports chosen by the system
+/// are written back to the file.
 ///
 /// # Errors
 ///
-/// When the file cannot be used, or a socket not be opened.
+/// When the file is invalid, or a socket cannot be opened.
 pub async fn serve(
     path: &Path,
     backend: impl Backend,
@@ -122,7 +121,7 @@ async fn listen(
     })
 }
 
-/// A publisher that tells who subscribes that it has.
+/// A publisher that confirms subscriptions.
 fn publisher(listener: Listener, signer: Signer) -> Publisher {
     let session = unique();
     Publisher::new(listener, move |topic| {
@@ -135,7 +134,7 @@ fn publisher(listener: Listener, signer: Signer) -> Publisher {
     })
 }
 
-/// Hands what arrives on a socket to the kernel.
+/// Passes received messages to the kernel.
 async fn hear(
     channel: Channel,
     mut router: Router,
@@ -158,8 +157,8 @@ async fn hear(
 }
 
 impl Sockets {
-    /// Waits, soon after the sockets were opened, for subscribers. A client's request may come in
-    /// before its subscription, on another connection; what the code does meanwhile would be lost.
+    /// Waits for subscribers right after the sockets were opened. A client's request may arrive
+    /// before its subscription, which uses another connection; the output would be lost.
     async fn heard(&self, opened: Instant) {
         tokio::time::sleep_until(opened + RECONNECTING).await;
         while !self.iopub.has_subscribers() && opened.elapsed() < RECONNECTING + UNHEARD {
@@ -168,7 +167,7 @@ impl Sockets {
     }
 }
 
-/// Sends back what arrives.
+/// Echoes received messages.
 async fn echo(mut router: Router) {
     let sender = router.sender();
     while let Some((peer, parts)) = router.next().await {
@@ -192,7 +191,7 @@ impl Outlet for Carrier {
                 Channel::Control => &self.0.control,
                 Channel::Stdin => &self.0.stdin,
                 Channel::Iopub => {
-                    // Those who do not want everything choose by type.
+                    // Subscribers can select messages by type.
                     parts.insert(0, Bytes::copy_from_slice(message.kind().as_bytes()));
                     return self.0.iopub.publish(&parts).await;
                 }
@@ -211,7 +210,7 @@ impl Serving {
         &self.kernel
     }
 
-    /// Ends the kernel, lets what it said last leave, and closes the sockets.
+    /// Closes the kernel, sends its last messages, and closes the sockets.
     pub async fn close(mut self) {
         self.kernel.close().await;
         tokio::time::sleep(LINGER).await;

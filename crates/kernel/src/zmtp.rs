@@ -1,9 +1,9 @@
-//! ZMTP 3.0, the protocol of ZeroMQ's sockets, as far as a kernel needs it: the side that listens, without
-//! encryption.
+//! ZMTP 3.0, the protocol of ZeroMQ's sockets, as far as a kernel needs it: the listening side,
+//! without encryption.
 //!
-//! Anybody on the machine may connect to a socket of TCP, and only the messages are signed. So all that a
-//! connection may cost before that is bounded here: the length of a frame, of a message and of what waits
-//! to be sent, the time for a handshake, and how many there are.
+//! Any process on the machine can connect to a TCP socket, and only the messages are authenticated.
+//! So everything before that is limited here: the length of a frame, of a message and of the send
+//! queue, the time for a handshake, and the number of connections.
 
 mod frame;
 mod outbox;

@@ -1,4 +1,4 @@
-//! What carries requests to object stores.
+//! The HTTP client for object stores.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use object_store::client::{
     HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
 };
 
-/// How long a store has to take a connection.
+/// Time limit for connecting.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long it has to begin an answer. A state of a session is sent within it.
+/// Time limit until the response starts. A session's state is sent within it.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// How long a connection is kept that nobody uses.
+/// How long idle connections are kept.
 const IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// Connects to stores with HTTP/1.1, and with TLS where their URL says `https`.
+/// Connects to stores with HTTP/1.1, and with TLS if the URL has the scheme `https`.
 #[derive(Debug)]
 pub(super) struct Connector;
 

@@ -1,4 +1,4 @@
-//! Where processes keep sessions that they share, by URL.
+//! Stores of shared sessions, by URL.
 #![deny(unsafe_code, missing_docs)]
 #![warn(clippy::unwrap_used)]
 
@@ -16,32 +16,32 @@ use url::Url;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreUrlError {
-    /// The text is no URL, or none of a store.
+    /// The text is not a URL of a store.
     #[error("{url:?} names no store: {why}")]
     Url {
         /// The text.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// The program was built without what such a store needs.
+    /// The program was built without support for this store.
     #[error("this program was built without {scheme} stores")]
     NotBuilt {
-        /// What the URL begins with.
+        /// The scheme of the URL.
         scheme: String,
     },
-    /// The store does not work.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] belljar::store::StoreError),
 }
 
-/// Opens a store: `file:///directory` or a path, `memory:`, and with the feature `objects`
-/// also `s3://bucket/folder`, `az://container/folder` and `gs://bucket/folder`, whose accounts are in the
-/// environment. It blocks, and does not ask whether the store can be reached.
+/// Opens a store: `file:///directory` or a path, `memory:`, and with the feature `objects` also
+/// `s3://bucket/folder`, `az://container/folder` and `gs://bucket/folder`, with credentials from
+/// the environment. Blocks. Does not check whether the store can be reached.
 ///
 /// # Errors
 ///
-/// When the text is none of these, or a directory cannot be made.
+/// When the URL is invalid, or a directory cannot be created.
 pub fn open_store(text: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     let wrong = |why: &str| StoreUrlError::Url {
         url: without_password(text),
@@ -67,7 +67,7 @@ pub fn open_store(text: &str) -> Result<Arc<dyn Store>, StoreUrlError> {
     }
 }
 
-/// A URL as it may be shown.
+/// A URL that is safe to show.
 fn without_password(text: &str) -> String {
     match Url::parse(text) {
         Ok(mut url) if url.password().is_some() => {

@@ -1,4 +1,4 @@
-//! Object stores: those that speak S3, Azure's and Google's.
+//! Object stores: S3 and compatible ones, Azure, and Google Cloud.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use url::Url;
 
 use super::http::Connector;
 
-/// How long is tried what fails for a moment. Whoever waits has a lease.
+/// Time limit for retries. The caller holds a lease.
 const RETRY_TIME: Duration = Duration::from_secs(20);
 const MAX_RETRIES: usize = 6;
 
@@ -26,11 +26,11 @@ const MAX_RETRIES: usize = 6;
 struct ObjectFolder {
     store: Box<dyn ObjectStore>,
     folder: Path,
-    /// Whether versions are numbers there, as they are Google's.
+    /// Whether object versions are numbers, as in Google's store.
     is_numbered: bool,
 }
 
-/// The folder that a URL names; accounts, regions and endpoints are those of the environment.
+/// Opens the folder of a URL; credentials, regions and endpoints come from the environment.
 pub(super) fn open(url: &Url) -> object_store::Result<Arc<dyn Store>> {
     let retry = RetryConfig {
         max_retries: MAX_RETRIES,
@@ -105,7 +105,7 @@ impl ObjectFolder {
             Condition::Is(version) => {
                 let parts = parts(version);
                 if self.is_numbered && !is_number(parts.version.as_deref()) {
-                    // There was never one: the store would take the question for a mistake.
+                    // There was no version: the store would reject the condition.
                     return Ok(Put::Refused);
                 }
                 PutMode::Update(parts)
@@ -117,7 +117,7 @@ impl ObjectFolder {
         };
         match self.store.put_opts(&path, bytes.into(), options).await {
             Ok(put) => Ok(Put::Written(version(put.e_tag.as_deref(), put.version.as_deref()))),
-            // What is not there any more is not that version.
+            // A deleted object does not have that version.
             Err(
                 Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. },
             ) if *condition != Condition::Always => Ok(Put::Refused),
@@ -161,7 +161,7 @@ impl ObjectFolder {
     }
 }
 
-/// What an object store knows a version by, as one text.
+/// The store's version of an object, as text.
 fn version(e_tag: Option<&str>, version: Option<&str>) -> Version {
     Version::new(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
 }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Nobody is asked: there is no such bucket, and no network where tests run.
+    /// Sends no request: the bucket does not exist, and tests have no network.
     #[tokio::test]
     async fn a_version_that_google_did_not_give_is_none() {
         let store = open(&"gs://no-such-bucket/folder".parse().unwrap()).unwrap();
@@ -221,8 +221,8 @@ mod tests {
         assert!(is_number(Some("1763900000000000")));
     }
 
-    /// `BELLJAR_TEST_STORE` names a store that the environment has an account of, such as one that a test
-    /// has started on this machine.
+    /// `BELLJAR_TEST_STORE` names a store with credentials in the environment, such as a local test
+    /// server.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn it_keeps_the_contract() {
         let Ok(url) = std::env::var("BELLJAR_TEST_STORE") else {

@@ -80,7 +80,7 @@ fn failed(failure: &Failure) -> Value {
     error(&failure.name, &failure.text, std::slice::from_ref(&failure.text))
 }
 
-/// What is known of a name, for people.
+/// The description of a name, for people.
 fn page(found: &Inspection) -> String {
     let parts = [
         ("Signature:", found.signature.as_deref().map(|s| format!("{}{s}", found.name))),
@@ -95,20 +95,20 @@ fn page(found: &Inspection) -> String {
             continue;
         };
         let space = if text.contains('\n') { '\n' } else { ' ' };
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = writeln!(page, "{title}{space}{}", text.trim_end());
     }
     page
 }
 
-/// The code without the lines that only a notebook takes: to see whether the rest is complete.
+/// The code with commands of notebooks replaced, to check whether the rest is complete.
 fn plain(code: &str) -> String {
     let is_command = |line: &str| {
         let line = line.trim_start();
         line.starts_with(['%', '!']) || line.starts_with('?') || line.trim_end().ends_with('?')
     };
     if code.trim_start().starts_with("%%") {
-        // The rest is whatever the command takes.
+        // The rest belongs to the command.
         return "pass".to_owned();
     }
     let mut text: Vec<String> = Vec::new();

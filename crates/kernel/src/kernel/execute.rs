@@ -1,4 +1,4 @@
-//! Running code, and telling what it does.
+//! Runs code, and sends its output.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Asked, Inner, error, lock};
 use crate::backend::{Failure, Guest};
 use crate::message::Channel;
 
-/// How often somebody who waits for the session is told what it waits for.
+/// Interval of progress messages while waiting for the session.
 const TOLD: Duration = Duration::from_millis(500);
 
 /// The content of an `execute_request`.
@@ -35,16 +35,16 @@ struct Order {
     stop_on_error: Option<bool>,
 }
 
-/// What became of code.
+/// The result of code.
 struct Done {
-    /// The error, as its answer and the message `error` say it.
+    /// The error, for the reply and the message `error`.
     error: Option<Value>,
-    /// The text of the value of the last expression.
+    /// The text of the last expression's value.
     result: Option<String>,
 }
 
 impl Life {
-    /// The answer to an `execute_request`, and whether what waits is not to be run.
+    /// The reply to an `execute_request`, and whether to skip the waiting requests.
     pub(super) async fn execute(&self, inner: &Arc<Inner>, asked: &Asked) -> (Value, bool) {
         let order: Order =
             match serde_json::from_value(Value::Object(asked.message.content.clone())) {
@@ -58,7 +58,7 @@ impl Life {
         let header = &asked.message.header;
         let is_stored = !order.silent && order.store_history.unwrap_or(true);
         let is_code = !order.code.trim().is_empty();
-        // What is not stored is told by the number that the next cell takes, and does not take it.
+        // A cell that is not stored has the number of the next cell, without using it up.
         let number = self.number() + u64::from(is_code);
         if !order.silent {
             let content = json!({"code": order.code, "execution_count": number});
@@ -95,7 +95,7 @@ impl Life {
         (content, stops)
     }
 
-    /// The session; whoever has to wait for it is told what for.
+    /// Returns the session. Reports progress while it is being created.
     async fn session_told(&self, inner: &Inner, asked: &Asked) -> Result<&dyn Guest, Failure> {
         let mut told = None;
         let opening = self.session(inner);
@@ -133,7 +133,7 @@ impl Life {
         } else {
             Echo::Display
         });
-        // Figures go to the notebook; files of them would only take room.
+        // Figures are sent to the notebook; their files would only take space.
         request.capture.figures = false;
         request.capture.dataframes = false;
         if order.allow_stdin.unwrap_or(true) {
@@ -146,7 +146,7 @@ impl Life {
         lock(&inner.inputs).remove(&asked.peer);
         let outcome = ran?;
         self.settle(inner, asked, &outcome, &mut done).await;
-        // A session that went back has forgotten the cell, its number included.
+        // A session that was restored has lost the cell and its number.
         let report = outcome.session.as_ref();
         if is_stored && !report.is_some_and(|report| report.interpreter_restarted) {
             self.count.store(number, Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Life {
         Ok(done)
     }
 
-    /// Tells what the events of a run do not.
+    /// Reports what the events of a run do not contain.
     async fn settle(&self, inner: &Inner, asked: &Asked, outcome: &Outcome, done: &mut Done) {
         let header = &asked.message.header;
         let report = outcome.session.as_ref();
@@ -165,14 +165,14 @@ impl Life {
         if done.error.is_none()
             && let (Some(line), Some(detail)) = (&outcome.error, &outcome.error_detail)
         {
-            // It did not begin, or nobody heard of its end.
+            // It did not start, or its end was not reported.
             let content = described(line, detail);
             inner.publish("error", header, told(&content)).await;
             done.error = Some(content);
         }
     }
 
-    /// Tells that code could not be run.
+    /// Reports that code could not be run.
     async fn failed(&self, inner: &Inner, asked: &Asked, failure: &Failure) -> Value {
         let mut lines = vec![format!("{}: {failure}", failure.name)];
         lines.extend(failure.hint.iter().map(|hint| format!("hint: {hint}")));
@@ -183,7 +183,7 @@ impl Life {
     }
 }
 
-/// The request with somebody who answers `input()`: whoever sent the code.
+/// Adds the client that sent the code as the one to ask for `input()`.
 fn answering(request: Request, inner: &Arc<Inner>, asked: &Asked) -> Request {
     let (inner, peer) = (Arc::clone(inner), asked.peer.clone());
     let header = asked.message.header.clone();
@@ -199,7 +199,7 @@ fn answering(request: Request, inner: &Arc<Inner>, asked: &Asked) -> Request {
     })
 }
 
-/// Tells all clients what a run does, until it has ended.
+/// Sends the output of a run to all clients, until it has ended.
 async fn tell(inner: &Inner, asked: &Asked, mut events: EventReader, number: u64) -> Done {
     let mut done = Done {
         error: None,
@@ -262,7 +262,7 @@ fn shown(display: Display) -> Value {
     json!({"data": display.data, "metadata": display.metadata, "transient": transient})
 }
 
-/// An error as the answer says it.
+/// An error in the form of a reply.
 fn described(line: &str, detail: &ErrorDetail) -> Value {
     let mut lines: Vec<String> = match &detail.traceback {
         Some(text) => text.trim_end_matches('\n').split('\n').map(str::to_owned).collect(),
@@ -271,7 +271,7 @@ fn described(line: &str, detail: &ErrorDetail) -> Value {
     let (name, value) = match detail.kind {
         // As Python calls it.
         ErrorKind::Interrupted => ("KeyboardInterrupt", ""),
-        // What the code was stopped by says more than that it was.
+        // The reason for stopping the code is more useful than the exception.
         ErrorKind::Timeout | ErrorKind::Fuel | ErrorKind::Output => {
             if detail.traceback.is_some() {
                 lines.push(line.to_owned());
@@ -284,7 +284,7 @@ fn described(line: &str, detail: &ErrorDetail) -> Value {
     error(name, value, &lines)
 }
 
-/// The same as the message `error` says it.
+/// An error in the form of the message `error`.
 fn told(content: &Value) -> Value {
     json!({
         "ename": content["ename"],
@@ -293,7 +293,7 @@ fn told(content: &Value) -> Value {
     })
 }
 
-/// The texts of expressions, or what they raised.
+/// The values of expressions as text, or their exceptions.
 async fn expressions(
     session: &dyn Guest,
     asked: BTreeMap<String, Value>,
@@ -302,7 +302,7 @@ async fn expressions(
     let texts: BTreeMap<String, String> = asked
         .into_iter()
         .filter_map(|(name, expression)| {
-            // On lines of its own, so that a comment at its end takes nothing with it.
+            // On separate lines, so that a comment at the end of the expression hides nothing.
             let text = format!("__import__('builtins').repr((\n{}\n))", expression.as_str()?);
             Some((name, text))
         })

@@ -1,14 +1,14 @@
-//! The code that ran, for clients that ask for it.
+//! The history of cells, for clients.
 
 use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-/// The most cells that are kept.
+/// Maximum number of cells.
 const MAX_CELLS: usize = 10_000;
-/// The most bytes of them together.
+/// Maximum total size of cells in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The number of this session: there is no other.
+/// The number of this session, the only one.
 const SESSION: i64 = 1;
 
 /// The cells of one life of a kernel.
@@ -32,7 +32,7 @@ impl Cell {
 }
 
 impl History {
-    /// Adds a cell, and forgets the oldest that there is no room for.
+    /// Adds a cell, dropping the oldest cells beyond the limits.
     pub(super) fn push(&mut self, number: u64, code: String, output: Option<String>) {
         let cell = Cell {
             number,
@@ -49,7 +49,7 @@ impl History {
         }
     }
 
-    /// The answer to a `history_request`.
+    /// The reply to a `history_request`.
     pub(super) fn answer(&self, asked: &Map<String, Value>) -> Value {
         let text = |key: &str| asked.get(key).and_then(Value::as_str).unwrap_or_default();
         let number = |key: &str| asked.get(key).and_then(Value::as_i64);
@@ -90,7 +90,7 @@ impl History {
         let mut found: Vec<&Cell> = Vec::new();
         for cell in self.cells.iter().filter(|cell| matches(&pattern, &cell.code)) {
             if is_unique {
-                // The latest of those that are the same.
+                // The latest of equal cells.
                 found.retain(|other| other.code != cell.code);
             }
             found.push(cell);
@@ -104,8 +104,8 @@ fn last(mut cells: Vec<&Cell>, most: usize) -> Vec<&Cell> {
     cells
 }
 
-/// Whether a text fits a pattern in which `*` stands for any characters and `?` for one. It takes no more
-/// steps than both are long, multiplied.
+/// Matches a pattern in which `*` stands for any characters and `?` for one. The number of steps is
+/// at most the product of both lengths.
 fn matches(pattern: &[char], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut from, mut star) = (0, 0, None);

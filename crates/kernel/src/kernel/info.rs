@@ -1,13 +1,13 @@
-//! What the kernel says of itself.
+//! Information about the kernel.
 
 use serde_json::{Value, json};
 
 use crate::message::PROTOCOL;
 
-/// The version of the Python inside.
+/// The version of Python in the sandbox.
 pub const PYTHON: &str = "3.15.0";
 
-/// The answer to a `kernel_info_request`.
+/// The reply to a `kernel_info_request`.
 #[must_use]
 pub fn kernel_info() -> Value {
     json!({
@@ -33,7 +33,7 @@ pub fn kernel_info() -> Value {
     })
 }
 
-/// The answer to a `comm_info_request`: there are none.
+/// The reply to a `comm_info_request`: comms are not supported.
 #[must_use]
 pub(super) fn comm_info() -> Value {
     json!({"status": "ok", "comms": {}})

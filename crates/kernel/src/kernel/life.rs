@@ -1,4 +1,4 @@
-//! From one start of a kernel to the next: its session, and the requests that wait for it.
+//! One life of a kernel, from start to restart: its session, and the waiting requests.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use super::history::History;
 use super::{Asked, ExecutionState, Inner, error, info, lock};
 use crate::backend::{Failure, Guest};
 
-/// The most requests that wait.
+/// Maximum number of waiting requests.
 const MAX_WAITING: usize = 1_000;
-/// The most memory of all of them, about.
+/// Maximum memory of all waiting requests, estimated.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// One life of a kernel.
@@ -47,18 +47,18 @@ impl Life {
         }
     }
 
-    /// One that answers nothing.
+    /// A life that answers nothing.
     pub(super) fn over() -> Self {
         let life = Self::new();
         lock(&life.queue).is_over = true;
         life
     }
 
-    /// Has a request wait for its turn.
+    /// Queues a request.
     ///
     /// # Errors
     ///
-    /// The request, when too many wait.
+    /// The request, if the queue is full.
     #[expect(
         clippy::result_large_err,
         reason = "who is turned away gets the request back"
@@ -86,7 +86,7 @@ impl Life {
         }
     }
 
-    /// Starts to answer what waits, and makes the session meanwhile.
+    /// Starts to handle the queue, and creates the session meanwhile.
     pub(super) fn begin(self: Arc<Self>, inner: Arc<Inner>) {
         let life = Arc::clone(&self);
         let task = tokio::spawn(async move {
@@ -98,7 +98,7 @@ impl Life {
                             activity.state = ExecutionState::Idle;
                         }
                     }
-                    // Whoever needs it is told.
+                    // Requests that need it get the error.
                     Err(error) => tracing::warn!(%error, "the session cannot be made"),
                 }
             };
@@ -113,7 +113,7 @@ impl Life {
         *lock(&self.task) = Some(task);
     }
 
-    /// Ends what is under way and the session.
+    /// Stops the current run and closes the session.
     pub(super) async fn end(&self) {
         lock(&self.queue).is_over = true;
         let task = lock(&self.task).take();
@@ -126,13 +126,13 @@ impl Life {
         }
     }
 
-    /// The session, made if there is none.
+    /// The session, created if necessary.
     pub(super) async fn session(&self, inner: &Inner) -> Result<&dyn Guest, Failure> {
         let session = self.session.get_or_try_init(|| inner.backend.open()).await?;
         Ok(&**session)
     }
 
-    /// Whether nobody has to wait for the session.
+    /// Whether the session is ready.
     pub(super) fn is_open(&self) -> bool {
         self.session.initialized()
     }
@@ -141,7 +141,7 @@ impl Life {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Answers one request of the shell.
+    /// Handles one request of the shell.
     async fn answer(&self, inner: &Arc<Inner>, asked: &Asked) {
         let header = &asked.message.header;
         inner.announce(ExecutionState::Busy, header).await;
@@ -151,7 +151,7 @@ impl Life {
             "history_request" => Some(lock(&self.history).answer(&asked.message.content)),
             "execute_request" => {
                 let (content, aborts) = self.execute(inner, asked).await;
-                // What is sent after the answer was sent by somebody who knows of the failure.
+                // Requests sent after the reply come from a client that knows of the failure.
                 let waiting = if aborts {
                     lock(&self.queue).take_code()
                 } else {
@@ -165,7 +165,7 @@ impl Life {
             "inspect_request" => Some(self.inspect(inner, asked).await),
             "is_complete_request" => Some(self.is_complete(inner, asked).await),
             "comm_open" => {
-                // Nothing here has the other end.
+                // Comms have no other end here.
                 let id = asked.message.content.get("comm_id").cloned().unwrap_or_default();
                 inner.publish("comm_close", header, json!({"comm_id": id, "data": {}})).await;
                 None
@@ -181,7 +181,7 @@ impl Life {
         inner.announce(ExecutionState::Idle, header).await;
     }
 
-    /// Answers code as not run, since what it follows has failed.
+    /// Replies to code without running it, because earlier code failed.
     async fn abort(&self, inner: &Inner, waiting: Vec<Asked>) {
         for asked in waiting {
             let header = &asked.message.header;
@@ -212,7 +212,7 @@ impl Queue {
     }
 }
 
-/// Memory that a request takes, about: of its header, its content and its buffers.
+/// Estimated memory of a request: of its header, content and buffers.
 fn size(asked: &Asked) -> usize {
     let Asked { message, .. } = asked;
     let headers = [&message.header, &message.parent, &message.metadata, &message.content];
@@ -220,7 +220,7 @@ fn size(asked: &Asked) -> usize {
     headers.into_iter().map(object).sum::<usize>() + buffers
 }
 
-/// What an object takes beside its names and values: room for more of them.
+/// Memory of an object besides its names and values: spare capacity.
 const OBJECT: usize = 640;
 
 fn object(object: &Map<String, Value>) -> usize {
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// What is not text at the top of the content was not counted, so that a thousand of these could wait.
+    /// Content that is not text was not counted, so that a thousand of these could wait.
     #[test]
     fn requests_wait_as_far_as_all_of_them_takes_memory() {
         let zeros = || Value::from(vec![0; 200_000]);
@@ -269,7 +269,7 @@ mod tests {
             let taken = (0..50).take_while(|_| life.ask(asked(|m| fill(m, zeros()))).is_ok());
             let taken = taken.count();
             assert!((1..20).contains(&taken), "{taken} requests of six megabytes wait");
-            // Those that are taken make room.
+            // Handled requests make room.
             assert!(lock(&life.queue).take().is_some());
             assert!(life.ask(asked(|m| fill(m, zeros()))).is_ok());
             while lock(&life.queue).take().is_some() {}

@@ -1,4 +1,4 @@
-//! Text that code writes, gathered into messages.
+//! Collects the code's output into messages.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use super::Inner;
 
 /// How long text waits for more.
 const GATHER: Duration = Duration::from_millis(20);
-/// The most bytes of it that wait.
+/// Maximum number of waiting bytes.
 const MAX_GATHERED: usize = 64 << 10;
 
-/// Text of one stream that is not told yet: `print` writes a line in pieces, which are one message.
+/// Unsent text of one stream. `print` writes a line in several parts, which become one message.
 #[derive(Default)]
 pub(super) struct Text {
     name: &'static str,
     text: String,
-    /// When it is told at the latest.
+    /// The time at which it is sent at the latest.
     due: Option<Instant>,
 }
 
-/// What comes next.
+/// The next step.
 pub(super) enum Next {
     Event(Event),
-    /// The text is to be told first.
+    /// The text must be sent first.
     Full,
     End,
 }
 
 impl Text {
-    /// The next event, or that the text has waited long enough.
+    /// Returns the next event, or that the text has waited long enough.
     pub(super) async fn next(&self, events: &mut EventReader) -> Next {
         let next = match self.due {
             Some(_) if self.text.len() >= MAX_GATHERED => return Next::Full,
@@ -44,7 +44,7 @@ impl Text {
         next.map_or(Next::End, Next::Event)
     }
 
-    /// Takes an event that is more of the same text, or text where there is none.
+    /// Takes an event that continues the text.
     pub(super) fn take(&mut self, kind: EventKind) -> Result<(), EventKind> {
         let (name, text) = match &kind {
             EventKind::Stdout { text } => ("stdout", text),
@@ -60,7 +60,7 @@ impl Text {
         Ok(())
     }
 
-    /// Tells the text, if there is any.
+    /// Sends the text, if any.
     pub(super) async fn publish(&mut self, inner: &Inner, header: &Map<String, Value>) {
         if self.due.take().is_some() {
             let text = std::mem::take(&mut self.text);

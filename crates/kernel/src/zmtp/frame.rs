@@ -1,28 +1,28 @@
-//! Frames, messages of several of them, and the handshake, as bytes.
+//! Parses and serializes frames, multipart messages, and the handshake.
 
 use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The most bytes of one message, its parts together.
+/// Maximum length of a message in bytes, all parts together.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
-/// The most parts of one message.
+/// Maximum number of parts of a message.
 const MAX_PARTS: usize = 1_024;
-/// The most bytes of a command.
+/// Maximum length of a command in bytes.
 const MAX_COMMAND: usize = 4 << 10;
-/// The longest identity of a peer.
+/// Maximum length of a peer's identity.
 const MAX_IDENTITY: usize = 255;
 
 /// Length of a greeting.
 pub(super) const GREETING: usize = 64;
-/// That of the part of it that tells ZMTP 3 from what is older or something else.
+/// Length of the start of a greeting, which distinguishes ZMTP 3 from older protocols and others.
 const SIGNATURE: usize = 11;
 
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// What one side says.
+/// Data from a peer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Said {
     /// A message, in parts.
@@ -31,7 +31,7 @@ pub(super) enum Said {
     Command(Bytes, Bytes),
 }
 
-/// What a peer says of itself at the beginning.
+/// A peer's handshake data.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ready {
     pub socket_type: Bytes,
@@ -48,7 +48,7 @@ pub(super) fn greeting() -> [u8; GREETING] {
     bytes
 }
 
-/// Looks at a greeting.
+/// Checks a greeting.
 pub(super) fn check_greeting(bytes: &[u8; GREETING]) -> io::Result<()> {
     let is_ours = bytes[0] == 0xff && bytes[9] & 1 == 1;
     if !is_ours || bytes[SIGNATURE - 1] < 3 {
@@ -60,11 +60,11 @@ pub(super) fn check_greeting(bytes: &[u8; GREETING]) -> io::Result<()> {
     Ok(())
 }
 
-/// The command with which this side begins.
+/// The READY command of this side.
 pub(super) fn ready(socket_type: &str) -> Bytes {
     let mut rest = BytesMut::new();
     put_property(&mut rest, "Socket-Type", socket_type.as_bytes());
-    // A peer that sends its identity expects to see one, be it empty.
+    // A peer that sends its identity expects to receive one, possibly empty.
     put_property(&mut rest, "Identity", b"");
     command(b"READY", &rest)
 }
@@ -76,7 +76,7 @@ fn put_property(to: &mut BytesMut, name: &str, value: &[u8]) {
     to.put_slice(value);
 }
 
-/// Reads what a peer says of itself.
+/// Parses a peer's READY command.
 pub(super) fn read_ready(said: Said) -> io::Result<Ready> {
     let mut rest = match said {
         Said::Command(name, rest) if &name[..] == b"READY" => rest,
@@ -101,7 +101,7 @@ pub(super) fn read_ready(said: Said) -> io::Result<Ready> {
     Ok(ready)
 }
 
-/// Bytes after their length, which has `width` bytes.
+/// Bytes prefixed with their length, which has `width` bytes.
 fn take(from: &mut Bytes, width: usize) -> io::Result<Bytes> {
     if from.len() < width {
         return Err(invalid("properties that end early"));
@@ -146,8 +146,8 @@ fn put_head(to: &mut BytesMut, flags: u8, length: usize) {
     }
 }
 
-/// Reads what a peer says out of the bytes that came. A message that is not there as a whole takes no more
-/// memory than came of it.
+/// Parses received bytes. An incomplete message takes no more memory than the bytes received so
+/// far.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     parts: Vec<Bytes>,
@@ -155,11 +155,11 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The next thing that was said, taken from the front; `None` when more has to come.
+    /// Takes the next message or command from the front; `None` if more bytes are needed.
     ///
     /// # Errors
     ///
-    /// When it is no frame, or more than is taken.
+    /// When a frame is invalid or a limit is exceeded.
     pub(super) fn next(&mut self, from: &mut BytesMut) -> io::Result<Option<Said>> {
         loop {
             let Some((flags, head, length)) = head(from)? else {
@@ -194,7 +194,7 @@ impl Decoder {
     }
 }
 
-/// Flags of the frame at the front, length of its head, and of its body.
+/// Flags, header length, and body length of the frame at the front.
 fn head(from: &BytesMut) -> io::Result<Option<(u8, usize, u64)>> {
     let Some(&flags) = from.first() else {
         return Ok(None);
@@ -219,7 +219,7 @@ pub(super) fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Reads all of `bytes` as a peer's after its greeting; how many messages there were.
+/// Parses all of `bytes` as sent after a greeting. Returns the number of messages.
 pub(crate) fn parse(bytes: &[u8]) -> io::Result<usize> {
     let mut from = BytesMut::from(bytes);
     let mut decoder = Decoder::default();
@@ -293,7 +293,7 @@ mod tests {
         for length in 1..rest.len() {
             let cut = Said::Command(name.clone(), rest.slice(..length));
             let read = read_ready(cut);
-            // It may end between two properties.
+            // The input may end between two properties.
             assert!(read.is_err() || length == 22, "{length}: {read:?}");
         }
     }

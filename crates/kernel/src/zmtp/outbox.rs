@@ -1,4 +1,4 @@
-//! What waits to be sent to one peer.
+//! The send queue of a peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,15 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// The most messages that wait.
+/// Maximum number of waiting messages.
 const MAX_WAITING: usize = 1_024;
-/// The most bytes of them; one that is larger waits alone.
+/// Maximum number of waiting bytes; a larger message waits alone.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// How long the kernel waits for a peer that reads nothing.
+/// How long the kernel waits for a peer that does not read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The way to a peer. When all of them are gone, what waits is sent and the connection ends.
+/// A handle to the queue. When all handles are dropped, the queue is sent and the connection
+/// closed.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     number: u64,
@@ -23,14 +24,14 @@ pub(super) struct Outbox {
     room: Arc<Semaphore>,
 }
 
-/// Frames that wait, and the room that they take.
+/// Waiting frames, and the space that they take.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub frames: Bytes,
     _room: OwnedSemaphorePermit,
 }
 
-/// The same, without keeping it open.
+/// A handle that does not keep the queue open.
 #[derive(Debug)]
 pub(super) struct Weak(u64, mpsc::WeakSender<Waiting>, Arc<Semaphore>);
 
@@ -57,12 +58,12 @@ impl Outbox {
         Weak(self.number, self.to.downgrade(), Arc::clone(&self.room))
     }
 
-    /// Tells this way from that of another connection.
+    /// Distinguishes this queue from those of other connections.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Has frames wait to be sent; false when the peer is gone, or has read nothing for too long.
+    /// Queues frames; false if the peer has disconnected, or has not read for too long.
     pub(super) async fn send(&self, frames: Bytes) -> bool {
         let size = size(&frames);
         let sending = async {
@@ -78,7 +79,7 @@ impl Outbox {
         matches!(timeout(PATIENCE, sending).await, Ok(Some(())))
     }
 
-    /// The same where there is room at once, and else nothing.
+    /// The same if there is room at once; otherwise drops the frames.
     pub(super) fn try_send(&self, frames: Bytes) {
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(size(&frames)) {
             let _ = self.to.try_send(Waiting {

@@ -1,4 +1,4 @@
-//! Listening, and one connection.
+//! Listeners and connections.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,25 +20,25 @@ use super::frame::{
 };
 use super::outbox::Outbox;
 
-/// The most connections to one socket.
+/// Maximum number of connections to a socket.
 const MAX_PEERS: usize = 512;
-/// The most connections that have not said yet what they are; for one more the oldest of them ends.
+/// Maximum number of connections in the handshake; beyond it, the oldest is closed.
 const MAX_STRANGERS: usize = 64;
-/// How long a connection may take to say what it is.
+/// Time limit for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Bytes that are read at once.
+/// Bytes to read at once.
 const CHUNK: usize = 64 << 10;
 
-/// Both directions of a connection.
+/// A connection for reading and writing.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A place where connections arrive.
+/// A listener.
 #[derive(Debug)]
 pub(crate) enum Listener {
     /// TCP.
     Tcp(TcpListener),
-    /// A socket in the file system, removed when it is dropped.
+    /// A socket in the file system, removed on drop.
     #[cfg(unix)]
     Unix {
         listener: UnixListener,
@@ -54,18 +54,18 @@ pub(crate) struct SocketPath(std::path::PathBuf);
 #[cfg(unix)]
 impl Drop for SocketPath {
     fn drop(&mut self) {
-        // Whoever asked for the socket may have removed its directory already.
+        // The owner of the directory may have removed it already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl Listener {
-    /// Listens on a port; the system chooses one for 0.
+    /// Listens on a port; for 0 the system chooses one.
     pub(crate) async fn tcp(ip: &str, port: u16) -> io::Result<Self> {
         Ok(Self::Tcp(TcpListener::bind((ip, port)).await?))
     }
 
-    /// Listens on a path, which is its owner's only.
+    /// Listens on a path that only its owner can access.
     #[cfg(unix)]
     pub(crate) fn unix(path: &std::path::Path) -> io::Result<Self> {
         use std::os::unix::fs::PermissionsExt;
@@ -78,7 +78,7 @@ impl Listener {
         })
     }
 
-    /// The port of TCP.
+    /// The TCP port.
     pub(crate) fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
@@ -91,7 +91,7 @@ impl Listener {
         Ok(match self {
             Self::Tcp(listener) => {
                 let stream = listener.accept().await?.0;
-                // Messages are small, and somebody waits for each.
+                // Messages are small, and their receivers wait for them.
                 let _ = stream.set_nodelay(true);
                 Box::new(stream)
             }
@@ -101,20 +101,20 @@ impl Listener {
     }
 }
 
-/// What becomes of connections to a socket.
+/// Handles the connections to a socket.
 pub(super) trait Socket: Send + Sync + 'static {
-    /// Its type, and those that may connect to it.
+    /// Its type, and the peer types that may connect.
     const TYPES: (&'static str, &'static [&'static str]);
 
-    /// Takes in a peer, and says by what name it is known; `None` refuses it.
+    /// Registers a peer, and returns its identity; `None` rejects it.
     fn join(&self, ready: &Ready, to: Outbox) -> Option<Bytes>;
-    /// Takes what a peer says.
+    /// Handles a peer's message or command.
     fn hear(&self, peer: &Bytes, said: Said) -> impl Future<Output = ()> + Send;
-    /// Forgets the connection of a peer that has this number.
+    /// Removes the peer of the connection with this number.
     fn leave(&self, peer: &Bytes, number: u64);
 }
 
-/// Serves the connections to a socket until it is dropped.
+/// Serves a socket until it is dropped.
 #[derive(Debug)]
 pub(super) struct Serving(JoinHandle<()>);
 
@@ -153,7 +153,7 @@ pub(super) fn serve<S: Socket>(listener: Listener, socket: Arc<S>) -> Serving {
                     });
                     strangers.push_back((task, known));
                 }
-                // Such as too many open files: it may be better in a moment.
+                // For example, too many open files: retry in a moment.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
             while peers.try_join_next().is_some() {}
@@ -161,7 +161,7 @@ pub(super) fn serve<S: Socket>(listener: Listener, socket: Arc<S>) -> Serving {
     }))
 }
 
-/// One connection from its beginning to its end.
+/// Serves one connection.
 async fn talk<S: Socket>(
     mut stream: Box<dyn Stream>,
     socket: &S,
@@ -186,7 +186,7 @@ async fn talk<S: Socket>(
             while let Some(said) = decoder.next(&mut buffer)? {
                 match said {
                     Said::Command(name, rest) if &name[..] == b"PING" => {
-                        // Its answer repeats what follows the time to live.
+                        // The reply repeats the bytes after the time to live.
                         let context = rest.get(2..).unwrap_or_default();
                         if let Some(own) = own.upgrade() {
                             own.try_send(command(b"PONG", context));
@@ -212,7 +212,7 @@ async fn talk<S: Socket>(
     ended
 }
 
-/// A peer that is forgotten when its connection ends, however that is.
+/// A registered peer, removed when its connection ends.
 struct Member<'a, S: Socket>(&'a S, &'a Bytes, u64);
 
 impl<S: Socket> Drop for Member<'_, S> {

@@ -1,4 +1,4 @@
-//! XPUB: messages to all peers that subscribed to them.
+//! XPUB: sends messages to all subscribers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use super::outbox::Outbox;
 use super::peer::{Listener, Serving, Socket, serve};
 use crate::message::unique;
 
-/// The most topics of one subscriber.
+/// Maximum number of topics of a subscriber.
 const MAX_TOPICS: usize = 64;
-/// The most bytes of a topic.
+/// Maximum length of a topic in bytes.
 const MAX_TOPIC: usize = 256;
 
-/// A socket on which everybody is told everything.
+/// A socket that broadcasts messages.
 pub(crate) struct Publisher {
     subscribers: Arc<Subscribers>,
     _serving: Serving,
 }
 
-/// The parts of the message with which a subscription to a topic is answered.
+/// The message that confirms the subscription to a topic.
 type Welcome = dyn Fn(&[u8]) -> Vec<Bytes> + Send + Sync;
 
 struct Subscribers {
@@ -35,7 +35,7 @@ struct Subscriber {
 }
 
 impl Publisher {
-    /// A publisher that answers subscriptions with `welcome`.
+    /// A publisher that confirms subscriptions with `welcome`.
     pub(crate) fn new(
         listener: Listener,
         welcome: impl Fn(&[u8]) -> Vec<Bytes> + Send + Sync + 'static,
@@ -50,12 +50,12 @@ impl Publisher {
         }
     }
 
-    /// Whether anybody has subscribed to anything.
+    /// Whether there is a subscriber.
     pub(crate) fn has_subscribers(&self) -> bool {
         self.subscribers.lock().values().any(|subscriber| !subscriber.topics.is_empty())
     }
 
-    /// Sends a message, the first part of which is its topic, to those that subscribed to it.
+    /// Sends a message to the subscribers of its topic, which is its first part.
     pub(crate) async fn publish(&self, parts: &[Bytes]) {
         let to = self.subscribers.of(parts.first().map_or(&[], |topic| &topic[..]));
         if to.is_empty() {

@@ -1,4 +1,4 @@
-//! ROUTER: messages from many peers, and answers to each.
+//! ROUTER: receives messages from many peers, and sends replies to each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use super::outbox::Outbox;
 use super::peer::{Listener, Serving, Socket, serve};
 use crate::message::{Peer, unique};
 
-/// Messages that wait to be handled, of all peers.
+/// Maximum number of unhandled messages of all peers.
 const MAX_HEARD: usize = 64;
 
-/// A socket on which peers make requests.
+/// A socket for requests of peers.
 pub(crate) struct Router {
     heard: mpsc::Receiver<(Peer, Vec<Bytes>)>,
     sender: Sender,
@@ -48,14 +48,14 @@ impl Router {
         self.sender.clone()
     }
 
-    /// The next message, and whose it is.
+    /// The next message, and its peer.
     pub(crate) async fn next(&mut self) -> Option<(Peer, Vec<Bytes>)> {
         self.heard.recv().await
     }
 }
 
 impl Sender {
-    /// Sends a message to a peer, if it is still there.
+    /// Sends a message to a peer, if it is still connected.
     pub(crate) async fn send(&self, peer: &Peer, parts: &[Bytes]) {
         let to = self.0.lock().get(peer).cloned();
         if let Some(to) = to
@@ -65,7 +65,7 @@ impl Sender {
         }
     }
 
-    /// The same where it need not wait for anything.
+    /// The same without waiting.
     pub(crate) fn try_send(&self, peer: &Peer, parts: &[Bytes]) {
         if let Some(to) = self.0.lock().get(peer) {
             to.try_send(message(parts));
@@ -84,7 +84,7 @@ impl Socket for Peers {
 
     fn join(&self, ready: &Ready, to: Outbox) -> Option<Bytes> {
         let identity = match &ready.identity {
-            // Nobody can name itself so: its first byte is 0.
+            // No peer can choose this identity: its first byte is 0.
             none if none.is_empty() => Bytes::from(format!("\0{}", unique())),
             own if own[0] == 0 => return None,
             own => own.clone(),

@@ -1,4 +1,4 @@
-//! Peers that lie, stop halfway, or are too many: they cost themselves, and nobody else.
+//! Peers that send invalid data, stop halfway, or are too many: they affect no other peer.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -40,7 +40,7 @@ async fn who_lies_is_cut_off_and_others_are_served() {
     ];
     for (what, bytes) in lies {
         let mut stream = started.connect(started.file.shell_port).await;
-        // It may end the connection before it has read everything.
+        // The kernel may close the connection before it has read everything.
         let _ = stream.write_all(&bytes).await;
         assert!(Peer(stream).is_ended().await, "{what}");
     }

@@ -1,4 +1,4 @@
-//! The kernel without sockets: messages in, messages out.
+//! The kernel without sockets: requests in, messages out.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ struct Outgoings(mpsc::UnboundedSender<Outgoing>);
 
 impl Outlet for Outgoings {
     fn send(&self, message: Outgoing) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        // A test that looks no more.
+        // The test no longer reads.
         let _ = self.0.send(message);
         Box::pin(std::future::ready(()))
     }
@@ -47,7 +47,7 @@ impl Client {
         timeout(WAIT, self.messages.recv()).await.expect("in time").expect("a message")
     }
 
-    /// What comes up to the end of a request: each message's type and content.
+    /// All messages up to the end of a request: type and content of each.
     async fn told(&mut self) -> Vec<(String, Map<String, Value>)> {
         let mut told = Vec::new();
         loop {
@@ -116,7 +116,7 @@ async fn an_error_has_the_shape_that_ipython_gives_it() {
     client.kernel.close().await;
 }
 
-/// As ipykernel does it: the cell is told by the next number, its answer by the latest one.
+/// As in ipykernel: the cell has the next number, its reply the latest one.
 #[tokio::test]
 async fn what_is_not_stored_takes_no_number() {
     let mut client = Client::new();
@@ -142,7 +142,7 @@ async fn what_is_not_stored_takes_no_number() {
     client.kernel.close().await;
 }
 
-/// A client that was there before a restart connects each of its sockets again by itself.
+/// A client that was connected before a restart reconnects each of its sockets separately.
 #[tokio::test]
 async fn a_cell_waits_for_a_subscriber_that_is_late() {
     let started = Started::new("").await;

@@ -1,4 +1,4 @@
-//! Every parser of what clients send, on inputs that are damaged: it refuses, and never panics.
+//! All parsers of client data, with damaged inputs: they return errors, and never panic.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn corpus() -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Whether the form that the first byte names takes it.
+/// Whether the format named by the first byte accepts it.
 fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;

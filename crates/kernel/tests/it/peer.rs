@@ -1,4 +1,4 @@
-//! A kernel on sockets, and a client that speaks to them byte by byte.
+//! A kernel on sockets, with a client that controls every byte.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Long enough for anything that is to happen.
+/// Longer than anything in these tests takes.
 pub const WAIT: Duration = Duration::from_mins(1);
 
-/// The engine of all tests.
+/// The engine shared by all tests.
 pub fn runtime() -> Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| Runtime::builder().build().unwrap()).clone()
@@ -55,7 +55,7 @@ impl Started {
         TcpStream::connect(("127.0.0.1", port)).await.unwrap()
     }
 
-    /// Whether it answers a client that behaves.
+    /// Whether it replies to a well-behaved client.
     pub async fn answers(&self) -> bool {
         let mut peer = Peer::new(self.connect(self.file.shell_port).await, "DEALER", b"").await;
         peer.ask("kernel_info_request", &json!({})).await;
@@ -116,7 +116,7 @@ impl Peer {
         peer
     }
 
-    /// The next frame: its flags but for its length's, and its body.
+    /// The next frame: its flags without the length flag, and its body.
     async fn frame(&mut self) -> std::io::Result<(u8, Vec<u8>)> {
         let flags = self.0.read_u8().await?;
         let length = match flags & 2 {
@@ -147,14 +147,14 @@ impl Peer {
         }
     }
 
-    /// Sends a request that is not signed.
+    /// Sends an unsigned request.
     pub async fn ask(&mut self, kind: &str, content: &Value) {
         let header = json!({"msg_id": kind, "msg_type": kind, "session": "s"}).to_string();
         let content = content.to_string();
         self.send(&[b"<IDS|MSG>", b"", header.as_bytes(), b"{}", b"{}", content.as_bytes()]).await;
     }
 
-    /// Whether the other side ends the connection.
+    /// Whether the kernel closes the connection.
     pub async fn is_ended(&mut self) -> bool {
         let mut rest = Vec::new();
         timeout(WAIT, self.0.read_to_end(&mut rest)).await.is_ok()

@@ -77,7 +77,7 @@ fn a_checkpoint_is_taken_up_again() {
                  %sessions\n%checkpoint notes.txt\n%restore notes.txt\n%restore missing\n";
     let ran = typed_in(folder.path(), input, &[]).exits(0);
     assert_eq!(ran.stdout, "'kept'\n   main  2 runs  core\n*  my    2 runs  core\n");
-    assert!(ran.stderr.contains("notes.txt is there and is not a session\nhint: name another"));
+    assert!(ran.stderr.contains("notes.txt exists and is not a session\nhint: name another"));
     assert!(ran.stderr.contains("notes.txt is not a usable checkpoint: "), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: cannot open the checkpoint missing: "), "{}", ran.stderr);
     let notes = fs::read_to_string(folder.path().join("notes.txt")).unwrap();

@@ -57,7 +57,7 @@ fn a_directory_for_out_that_cannot_be_made_is_told_before_the_run() {
     for command in [["run", "-c", "print(1)"].as_slice(), &["repl"]] {
         let ran = ran_in(folder.path(), &[command, &["--out", "taken"]].concat()).exits(2);
         assert_eq!(ran.stdout, "");
-        let said = "error: taken is not a directory\nhint: name another with --out\n";
+        let said = "error: taken is not a directory\nhint: choose another with --out\n";
         assert_eq!(ran.stderr, said);
     }
 }

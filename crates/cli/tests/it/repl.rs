@@ -151,7 +151,7 @@ fn a_lost_interpreter_is_said_and_why() {
     let ran = typed_in(folder(&[]).path(), input, &["--timeout", "0.5"]).exits(0);
     assert_eq!(ran.stdout, "1\n1\n");
     assert!(
-        ran.stderr.contains("); the session is back in the state before\n")
+        ran.stderr.contains("); the session is back in its previous state\n")
             && ran.stderr.contains("the interpreter was lost ("),
         "{}",
         ran.stderr

@@ -100,7 +100,7 @@ fn what_is_no_variable_is_refused() {
         ("x", "not NAME=JSON"),
         ("=1", "not NAME=JSON"),
         ("x=text", "text needs quotes"),
-        (r#"x={"$": "nonesuch"}"#, "what comes after the = is no value"),
+        (r#"x={"$": "nonesuch"}"#, "the value after = is invalid"),
         ("1x=1", "the request is refused: --set: "),
     ] {
         let ran = ran(&["run", "-c", "", "--set", set]).exits(2);

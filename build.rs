@@ -1,5 +1,5 @@
-//! Embeds the Python runner: its modules by their dotted names, and a hash of them all.
-//! Chooses among the folders of `src/memory/sys`.
+//! Embeds the Python runner: its modules by dotted name, and a hash of them. Selects a folder of
+//! `src/memory/sys`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ fn main() {
     fs::write(out, code).expect("the output directory can be written");
 }
 
-/// The runner's modules by their dotted names, sorted, and their files. What loads them takes their
-/// order from their imports.
+/// The runner's modules by dotted name, sorted, with their files. The load order follows from the
+/// imports.
 fn modules(runner: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     let mut folders = vec![(String::new(), runner.to_owned())];
@@ -57,8 +57,8 @@ fn modules(runner: &Path) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Says which folder of `src/memory/sys` is for the system. Another is taken where it is asked for, to be
-/// tested on Linux, and under miri, which maps no files.
+/// The folder of `src/memory/sys` for the target system. Another one can be selected for tests on
+/// Linux, and under miri, which does not map files.
 fn choose_memory() {
     println!(
         "cargo::rustc-check-cfg=cfg(memory, values(\"linux\", \"unix\", \"windows\", \"portable\"))"
@@ -80,7 +80,7 @@ fn choose_memory() {
     println!("cargo::rustc-cfg=memory={memory:?}");
 }
 
-/// A path as a string literal can hold it.
+/// A path as a string literal.
 fn path(path: &Path) -> &str {
     path.to_str().expect("the sources lie under a path that is text")
 }

@@ -1,13 +1,14 @@
-//! What the guest's computing costs: the programs in `benches/programs`, each in a fresh sandbox,
-//! on metered and on unmetered code, and on the host's own Python.
+//! The cost of the guest's computations: the programs in `benches/programs`, each in a fresh
+//! sandbox, on metered and on unmetered code, and on the host's Python.
 //!
-//! `cargo bench --features unmetered --bench compute`, on a machine that does nothing else. It
-//! compiles the Python module once without the meter. `BELLJAR_HOST_PYTHON` names the host's
-//! Python, with numpy, pandas and matplotlib; `BELLJAR_BENCH_ROUNDS` says how often everything
-//! takes its turn (7 times); words after `--` choose programs by their names.
+//! `cargo bench --features unmetered --bench compute`, on an otherwise idle machine. Compiles the
+//! Python module once without the meter. `BELLJAR_HOST_PYTHON` names the host's Python, with numpy,
+//! pandas and matplotlib; `BELLJAR_BENCH_ROUNDS` is the number of rounds (default 7); words after
+//! `--` select programs by name.
 //!
-//! Times are the CPU time of the thread that runs the program, of the fastest round: what others do on
-//! the machine only ever adds to it. Those of a sandbox include making it; the host's Python is warm.
+//! Times are the CPU time of the thread that runs the program, of the fastest round: other load on
+//! the machine can only increase it. Times of a sandbox include its creation; the host's Python is
+//! warm.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +17,10 @@ use std::time::Duration;
 
 use belljar::{Request, Runtime};
 
-/// Of the geometric means, over unmetered code and over the host's Python.
+/// Budgets of the geometric means, over unmetered code and over the host's Python.
 const BUDGETS: (f64, f64) = (1.12, 2.2);
 
-/// Reads the paths of programs, runs each, once more when it is the first time, and writes its CPU
-/// time.
+/// Reads the paths of programs, runs each (twice the first time), and writes its CPU time.
 const HOST: &str = "
 import contextlib, io, sys, time
 warm = set()
@@ -136,7 +136,7 @@ fn programs(wanted: &[String]) -> Vec<PathBuf> {
     all
 }
 
-/// Runs a program in a fresh sandbox: its CPU time in seconds, its fuel, its output.
+/// Runs a program in a fresh sandbox. Returns its CPU time in seconds, its fuel, its output.
 fn sandbox(tokio: &tokio::runtime::Runtime, runtime: &Runtime, code: &str) -> (f64, u64, String) {
     let request = Request::new(code).image("data").timeout(Duration::from_mins(2));
     let before = thread_time();
@@ -176,7 +176,7 @@ impl Host {
         })
     }
 
-    /// `None` when the program does not run there.
+    /// `None` if the program does not run there.
     fn run(&mut self, program: &Path) -> Option<f64> {
         writeln!(self.asks, "{}", program.display()).ok()?;
         let mut answer = String::new();

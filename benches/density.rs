@@ -1,7 +1,7 @@
-//! How many sessions one process holds: a thousand alive, then ten thousand suspended
+//! How many sessions fit into one process: a thousand active, then ten thousand suspended
 //! (`docs/reference/budgets.md`).
 //!
-//! `cargo bench --bench density`, on a machine that does nothing else; about two minutes.
+//! `cargo bench --bench density`, on an otherwise idle machine; takes about two minutes.
 
 #[path = "measure/memory.rs"]
 mod memory;
@@ -17,7 +17,7 @@ const ALIVE: usize = 1_000;
 const SUSPENDED: usize = 10_000;
 
 fn main() {
-    // Some hundred show what one takes.
+    // Some hundred are enough to measure one.
     let awake = std::env::var("BELLJAR_ALIVE").ok().and_then(|n| n.parse().ok()).unwrap_or(ALIVE);
     let bounds = SessionBounds::default()
         .max(awake + SUSPENDED)
@@ -88,7 +88,7 @@ async fn run(session: &Session, code: &str) -> Outcome {
     outcome
 }
 
-/// What the pages that sessions set aside take, which belong to this process as well.
+/// The memory of pages set aside by sessions, which belong to this process as well.
 fn shared_kib() -> i64 {
     use std::os::unix::fs::MetadataExt;
     let open = std::fs::read_dir("/proc/self/fd").expect("Linux").flatten();

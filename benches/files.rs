@@ -1,7 +1,8 @@
-//! What files cost: input files, sqlite, a large CSV file, archives, and sessions that hold many files.
+//! The cost of files: input files, sqlite, a large CSV file, archives, and sessions with many
+//! files.
 //!
-//! `cargo bench --bench files`, on a machine that does nothing else; the names of cases as arguments
-//! choose some of them. To compare two commits, run both benches in turn.
+//! `cargo bench --bench files`, on an otherwise idle machine; arguments select cases by name. To
+//! compare two commits, alternate between their benches.
 
 #[path = "measure/memory.rs"]
 mod memory;
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime as Tokio;
 use memory::resident_kib;
 use spread::{Spread, Whose, cpu_time};
 
-/// Sessions that are forked from one.
+/// Number of forks of a session.
 const FORKS: usize = 1_000;
 
 const TEN_FILES: &str = "
@@ -88,7 +89,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures `count` times what `once` measures, after one time that does not count.
+    /// Measures `once` `count` times, after a first time that does not count.
     fn measure(&self, name: &str, count: u32, mut once: impl FnMut() -> Duration) {
         once();
         let cpu = cpu_time(Whose::Own);
@@ -121,7 +122,7 @@ impl Bench {
         self.tokio.block_on(self.runtime.session(options)).expect("a session")
     }
 
-    /// Runs code in a session, and waits for the recovery point after it.
+    /// Runs code in a session, and waits for its recovery point.
     fn turn(&self, session: &Session, code: &str) {
         let run = self.tokio.block_on(session.run(Request::new(code))).expect("a run");
         assert!(run.success, "{:?}", run.error);
@@ -141,7 +142,7 @@ fn ten_files(bench: &Bench) {
 
 fn sessions(bench: &Bench) {
     for files in [0, 1_000] {
-        // The same code with both, so that nothing but the files differs.
+        // The same code with both, so that only the files differ.
         let init = format!(
             "for n in range({files}):\n    with open(f'file{{n}}', 'w') as file:\n        file.write('tea' * 100)"
         );

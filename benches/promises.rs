@@ -1,7 +1,7 @@
-//! The promises of `docs/reference/budgets.md`, measured: each figure is printed beside its budget
-//! and beside what starting a process costs in the same run.
+//! The budgets of `docs/reference/budgets.md`: each figure is printed next to its budget and to the
+//! cost of starting a process in the same run.
 //!
-//! `cargo bench --bench promises`, on a machine that does nothing else.
+//! `cargo bench --bench promises`, on an otherwise idle machine.
 
 mod measure;
 #[path = "measure/memory.rs"]
@@ -86,8 +86,8 @@ fn throughput(c: &mut Criterion) {
     });
 }
 
-/// From `print` in the guest to its reader, by the two clocks' agreement on the time of day. The guest
-/// goes on computing, and gives its thread away for nothing else.
+/// From `print` in the guest to its reader, by the wall clocks of both. Meanwhile the guest
+/// computes, and its thread does nothing else.
 fn events(c: &mut Criterion) {
     const CODE: &str = "
 import time
@@ -105,7 +105,7 @@ while True:
     let request = Request::new(CODE).image("core").timeout(Duration::from_mins(10)).watch(watcher);
     let running = tokio.spawn(async move { runtime.run(request).await });
     promise(c, "an event from print to a reader that awaits it", ms(1.0), || {
-        // What came while nobody waited is no measure.
+        // Output that came while nothing waited does not count.
         while events.try_next().is_some() {}
         tokio.block_on(async {
             loop {
@@ -162,7 +162,7 @@ impl belljar::OutputWatcher for Started {
     }
 }
 
-/// Makes the data image again, in a cache of its own that shares artifact and code.
+/// Bakes the data image again, in a cache of its own that shares artifact and code.
 fn baking(_: &mut Criterion) {
     let Some(cache) = copied_cache() else {
         println!(

@@ -1,7 +1,7 @@
-//! The promises about sessions in `docs/reference/budgets.md`, measured: a session with pandas
-//! loaded and 20 MiB of memory that nothing can compress.
+//! The budgets for sessions in `docs/reference/budgets.md`: a session with pandas loaded and 20 MiB
+//! of incompressible memory.
 //!
-//! `cargo bench --bench sessions`, on a machine that does nothing else.
+//! `cargo bench --bench sessions`, on an otherwise idle machine.
 
 mod measure;
 
@@ -50,12 +50,12 @@ async fn run(session: &Session, code: &str) -> Outcome {
     outcome
 }
 
-/// Waits until the state after the last run is kept.
+/// Waits until the state of the last run is stored.
 async fn kept(session: &Session) {
     session.history().await.expect("a history");
 }
 
-/// What the run itself took, as it says.
+/// The duration of the run itself, as reported in its outcome.
 fn alone(outcome: &Outcome) -> Duration {
     Duration::from_secs_f64(outcome.usage.wall_ms / 1_000.0)
 }
@@ -134,7 +134,7 @@ fn one_session(c: &mut Criterion) {
     session.close();
 }
 
-/// A hundred sessions at once, each with one run after the other.
+/// A hundred concurrent sessions, each with one run after the other.
 fn many(_: &mut Criterion) {
     const SESSIONS: usize = 100;
     const RUNS: usize = 60;
@@ -168,7 +168,7 @@ fn many(_: &mut Criterion) {
             }
             all.join_all().await;
         });
-        // The first round writes to much for the first time.
+        // The first round writes to many pages for the first time.
         if round > 0 {
             rounds.push((SESSIONS * RUNS) as f64 / start.elapsed().as_secs_f64());
         }
@@ -183,7 +183,7 @@ fn many(_: &mut Criterion) {
     sessions.iter().for_each(Session::close);
 }
 
-/// Ten tables of 100,000 rows, and what each run costs beside its own code.
+/// Ten tables of 100,000 rows, and the cost of each run besides its own code.
 fn tables(c: &mut Criterion) {
     let runtime = Runtime::builder().build().expect("a runtime");
     let tokio = Tokio::new().expect("threads");
@@ -197,7 +197,7 @@ fn tables(c: &mut Criterion) {
             time
         });
     }
-    // The rest is what the tables cost: the code tells by its own clock what it takes.
+    // The rest is the cost of the tables: the code measures its own time.
     let name = "session: df_7.head() among ten tables of 100,000 rows, beyond what the code takes";
     promise(c, name, ms(1.0), || {
         let start = Instant::now();
@@ -254,7 +254,7 @@ fn checkpoints(c: &mut Criterion) {
     stored(c, &runtime, &tokio, &session, dir.path());
 }
 
-/// The same session in a store, of which only what has changed is written.
+/// The same session in a store, to which only changes are written.
 fn stored(c: &mut Criterion, runtime: &Runtime, tokio: &Tokio, session: &Session, dir: &Path) {
     let store = DirectoryStore::open(dir.join("store")).expect("a store");
     let store: Arc<dyn Store> = Arc::new(store);

@@ -1,7 +1,7 @@
-//! Thousands of short runs: how many a second, how long each takes, and what it costs.
+//! Thousands of short runs: runs per second, the duration of each, and their cost.
 //!
-//! `cargo bench --bench throughput`, on a machine that does nothing else. The median alone would
-//! hide every third run: the mean, the slowest hundredth and the processor's time stand beside it.
+//! `cargo bench --bench throughput`, on an otherwise idle machine. The median alone would hide
+//! every third run, so the mean, the slowest hundredth and the processor time are printed as well.
 
 #[path = "measure/spread.rs"]
 mod spread;
@@ -39,7 +39,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Has `jobs` tasks make `runs` runs between them; how long each took.
+/// Distributes `runs` runs over `jobs` tasks. Returns the duration of each.
 async fn all(runtime: &Runtime, jobs: usize, runs: u32) -> Vec<Duration> {
     let left = Arc::new(AtomicU32::new(runs));
     let mut tasks = tokio::task::JoinSet::new();

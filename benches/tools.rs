@@ -1,7 +1,7 @@
-//! What calls of tools and values that are fetched promise: see `docs/reference/budgets.md`.
+//! The budgets for tool calls and fetched values: see `docs/reference/budgets.md`.
 //!
-//! `cargo bench --bench tools`, on a machine that does nothing else. The figures of tools are the guest's,
-//! by its own clock, so the sandbox around them does not count.
+//! `cargo bench --bench tools`, on an otherwise idle machine. Times of tools are measured by the
+//! guest, so the sandbox around them does not count.
 
 mod measure;
 

@@ -1,5 +1,5 @@
-//! Modules made at random: loops in loops, calls by name and through a table, branches everywhere.
-//! They end, for they count down a number that they may use.
+//! Random modules: nested loops, direct and indirect calls, branches everywhere. They terminate,
+//! because they count down a budget.
 
 use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection,
@@ -7,7 +7,7 @@ use wasm_encoder::{
     MemoryType, Module, RefType, TableSection, TableType, TypeSection, ValType,
 };
 
-/// Turns and calls that a module may make before it traps.
+/// Maximum number of iterations and calls before a module traps.
 const MAX_STEPS: i32 = 3_000;
 const PARAMETERS: u32 = 2;
 const LOCALS: u32 = 4;
@@ -15,7 +15,7 @@ const GLOBALS: u32 = 3;
 /// The global that counts down; the others come before it.
 const STEPS: u32 = GLOBALS;
 
-/// Decisions, from bytes. Without bytes everything is the first choice.
+/// Decisions from bytes. Without bytes, each decision is the first choice.
 pub struct Choices<'a> {
     bytes: &'a [u8],
 }
@@ -34,7 +34,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// The module that `choices` make.
+/// Builds the module determined by `choices`.
 pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
     let count = 1 + choices.below(5);
     let mut types = TypeSection::new();
@@ -105,9 +105,9 @@ struct Body<'a, 'b> {
     choices: &'a mut Choices<'b>,
     functions: u32,
     out: Function,
-    /// Labels around, without the function's own.
+    /// Enclosing labels, without the function's own.
     depth: u32,
-    /// Statements that may still be made.
+    /// Remaining statements.
     left: u32,
 }
 
@@ -118,7 +118,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Counts down, and traps at the end.
+    /// Counts down, and traps at zero.
     fn step(&mut self) {
         self.all(&[I::GlobalGet(STEPS), I::I32Const(1), I::I32Sub, I::GlobalSet(STEPS)]);
         self.all(&[I::GlobalGet(STEPS), I::I32Const(0), I::I32LtS, I::If(BlockType::Empty)]);
@@ -176,7 +176,7 @@ impl Body<'_, '_> {
                 self.out.instruction(&I::BrIf(label));
             }
             10 if self.depth > 0 => {
-                // What follows is not reached, and must be valid all the same.
+                // The following code is unreachable, but must be valid.
                 let labels: Vec<u32> = (0..3).map(|_| self.choices.below(self.depth)).collect();
                 self.all(&[I::Block(BlockType::Empty)]);
                 self.value(1);
@@ -214,7 +214,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An address; now and then one that is out of bounds.
+    /// An address, sometimes out of bounds.
     fn address(&mut self) {
         self.value(1);
         let mask = if self.choices.below(40) == 39 {

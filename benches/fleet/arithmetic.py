@@ -1,4 +1,4 @@
-"""What can be said of a fleet without simulating it, which the simulation is held against."""
+"""Closed formulas for a fleet, to check the simulation."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from math import exp, factorial
 
 from fleet import READS_BEFORE, REMOVALS, WRITES_AFTER, WRITES_BEFORE, Plan
 
-# Above it, queues grow faster than what they serve.
+# Above this utilization, queues grow without bound.
 MAX_BUSY = 0.8
 
 
 @dataclass(frozen=True)
 class Bound:
-    """How many sessions a node could have if nothing but one resource counted."""
+    """The maximum number of sessions of a node if only one resource mattered."""
 
     resource: str
     sessions: float
 
 
 def wake_share(plan: Plan) -> float:
-    """How many of the turns find their session asleep, or elsewhere, with memory for all."""
+    """The share of turns whose session is suspended or on another node, with memory for all."""
     mix, limit = plan.mix, plan.suspend_after
     asleep = (1 - mix.away_share) * exp(-limit / mix.think) + mix.away_share * exp(
         -limit / mix.away
     )
     if plan.store is not None and not plan.is_sticky:
         asleep = 1 - (1 - asleep) / plan.nodes
-    # All but the first.
+    # All except the first.
     return asleep * mix.turns / (mix.turns + 1)
 
 
 def awake_share(plan: Plan) -> float:
-    """How much of its life a session is awake: pauses, cut off where it is put to sleep."""
+    """The share of a session's life in which it is active: pauses, cut where it is suspended."""
     mix, limit = plan.mix, plan.suspend_after
     near = mix.think * (1 - exp(-limit / mix.think)) * (1 - mix.away_share)
     far = mix.away * (1 - exp(-limit / mix.away)) * mix.away_share
@@ -40,7 +40,7 @@ def awake_share(plan: Plan) -> float:
 
 
 def turn_seconds(plan: Plan) -> float:
-    """Processor time of a turn, with what follows it and its part of wakings and beginnings."""
+    """Processor time of a turn, with its follow-up and its share of resuming and creating."""
     mix, costs = plan.mix, plan.costs
     seconds = (
         costs.request
@@ -61,7 +61,7 @@ def written_mib(plan: Plan) -> float:
 
 
 def bounds(plan: Plan) -> list[Bound]:
-    """All of them, the narrowest first."""
+    """All resources, the scarcest first."""
     mix, costs, kind = plan.mix, plan.costs, plan.kind
     stored = mix.state_mib * costs.stored_per_state
     room = (kind.memory_mib - kind.reserved_mib) / (costs.awake_mib + mix.state_mib)
@@ -85,7 +85,7 @@ def bounds(plan: Plan) -> list[Bound]:
 
 
 def store_requests(plan: Plan, sessions: float) -> tuple[float, float]:
-    """Reads and writes a second of so many sessions."""
+    """Reads and writes per second of this many sessions."""
     turns, costs = sessions * plan.mix.rate, plan.costs
     parts = costs.chunks(written_mib(plan)) + 1 if costs.chunk_mib else 0
     reads = READS_BEFORE + wake_share(plan) * (1 + costs.chunks(plan.mix.state_mib))
@@ -93,7 +93,7 @@ def store_requests(plan: Plan, sessions: float) -> tuple[float, float]:
 
 
 def erlang_c(servers: int, load: float) -> float:
-    """How many of those who come to a queue with so many servers have to wait."""
+    """The share of arrivals that have to wait in a queue with this many servers."""
     below = sum(load**n / factorial(n) for n in range(servers))
     top = load**servers / factorial(servers) * servers / (servers - load)
     return top / (below + top)

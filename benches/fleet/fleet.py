@@ -1,7 +1,7 @@
-"""A fleet as events: sessions that come, think, run, sleep and go, on nodes that die.
+"""Simulates a fleet: sessions that come, think, run, sleep and go, on nodes that die.
 
-Every quantity that the answers are made of is counted as it happens, so that `test_fleet.py` can
-hold it against what arithmetic says.
+Every quantity in the results is counted as it happens, so that `test_fleet.py` can compare it with
+formulas.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import simpy
 from settings import Costs, Mix, NodeKind, Store
 
-# Requests to the store around a run: a session's record is read and taken before it, its state is
-# written and its record given back after the answer. Nobody waits until the old state is removed.
+# Store requests around a run: a session's record is read and acquired before it; its state is
+# written and its record released after the answer. Removing the old state delays nothing.
 READS_BEFORE, WRITES_BEFORE, WRITES_AFTER, REMOVALS = 1, 1, 2, 1
 
 
@@ -30,12 +30,12 @@ class Plan:
     kind: NodeKind = field(default_factory=NodeKind)
     # None: each node has its own sessions, on its own disk.
     store: Store | None = None
-    # Whether requests find the node that had the session last.
+    # Whether requests are routed to the node that had the session last.
     is_sticky: bool = True
     suspend_after: float = 300
     # Whether all nodes are processes on the same cores.
     is_one_machine: bool = False
-    # What a disk takes until it has what was written, while others write too.
+    # The time until a disk has stored data while others write, too.
     flush: float = 0.0
     lease: float = 5
     mean_life: float | None = None
@@ -46,19 +46,19 @@ class Plan:
 
 
 class Session:
-    """One of them; `home` is the node that has its newest state in memory, or on its disk."""
+    """A session; `home` is the node with its newest state in memory, or on its disk."""
 
     __slots__ = ("free_at", "home", "version")
 
     def __init__(self) -> None:
         self.home: Node | None = None
         self.version = 0
-        # When somebody else may take it, its node having died.
+        # When another node may take it over, after its node has died.
         self.free_at = 0.0
 
 
 class Node:
-    """Cores that are waited for, and memory in which the longest idle makes room."""
+    """Cores to wait for, and memory in which the longest idle sessions make room."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -69,7 +69,7 @@ class Node:
         self.is_alive = True
         self.lives = 0
         self.awake_mib = fleet.plan.costs.awake_mib + fleet.plan.mix.state_mib
-        # Idle ones by the time of their last run, with the version that is here.
+        # Idle sessions by the time of their last run, with the local version.
         self.idle: OrderedDict[Session, tuple[int, float]] = OrderedDict()
         self.running: set[Session] = set()
         self.asleep: set[Session] = set()
@@ -78,20 +78,22 @@ class Node:
 
     @property
     def room(self) -> int:
-        """How many sessions it has memory for, those asleep on its disk having their entries."""
+        """The number of sessions that fit into memory, including entries of suspended ones."""
         entries = len(self.asleep) * self.fleet.plan.costs.asleep_mib
         free = self.kind.memory_mib - self.kind.reserved_mib - entries
         return int(free / self.awake_mib)
 
     def work(self, seconds: float) -> Any:
-        """Takes a core for so long."""
+        """Takes a core for this long."""
         with self.cores.request() as core:
             yield core
             yield self.env.timeout(seconds)
         self.fleet.count("cpu", seconds)
 
     def admit(self, session: Session) -> Any:
-        """Has the session in memory, awake and running; whether its newest state was there."""
+        """Brings the session into memory, active and running. Returns whether its newest state was
+        local.
+        """
         version, _ = self.idle.pop(session, (None, 0.0))
         while len(self.running) + len(self.idle) >= self.room:
             if self.idle:
@@ -122,7 +124,7 @@ class Node:
         self.has_room = self.env.event()
 
     def put_away(self, session: Session) -> Any:
-        """Takes an idle session out of memory. With a store its state is there already."""
+        """Suspends an idle session. With a store its state is already stored."""
         del self.idle[session]
         if self.fleet.plan.store is None:
             self.asleep.add(session)
@@ -140,7 +142,7 @@ class Node:
         self.fleet.count("disk", seconds)
 
     def sweep(self) -> Any:
-        """Puts away what nobody has used for long."""
+        """Suspends sessions that are idle for long."""
         limit = self.fleet.plan.suspend_after
         while True:
             yield self.env.timeout(limit / 20)
@@ -159,7 +161,7 @@ class Node:
             for session in [*self.idle, *self.running, *self.asleep]:
                 if session.home is self:
                     session.home = None
-                    # Only one that is held is waited for.
+                    # Only a session that is held has to be waited for.
                     session.free_at = self.env.now + plan.lease * (session in self.running)
                     if plan.store is None:
                         self.fleet.count("sessions_lost", 1)
@@ -238,7 +240,7 @@ class Fleet:
         if is_new:
             yield from self.turn(session, self.plan.costs.start)
         else:
-            # In the middle of its life, which has no memory: asleep, and away as one is found.
+            # In the middle of its life, which is memoryless: suspended, and paused.
             session.version = 1
             away_share = mix.away_found
         while True:
@@ -258,7 +260,7 @@ class Fleet:
         self.stays.append(self.env.now - came)
 
     def turn(self, session: Session, start: float) -> Any:
-        """One run, from the request to the answer, and what follows it."""
+        """One run, from the request to the answer, and its follow-up."""
         plan, costs, began = self.plan, self.plan.costs, self.env.now
         node = yield from self.route(session)
         life = node.lives
@@ -272,7 +274,7 @@ class Fleet:
         guest = self.exponential(plan.mix.guest)
         yield from node.work(costs.request + costs.turn + start + guest)
         if node.lives != life:
-            # Its node died in the middle: the run is lost, and told.
+            # Its node died during the run: the run is lost, and reported.
             self.count("runs_lost", 1)
             node.running.discard(session)
             node.tell()
@@ -286,11 +288,11 @@ class Fleet:
         if node.lives == life:
             node.settle(session)
         else:
-            # Answered, and not kept.
+            # Answered, but not stored.
             self.count("states_lost", 1)
 
     def sample(self) -> Any:
-        """Looks at memory once a second."""
+        """Samples memory once per second."""
         while True:
             yield self.env.timeout(1)
             for node in self.nodes:
@@ -325,14 +327,14 @@ class Fleet:
         yield from node.work(self.scaled(self.plan.costs.wake))
 
     def keep(self, node: Node) -> Any:
-        """The state after a run, behind its answer."""
+        """Stores the state of a run, after its answer."""
         costs, mix = self.plan.costs, self.plan.mix
         yield from node.work(costs.recovery_point)
         if self.plan.store is not None:
             mib = mix.changed_mib if costs.chunk_mib else mix.state_mib
             yield from node.work(self.scaled(costs.write, mib))
             yield from self.ask(0, WRITES_AFTER, mib * costs.stored_per_state)
-            # The parts that are new, and a list of all.
+            # The new parts, and a list of all.
             parts = costs.chunks(mib) + 1 if costs.chunk_mib else 0
             self.count("writes", REMOVALS + parts)
 

@@ -1,4 +1,4 @@
-"""What a fleet is made of: costs, nodes, stores, and mixes of sessions."""
+"""The parameters of a fleet: costs, nodes, stores, and mixes of sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Costs:
     stored_per_state: float
     awake_mib: float
     asleep_mib: float
-    # 0 where a state is one object, written as a whole; else the size of its parts.
+    # 0 if a state is one object, written as a whole; else the size of its parts.
     chunk_mib: float
 
     @staticmethod
@@ -44,19 +44,19 @@ class Costs:
         )
 
     def chunks(self, mib: float) -> int:
-        """How many objects so much of a state is in, besides the one that lists them."""
+        """The number of objects in this much state, without the list of them."""
         return ceil(mib / self.chunk_mib) if self.chunk_mib else 0
 
 
 def _line(points: dict[str, float]) -> tuple[float, float]:
-    """Seconds for no state, and for each MiB of it, through two measured points."""
+    """Seconds for an empty state, and for each MiB, through two measured points."""
     at_0, at_20 = points["at_0_mib"] / 1000, points["at_20_mib"] / 1000
     return at_0, (at_20 - at_0) / 20
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where states live: seconds to the first byte, and what one client gets of it."""
+    """Where states are stored: seconds to the first byte, and the throughput of a client."""
 
     name: str
     latency: tuple[float, float]
@@ -78,11 +78,11 @@ STORES = {
 
 @dataclass(frozen=True)
 class NodeKind:
-    """A machine; by default a small one, as that on which the costs were measured."""
+    """A machine; by default a small one, like that of the measured costs."""
 
     cores: int = 2
     memory_mib: float = 8192
-    # What the system, the program and its images take.
+    # Memory of the system, the program and its images.
     reserved_mib: float = 1024
     disk_mib: float = 200_000
     disk_mib_per_second: float = 200
@@ -91,12 +91,12 @@ class NodeKind:
 
 @dataclass(frozen=True)
 class Mix:
-    """What sessions do. Times are means of exponential distributions."""
+    """The behaviour of sessions. Times are means of exponential distributions."""
 
     name: str
     think: float
     away: float
-    # How often a session is left for longer instead.
+    # The share of longer pauses.
     away_share: float
     guest: float
     state_mib: float
@@ -111,12 +111,12 @@ class Mix:
 
     @property
     def rate(self) -> float:
-        """Turns of a session in a second: its first comes without a pause before it."""
+        """Turns of a session per second: its first has no pause before it."""
         return (self.turns + 1) / self.turns / self.pause
 
     @property
     def away_found(self) -> float:
-        """The share of those that are away among all that pause at one moment."""
+        """The share of long pauses among all sessions that pause at a given moment."""
         return self.away * self.away_share / self.pause
 
 

@@ -1,4 +1,4 @@
-"""The model against arithmetic: what comes, goes or stays, and queues are as theory has them."""
+"""Compares the model with formulas: arrivals, departures, population, and queues."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_sessions_are_conserved(fleet):
 
 
 def test_littles_law(fleet):
-    """Those present are those that come in a second times how long they stay."""
+    """The population is the arrival rate times the mean stay."""
     seconds = fleet.plan.warm_up + fleet.plan.seconds
     present = fleet.present_seconds / fleet.plan.seconds
     coming = fleet.totals["came"] - fleet.plan.sessions
@@ -72,7 +72,7 @@ def test_requests_to_the_store(fleet):
     for found in (fleet, in_parts):
         check_requests(found)
     whole, parts = (found.counts["writes"] / found.counts["turns"] for found in (fleet, in_parts))
-    # A state's parts: one that is new, and the list.
+    # The parts of a state: one new part, and the list.
     assert parts - whole == pytest.approx(2, abs=0.1)
 
 
@@ -91,7 +91,7 @@ def test_any_node_wakes_what_another_had():
 
 
 def test_a_queue_is_as_long_as_erlang_says():
-    """Cores alone: times between comings and of work exponential."""
+    """Cores alone: exponential times between arrivals and of work."""
     plan = Plan(BUSY, COSTS, 0, nodes=1, kind=NodeKind(cores=2))
     fleet = Fleet(plan)
     node, waited = fleet.nodes[0], []
@@ -127,7 +127,7 @@ def test_memory_is_never_more_than_there_is():
 
     fleet.env.process(look())
     fleet.run()
-    # Less what the entries of those asleep take.
+    # Less the entries of suspended sessions.
     assert 27 <= max(most) <= 30
     assert fleet.counts["pressed"] > 0
     for node in fleet.nodes:
@@ -140,7 +140,7 @@ def test_a_node_that_dies_costs_what_runs():
     assert stored.counts["runs_lost"] > 0
     assert stored.counts["sessions_lost"] == 0
     assert stored.counts["runs_lost"] < 0.01 * stored.counts["turns"]
-    # On disks of its own, all that it had.
+    # On disks of its own, all of its sessions.
     alone = simulated(mean_life=300, repair=20)
     assert alone.counts["sessions_lost"] > alone.counts["runs_lost"]
 

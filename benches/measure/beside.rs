@@ -1,10 +1,10 @@
-//! What the benches of the ways in share: many runs by such a way, beside the same runs by the library in the
-//! same process and the same minutes.
+//! Shared by the benches of interfaces: many runs through an interface, next to the same runs with
+//! the library in the same process at the same time.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What many runs took.
+/// The results of many runs.
 #[derive(Default)]
 pub struct Side {
     times: Vec<Duration>,
@@ -13,7 +13,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Adds what `work` measures of each run, and the processor time that these processes used meanwhile.
+    /// Adds the values that `work` measures for each run, and the processor time used meanwhile.
     pub async fn add(&mut self, processes: &[u32], work: impl Future<Output = Vec<Duration>>) {
         let (started, cpu) = (Instant::now(), cpu_time(processes));
         self.times.extend(work.await);
@@ -38,7 +38,7 @@ impl Side {
         [self.median(), mean, self.at(0.99), self.cpu / count]
     }
 
-    /// Runs a second.
+    /// Runs per second.
     pub fn rate(&self) -> f64 {
         self.times.len() as f64 / self.elapsed.as_secs_f64()
     }
@@ -67,7 +67,7 @@ pub fn print(name: &str, library: &Side, other: &Side) {
     );
 }
 
-/// Prints a figure beside its budget.
+/// Prints a figure next to its budget.
 pub fn promise(name: &str, figure: Duration, budget: Duration) {
     let verdict = if figure <= budget { "kept" } else { "MISSED" };
     println!("PROMISE {name}: {figure:.2?}, budget {budget:.2?}: {verdict}");
@@ -77,9 +77,9 @@ pub fn promise(name: &str, figure: Duration, budget: Duration) {
 fn cpu_time(processes: &[u32]) -> Duration {
     let of = |process: &u32| {
         let text = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
-        // The name of the program, which is the second field, may have blanks in it.
+        // The second field, the name of the program, may contain spaces.
         let (_, fields) = text.rsplit_once(") ").expect("a name in parentheses");
-        // For user and system, the fields 14 and 15, in hundredths of a second.
+        // User and system time, the fields 14 and 15, in hundredths of a second.
         let ticks = fields.split(' ').skip(11).take(2);
         let ticks: u32 = ticks.map(|ticks| ticks.parse::<u32>().expect("a number")).sum();
         Duration::from_millis(10) * ticks

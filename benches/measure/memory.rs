@@ -1,6 +1,6 @@
-//! What this process holds, for the benches that promise something about it.
+//! Measures the memory of this process, for benches with memory budgets.
 
-/// Memory of this process that is its own: what it shares with the page cache is not counted.
+/// Private memory of this process: shared pages of the page cache are not counted.
 pub fn resident_kib() -> i64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let dirty = text.lines().filter(|line| line.starts_with("Private_Dirty"));

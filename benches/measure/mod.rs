@@ -1,12 +1,12 @@
-//! What the benches share: a figure beside its budget.
+//! Shared by the benches: a figure next to its budget.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
 
-/// Measures `once` with criterion and prints its median beside `budget`, and its mean and its slowest
-/// hundredth.
+/// Measures `once` with criterion and prints its median next to `budget`, with its mean and its
+/// slowest hundredth.
 pub fn promise(
     c: &mut Criterion,
     name: &str,
@@ -40,7 +40,7 @@ pub fn promise(
     );
 }
 
-/// How long `work` takes; dropping what it returns does not count.
+/// The duration of `work`, without dropping its result.
 pub fn timed<T>(work: impl FnOnce() -> T) -> Duration {
     let start = Instant::now();
     let value = work();

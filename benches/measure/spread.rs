@@ -1,13 +1,13 @@
-//! What the benches of thousands of runs share: how long each took, and what they cost.
+//! Shared by the benches of thousands of runs: the duration of each, and the total cost.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Runs a second on two processors.
+/// Budget for runs per second on two processors.
 const MIN_RATE: f64 = 3_000.0;
 const MAX_CPU_TIME: Duration = Duration::from_micros(600);
 
-/// How long each of many runs took.
+/// The duration of each of many runs.
 pub struct Spread(Vec<Duration>);
 
 impl Spread {
@@ -21,8 +21,8 @@ impl Spread {
         self.0.get(index.min(self.0.len() - 1)).copied().unwrap_or_default()
     }
 
-    /// Prints what was measured of runs that took `elapsed` together, and `cpu` on all threads,
-    /// beside the budgets for two processors.
+    /// Prints the results of runs that took `elapsed` together, and `cpu` on all threads, next to
+    /// the budgets for two processors.
     #[allow(dead_code, reason = "not every bench has these budgets")]
     pub fn report(&self, name: &str, jobs: usize, elapsed: Duration, cpu: Duration) {
         let count = self.0.len();
@@ -47,22 +47,22 @@ impl fmt::Display for Spread {
     }
 }
 
-/// Whose processor time is meant, by the number of a field of `/proc/self/stat`.
+/// Which processor time to read, by the number of a field of `/proc/self/stat`.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each bench looks at one of them")]
 pub enum Whose {
-    /// This process's.
+    /// Of this process.
     Own = 14,
-    /// That of the children that it has waited for.
+    /// Of its finished children.
     Children = 16,
 }
 
 /// Processor time so far, on all threads.
 pub fn cpu_time(whose: Whose) -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    // The name of the program, which is the second field, may have blanks in it.
+    // The second field, the name of the program, may contain spaces.
     let (_, fields) = text.rsplit_once(") ").expect("a name in parentheses");
     let times = fields.split(' ').skip(whose as usize - 3).take(2);
-    // For user and system, in hundredths of a second.
+    // User and system time, in hundredths of a second.
     times.map(|ticks| Duration::from_millis(10) * ticks.parse::<u32>().expect("a number")).sum()
 }

@@ -1,4 +1,4 @@
-//! Frames in which a guest calls tools, one a line, in any order: answered or refused.
+//! Tool calls of a guest: frames in any order, one per line, are answered or rejected.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|frames: &[u8]| {

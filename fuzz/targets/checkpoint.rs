@@ -1,6 +1,6 @@
-//! Checkpoints of sessions. The first byte of an input says how to read the rest: as a whole file, or as
-//! the text of one whose names and sums are made to fit. The latter gets past the compression and the
-//! sums, which hardly any mutation of a file would.
+//! Checkpoints of sessions. The first byte of an input selects how to read the rest: as a whole
+//! file, or as a text from which a file with valid names and checksums is made. The latter gets
+//! past compression and checksums, which mutations of a file hardly do.
 #![no_main]
 
 use belljar::fuzzing::{checkpoint_of, parse_checkpoint};

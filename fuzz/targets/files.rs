@@ -1,5 +1,5 @@
-//! Any sequence of calls on the virtual file system is answered, what is counted is what is there, and a
-//! snapshot stays what it was.
+//! Any sequence of calls on the virtual file system gets an answer, usage matches the contents, and
+//! snapshots do not change.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl World for Still {
     }
 }
 
-/// Takes what calls need off the bytes.
+/// Takes the parameters of calls from the bytes.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -38,7 +38,7 @@ impl Input<'_> {
         u32::from(self.byte() % 12)
     }
 
-    /// Small, about as large as a block, or anything.
+    /// Small, about as large as a block, or any size.
     fn size(&mut self) -> u64 {
         let (kind, low) = (self.byte(), u64::from(self.byte()));
         match kind % 4 {
@@ -122,7 +122,7 @@ fn call(files: &mut Files, input: &mut Input<'_>) {
     };
 }
 
-/// What is there, counted anew.
+/// Usage, recounted.
 fn count(files: &Files) -> Usage {
     let mut sizes: BTreeMap<Node, u64> = BTreeMap::new();
     let (mut names, mut open) = (0, 0);

@@ -1,4 +1,4 @@
-//! Frames that a guest sends through the door: any bytes are a frame of the protocol or refused.
+//! Frames of a guest: any bytes are a valid frame or rejected.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|frame: &[u8]| {

@@ -1,5 +1,5 @@
-//! The head of an image file: any bytes are a whole image or refused. Chance finds no checksum and
-//! no file of the right size, so that an odd first byte asks for both to be put right.
+//! The head of an image file: any bytes are a valid image or rejected. Random bytes hardly have a
+//! valid checksum and length, so an odd first byte asks to correct both.
 #![no_main]
 
 use belljar::fuzzing::check_image_head;
@@ -10,7 +10,7 @@ const MEMORY_OFFSET: usize = MANIFEST_LENGTH + 4;
 const MEMORY_LENGTH: usize = MEMORY_OFFSET + 8;
 const HASH: usize = MEMORY_LENGTH + 8 + 32;
 const MANIFEST: usize = HASH + 32;
-/// No file is made larger than this.
+/// Maximum size of the file.
 const MOST: usize = 1 << 20;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Sets the checksum of the header and the size of the file, where they can be had.
+/// Sets the checksum of the header and the size of the file, if possible.
 fn put_right(mut file: Vec<u8>) -> Option<Vec<u8>> {
     let word = |at: usize| Some(u32::from_le_bytes(*file.get(at..)?.first_chunk()?) as usize);
     let long = |at: usize| Some(u64::from_le_bytes(*file.get(at..)?.first_chunk()?));

@@ -1,4 +1,4 @@
-//! What a client of a Jupyter kernel sends: the first byte says in which form.
+//! Messages from clients of a Jupyter kernel: the first byte selects the format.
 #![no_main]
 
 use belljar_kernel::fuzzing;

@@ -1,5 +1,5 @@
-//! Modules made from any bytes can be metered, and are shown to stop; damaged afterwards, or made of the
-//! bytes themselves, they are refused or taken, and nothing breaks.
+//! Modules made from any bytes can be metered, and provably stop. Damaged ones, and the bytes
+//! themselves, are rejected or accepted without a crash.
 #![no_main]
 
 #[path = "../random_modules.rs"]

@@ -1,5 +1,5 @@
-//! A request as JSON, as `belljar batch` reads one from each line: any bytes are a request or an
-//! error, and what was read is written so that it reads back the same.
+//! A JSON request, as in a line of `belljar batch`: any bytes are a request or an error, and parsed
+//! requests survive serialization.
 #![no_main]
 
 use belljar::{HostPaths, RunRequest};

@@ -1,4 +1,5 @@
-//! What is read piece by piece of a request: lines of a batch, and forms. The first byte says which.
+//! Request bodies that are parsed in pieces: lines of a batch, and forms. The first byte selects
+//! one.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What E2B's clients send. The first byte says which.
+//! Data from E2B's clients. The first byte selects its kind.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

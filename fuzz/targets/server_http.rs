@@ -1,4 +1,4 @@
-//! Conditions and ranges of requests for files, and keys. The first byte says which.
+//! Conditions and ranges of file requests, and keys. The first byte selects one.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What clients of MCP send, and what other servers answer. The first byte says which.
+//! Data from MCP clients, and answers of other servers. The first byte selects its kind.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

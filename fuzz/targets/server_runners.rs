@@ -1,4 +1,4 @@
-//! What the clients of other code runners send: Piston's, Judge0's, LibreChat's. The first byte says which.
+//! Data from clients of Piston, Judge0 and LibreChat. The first byte selects its kind.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -87,7 +87,7 @@ fn what_differs_is_named() {
     let mut other = receipt;
     other["outcome"]["sha256"] = "00".repeat(32).into();
     let ran = replayed(folder.path(), &other, &[]).exits(1);
-    assert!(ran.stdout.contains("only the hash of the whole differs"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("only the overall hash differs"), "{}", ran.stdout);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_cannot_be_replayed_is_told() {
         (|r| r["request"]["image"] = "nonesuch".into(), "there is no image \"nonesuch\""),
         (|r| r["request"]["files"]["f"] = json!({"path": "/etc/passwd"}), "may not be named"),
         (|r| r["request"]["timeout"] = 1e9.into(), "limits.timeout"),
-        (|r| r["request"]["deterministic"] = Value::Null, "cannot be repeated"),
+        (|r| r["request"]["deterministic"] = Value::Null, "is not deterministic"),
     ];
     for (alter, expected) in cases {
         let mut altered = receipt.clone();

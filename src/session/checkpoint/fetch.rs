@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use belljar_files::{Content, MAX_LEN, Pool, WeakContent};
 use rayon::prelude::*;
 
-use super::chunk_reader::{Chunks, Opener, Plain, in_batches};
+use super::chunk_reader::{Chunks, Opener, in_batches, part};
 use super::format::{HOLE, MAX_CHUNK, Name, hole_length};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
@@ -235,13 +235,10 @@ impl<'a> Wanted<'a> {
                 placed.write(&imported, plain)?;
             }
             for (file, to, at, length) in self.parts.get(&chunk).into_iter().flatten() {
-                let (mut to, start) = (*to, *at as usize);
-                for bytes in plain.part(start..start + *length as usize) {
-                    let file = &prepared[*file - before.files.len()];
-                    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                    write(&mut file, pool, to, bytes)?;
-                    to += bytes.len() as u64;
-                }
+                let start = *at as usize;
+                let file = &prepared[*file - before.files.len()];
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                write(&mut file, pool, *to, part(plain, start..start + *length as usize))?;
             }
             Ok(())
         })?;
@@ -282,11 +279,11 @@ fn write(file: &mut Content, pool: &Pool, mut at: u64, mut bytes: &[u8]) -> io::
 }
 
 impl Placed {
-    fn write(&self, imported: &Imported, plain: &Plain<'_>) -> Result<(), Problem> {
+    fn write(&self, imported: &Imported, plain: &[u8]) -> Result<(), Problem> {
         let mut number = self.first;
         for (page, count) in self.pages.stretches() {
             let (start, end) = (page as usize, (page + count) as usize);
-            imported.write(number, &plain.part(start * HOST_PAGE..end * HOST_PAGE))?;
+            imported.write(number, &[part(plain, start * HOST_PAGE..end * HOST_PAGE)])?;
             number += count;
         }
         Ok(())
@@ -297,7 +294,7 @@ impl Placed {
 fn open_all(
     (chunks, listed): (&dyn Chunks, &[(Name, u32)]),
     numbers: BTreeSet<usize>,
-    each: impl Fn(usize, &Plain<'_>) -> Result<(), Problem> + Sync,
+    each: impl Fn(usize, &[u8]) -> Result<(), Problem> + Sync,
 ) -> Result<(), Problem> {
     let numbers: Vec<usize> = numbers.into_iter().collect();
     in_batches(chunks, &numbers, listed, |batch| {
@@ -306,7 +303,7 @@ fn open_all(
         let open = |_| {
             let mut opener = Opener::new();
             while let Some(&chunk) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
-                each(chunk, &opener.open(chunks, chunk, listed[chunk])?)?;
+                each(chunk, opener.open(chunks, chunk, listed[chunk])?)?;
             }
             Ok(())
         };

@@ -112,7 +112,7 @@ impl<'a> Documents<'a> {
         }
         let open = |opener: &mut Opener, number: &usize| {
             let bytes = opener.open(&**chunks, *number, listed[*number])?;
-            let document = serde_json::from_slice(&bytes.whole());
+            let document = serde_json::from_slice(bytes);
             let document = document.map_err(|_| Problem::Format("a document of it is not valid"));
             Ok((listed[*number].0, document?))
         };

@@ -16,23 +16,26 @@
 //! call that would block is [`Error::NotBlocking`].
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::Bounds;
 use crate::api::request::{Policy, Request};
 use crate::api::tool::{ToolAnswer, WaitingCall};
+use crate::artifact::Tier;
 use crate::engine::run::{CheckReport, Run};
 use crate::error::Error;
 use crate::runtime::block_on::Reactor;
-use crate::runtime::images::Images;
+use crate::runtime::images::{ImageIdentity, Images};
 use crate::session::{
-    Completeness, Completion, HistoryEntry, Inspection, PathEntry, RestoreOptions, SessionInfo,
-    SessionOptions,
+    Completeness, Completion, HistoryEntry, Inspection, PathEntry, RestoreOptions, Saved,
+    SessionInfo, SessionOptions,
 };
+use crate::store::{Condition, Store};
 use crate::value::Value;
 use crate::{runtime, session};
 
@@ -59,6 +62,59 @@ pub struct SessionFiles {
     session: Session,
 }
 
+/// Methods that do what the methods of the same name of the asynchronous type do. `wait` blocks,
+/// `sure` blocks on a method that cannot fail, `session` blocks and returns a session, and `call`
+/// calls a method that is not asynchronous.
+macro_rules! forward {
+    ($from:literal $($how:ident $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        #[cfg(test)]
+        const FORWARDED: &[&str] = &[$(stringify!($name)),*];
+
+        $(forward!(@$how $from $name($($arg: $type),*) -> $result);)*
+    };
+    (@wait $from:literal $name:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
+        #[doc = forward!(@doc $from $name)]
+        ///
+        /// # Errors
+        ///
+        /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+        pub fn $name(&self, $($arg: $type),*) -> Result<$result, Error> {
+            self.wait(self.inner.$name($($arg),*))
+        }
+    };
+    (@sure $from:literal $name:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
+        #[doc = forward!(@doc $from $name)]
+        ///
+        /// # Errors
+        ///
+        /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+        pub fn $name(&self, $($arg: $type),*) -> Result<$result, Error> {
+            self.wait(async { Ok(self.inner.$name($($arg),*).await) })
+        }
+    };
+    (@session $from:literal $name:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
+        #[doc = forward!(@doc $from $name)]
+        ///
+        /// # Errors
+        ///
+        /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+        pub fn $name(&self, $($arg: $type),*) -> Result<$result, Error> {
+            self.wait(self.inner.$name($($arg),*)).map(|session| self.handle(session))
+        }
+    };
+    (@call $from:literal $name:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
+        #[doc = forward!(@doc $from $name)]
+        #[allow(clippy::missing_errors_doc, reason = "the method that it names documents them")]
+        pub fn $name(&self, $($arg: $type),*) -> $result {
+            self.inner.$name($($arg),*)
+        }
+    };
+    (@doc $from:literal $name:ident) => {
+        concat!("See [`", $from, "::", stringify!($name), "`](crate::", $from, "::",
+            stringify!($name), ").")
+    };
+}
+
 impl runtime::Runtime {
     /// The same for programs without an asynchronous runtime.
     #[must_use]
@@ -71,61 +127,25 @@ impl runtime::Runtime {
 }
 
 impl Runtime {
+    forward! { "Runtime"
+        wait run(request: Request) -> Run;
+        wait probe(timeout: Duration) -> bool;
+        wait check(code: &str, policy: &Policy) -> CheckReport;
+        wait image_of(request: &Request) -> ImageIdentity;
+        session session(options: SessionOptions) -> Session;
+        session session_from(snapshot: &str) -> Session;
+        session restore(checkpoint: impl Into<RestoreOptions>) -> Session;
+        call compile(tier: Tier) -> Result<(), Error>;
+        call tier() -> Option<Tier>;
+        call images() -> Images;
+        call defaults() -> Bounds;
+        call ceilings() -> Bounds;
+    }
+
     /// The same for asynchronous callers.
     #[must_use]
     pub fn asynchronous(&self) -> &runtime::Runtime {
         &self.inner
-    }
-
-    /// Runs a request in a fresh sandbox.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Runtime::run`](crate::Runtime::run).
-    pub fn run(&self, request: Request) -> Result<Run, Error> {
-        self.wait(self.inner.run(request))
-    }
-
-    /// Looks at code without running it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Runtime::check`](crate::Runtime::check).
-    pub fn check(&self, code: &str, policy: &Policy) -> Result<CheckReport, Error> {
-        self.wait(self.inner.check(code, policy))
-    }
-
-    /// The images that runs start from.
-    #[must_use]
-    pub fn images(&self) -> Images {
-        self.inner.images()
-    }
-
-    /// Starts a session.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Runtime::session`](crate::Runtime::session).
-    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
-        self.wait(self.inner.session(options)).map(|session| self.handle(session))
-    }
-
-    /// Starts a session from a snapshot.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Sessions::from_snapshot`](crate::Sessions::from_snapshot).
-    pub fn session_from(&self, snapshot: &str) -> Result<Session, Error> {
-        self.wait(self.inner.session_from(snapshot)).map(|session| self.handle(session))
-    }
-
-    /// Starts a session from a checkpoint.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Runtime::restore`](crate::Runtime::restore).
-    pub fn restore(&self, checkpoint: impl Into<RestoreOptions>) -> Result<Session, Error> {
-        self.wait(self.inner.restore(checkpoint)).map(|session| self.handle(session))
     }
 
     /// The session with that id.
@@ -153,8 +173,23 @@ impl Runtime {
         self.inner.sessions().list()
     }
 
+    /// The names of all snapshots.
+    #[must_use]
+    pub fn snapshots(&self) -> Vec<String> {
+        self.inner.sessions().snapshots()
+    }
+
+    /// Removes a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sessions::drop_snapshot`](crate::Sessions::drop_snapshot).
+    pub fn drop_snapshot(&self, name: &str) -> Result<(), Error> {
+        self.inner.sessions().drop_snapshot(name)
+    }
+
     fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        // Before the lock of the reactor, which nobody would release after a fork.
+        // Before the reactor's lock, which is never released in a forked process.
         self.inner.check_process()?;
         self.reactor.wait(future)
     }
@@ -168,257 +203,57 @@ impl Runtime {
 }
 
 impl Session {
+    forward! { "Session"
+        call id() -> &str;
+        call info() -> SessionInfo;
+        wait run(request: Request) -> Outcome;
+        wait answer(answers: Vec<ToolAnswer>) -> Outcome;
+        wait waiting() -> Vec<WaitingCall>;
+        wait get(name: &str) -> Option<Value>;
+        wait set(name: &str, value: impl Into<Value>) -> ();
+        wait evaluate(expressions: BTreeMap<String, String>)
+            -> BTreeMap<String, Result<Value, String>>;
+        wait complete(code: &str, cursor: usize) -> Completion;
+        wait inspect(code: &str, cursor: usize, detail: bool) -> Option<Inspection>;
+        wait is_complete(code: &str) -> Completeness;
+        call interrupt() -> bool;
+        wait history() -> Vec<HistoryEntry>;
+        sure execution() -> u64;
+        wait rewind(execution: u64) -> ();
+        session rewind_keeping(execution: u64) -> Session;
+        wait reset() -> ();
+        session fork() -> Session;
+        wait checkpoint(path: impl Into<PathBuf>) -> ();
+        wait checkpoint_to(writer: impl Write + Send + 'static) -> ();
+        wait save(store: &Arc<dyn Store>, key: &str, condition: Condition) -> Option<Saved>;
+        sure suspend() -> bool;
+        wait read(path: &str) -> Vec<u8>;
+        wait copy_to(files: &[FileEntry], dir: &Path) -> Vec<PathBuf>;
+        wait files() -> Vec<FileEntry>;
+        wait snapshot(name: &str) -> ();
+        call labels() -> BTreeMap<String, String>;
+        call set_labels(labels: BTreeMap<String, String>) -> Result<(), Error>;
+        call extend_lease(duration: Duration) -> Result<bool, Error>;
+        call bounds() -> Bounds;
+        call validate(request: &Request) -> Result<(), Error>;
+    }
+
     /// The same for asynchronous callers.
     #[must_use]
     pub fn asynchronous(&self) -> &session::Session {
         &self.inner
     }
 
-    /// The session's id.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    /// What the session is, and is doing.
-    #[must_use]
-    pub fn info(&self) -> SessionInfo {
-        self.inner.info()
-    }
-
-    /// Runs a request after those that were asked for before it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::run`](crate::Session::run).
-    pub fn run(&self, request: Request) -> Result<Outcome, Error> {
-        self.wait(self.inner.run(request))
-    }
-
-    /// Answers calls for which a run waits, and goes on with it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::answer`](crate::Session::answer).
-    pub fn answer(&self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
-        self.wait(self.inner.answer(answers))
-    }
-
-    /// The calls for which a run waits.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::waiting`](crate::Session::waiting).
-    pub fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
-        self.wait(self.inner.waiting())
-    }
-
-    /// The value of a global variable; `None` when there is no such variable.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::get`](crate::Session::get).
-    pub fn get(&self, name: &str) -> Result<Option<Value>, Error> {
-        self.wait(self.inner.get(name))
-    }
-
-    /// Sets a global variable.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::set`](crate::Session::set).
-    pub fn set(&self, name: &str, value: impl Into<Value>) -> Result<(), Error> {
-        self.wait(self.inner.set(name, value))
-    }
-
-    /// The values of expressions, each under its name, or what it raised.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::evaluate`](crate::Session::evaluate).
-    pub fn evaluate(
-        &self,
-        expressions: BTreeMap<String, String>,
-    ) -> Result<BTreeMap<String, Result<Value, String>>, Error> {
-        self.wait(self.inner.evaluate(expressions))
-    }
-
-    /// What the name at `cursor` in `code` may become.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::complete`](crate::Session::complete).
-    pub fn complete(&self, code: &str, cursor: usize) -> Result<Completion, Error> {
-        self.wait(self.inner.complete(code, cursor))
-    }
-
-    /// What is known of the name at `cursor` in `code`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::inspect`](crate::Session::inspect).
-    pub fn inspect(
-        &self,
-        code: &str,
-        cursor: usize,
-        detail: bool,
-    ) -> Result<Option<Inspection>, Error> {
-        self.wait(self.inner.inspect(code, cursor, detail))
-    }
-
-    /// Whether code is ready to be run.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::is_complete`](crate::Session::is_complete).
-    pub fn is_complete(&self, code: &str) -> Result<Completeness, Error> {
-        self.wait(self.inner.is_complete(code))
-    }
-
-    /// Interrupts the run that goes on in another thread. Returns whether there was one.
-    pub fn interrupt(&self) -> bool {
-        self.inner.interrupt()
-    }
-
-    /// What the session did, the latest last.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::history`](crate::Session::history).
-    pub fn history(&self) -> Result<Vec<HistoryEntry>, Error> {
-        self.wait(self.inner.history())
-    }
-
-    /// How many runs the session is made of.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
-    pub fn execution(&self) -> Result<u64, Error> {
-        self.wait(async { Ok(self.inner.execution().await) })
-    }
-
-    /// Goes back to the state after run `execution`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::rewind`](crate::Session::rewind).
-    pub fn rewind(&self, execution: u64) -> Result<(), Error> {
-        self.wait(self.inner.rewind(execution))
-    }
-
-    /// Like [`rewind`](Self::rewind), and keeps what is left behind as a session of its own.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::rewind_keeping`](crate::Session::rewind_keeping).
-    pub fn rewind_keeping(&self, execution: u64) -> Result<Self, Error> {
-        self.wait(self.inner.rewind_keeping(execution)).map(|inner| self.beside(inner))
-    }
-
-    /// Goes back to the session's beginning.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::reset`](crate::Session::reset).
-    pub fn reset(&self) -> Result<(), Error> {
-        self.wait(self.inner.reset())
-    }
-
-    /// Starts another session from this one's state and history.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::fork`](crate::Session::fork).
-    pub fn fork(&self) -> Result<Self, Error> {
-        self.wait(self.inner.fork()).map(|inner| self.beside(inner))
-    }
-
-    /// Writes the session to a file.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::checkpoint`](crate::Session::checkpoint).
-    pub fn checkpoint(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
-        self.wait(self.inner.checkpoint(path))
-    }
-
-    /// Writes the session to `writer`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::checkpoint_to`](crate::Session::checkpoint_to).
-    pub fn checkpoint_to(&self, writer: impl std::io::Write + Send + 'static) -> Result<(), Error> {
-        self.wait(self.inner.checkpoint_to(writer))
-    }
-
-    /// Puts the session on the disk now; its next run wakes it up. Returns false while it runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
-    pub fn suspend(&self) -> Result<bool, Error> {
-        self.wait(async { Ok(self.inner.suspend().await) })
-    }
-
-    /// The bytes of a file in the workspace.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::read`](crate::Session::read).
-    pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
-        self.wait(self.inner.read(path))
-    }
-
-    /// Copies the regular files among `files` to `dir`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::copy_to`](crate::Session::copy_to).
-    pub fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
-        self.wait(self.inner.copy_to(files, dir))
-    }
-
-    /// The files and links in the workspace.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::files`](crate::Session::files).
-    pub fn files(&self) -> Result<Vec<FileEntry>, Error> {
-        self.wait(self.inner.files())
-    }
-
-    /// Keeps the session's latest state under a name.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::snapshot`](crate::Session::snapshot).
-    pub fn snapshot(&self, name: &str) -> Result<(), Error> {
-        self.wait(self.inner.snapshot(name))
-    }
-
-    /// The files of the session, to look at and to change without a run.
+    /// The files in the workspace, to look at and to change without a run.
     #[must_use]
     pub fn workspace(&self) -> SessionFiles {
-        SessionFiles {
-            inner: self.inner.workspace(),
-            session: self.clone(),
-        }
+        self.files_handle(self.inner.workspace())
     }
 
-    /// What a run of this session gets that asks for nothing else.
+    /// All files of the session. See [`Session::all_files`](crate::Session::all_files).
     #[must_use]
-    pub fn bounds(&self) -> Bounds {
-        self.inner.bounds()
-    }
-
-    /// Checks a request as [`run`](Self::run) does, without running it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::validate`](crate::Session::validate).
-    pub fn validate(&self, request: &Request) -> Result<(), Error> {
-        self.inner.validate(request)
+    pub fn all_files(&self) -> SessionFiles {
+        self.files_handle(self.inner.all_files())
     }
 
     /// Ends the session.
@@ -431,75 +266,123 @@ impl Session {
         self.reactor.wait(future)
     }
 
-    fn beside(&self, inner: session::Session) -> Self {
+    fn handle(&self, inner: session::Session) -> Self {
         Self {
             inner,
             reactor: Arc::clone(&self.reactor),
         }
     }
+
+    fn files_handle(&self, inner: session::SessionFiles) -> SessionFiles {
+        SessionFiles {
+            inner,
+            session: self.clone(),
+        }
+    }
 }
 
 impl SessionFiles {
-    /// What lies in a directory, sorted by path, down to so many names below it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SessionFiles::list`](crate::SessionFiles::list).
-    pub fn list(&self, dir: &str, depth: usize) -> Result<Vec<PathEntry>, Error> {
-        self.session.wait(self.inner.list(dir, depth))
+    forward! { "SessionFiles"
+        wait list(dir: &str, depth: usize) -> Vec<PathEntry>;
+        wait stat(path: &str) -> PathEntry;
+        wait read(path: &str, range: impl RangeBounds<u64>) -> Vec<u8>;
+        wait write(path: &str, from: impl Read + Send + 'static) -> PathEntry;
+        wait max_bytes() -> u64;
+        wait bytes() -> u64;
+        wait make_dir(path: &str) -> ();
+        wait rename(from: &str, to: &str) -> ();
+        wait remove(path: &str) -> ();
     }
 
-    /// What has that path.
+    /// See [`SessionFiles::write_unless`](crate::SessionFiles::write_unless).
     ///
     /// # Errors
     ///
-    /// As for [`SessionFiles::stat`](crate::SessionFiles::stat).
-    pub fn stat(&self, path: &str) -> Result<PathEntry, Error> {
-        self.session.wait(self.inner.stat(path))
+    /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn write_unless<E>(
+        &self,
+        path: &str,
+        from: impl Read + Send + 'static,
+        refuse: impl FnOnce(Option<&PathEntry>) -> Result<(), E>,
+    ) -> Result<Result<PathEntry, E>, Error> {
+        self.wait(self.inner.write_unless(path, from, refuse))
     }
 
-    /// Bytes of a regular file, as far as it has those of the range.
+    /// See [`SessionFiles::replace_with`](crate::SessionFiles::replace_with).
     ///
     /// # Errors
     ///
-    /// As for [`SessionFiles::read`](crate::SessionFiles::read).
-    pub fn read(&self, path: &str, range: impl RangeBounds<u64>) -> Result<Vec<u8>, Error> {
-        self.session.wait(self.inner.read(path, range))
+    /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn replace_with(&self, other: &Self) -> Result<bool, Error> {
+        self.wait(self.inner.replace_with(&other.inner))
     }
 
-    /// Writes a file with all that `from` gives.
+    /// See [`SessionFiles::merge`](crate::SessionFiles::merge).
     ///
     /// # Errors
     ///
-    /// As for [`SessionFiles::write`](crate::SessionFiles::write).
-    pub fn write(&self, path: &str, from: impl Read + Send + 'static) -> Result<PathEntry, Error> {
-        self.session.wait(self.inner.write(path, from))
+    /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn merge(&self, before: &Self, theirs: &Self) -> Result<(), Error> {
+        self.wait(self.inner.merge(&before.inner, &theirs.inner))
     }
 
-    /// Makes a directory, and those that it lies in, if they are not there.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SessionFiles::make_dir`](crate::SessionFiles::make_dir).
-    pub fn make_dir(&self, path: &str) -> Result<(), Error> {
-        self.session.wait(self.inner.make_dir(path))
+    fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.session.wait(future)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use super::{Runtime, Session, SessionFiles};
+
+    /// The public methods of `kind` in a source file.
+    fn methods(text: &str, kind: &str, found: &mut BTreeSet<String>) {
+        let mut is_inside = false;
+        for line in text.lines() {
+            if line.starts_with("impl ") {
+                is_inside = line == format!("impl {kind} {{");
+            }
+            let name = line.strip_prefix("    pub async fn ").or(line.strip_prefix("    pub fn "));
+            if let Some(name) = name.filter(|_| is_inside) {
+                found.extend(name.split(['(', '<']).next().map(str::to_owned));
+            }
+        }
     }
 
-    /// Gives a file, a directory or a link another path.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SessionFiles::rename`](crate::SessionFiles::rename).
-    pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
-        self.session.wait(self.inner.rename(from, to))
-    }
-
-    /// Removes a file, a link, or a directory with all that is in it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SessionFiles::remove`](crate::SessionFiles::remove).
-    pub fn remove(&self, path: &str) -> Result<(), Error> {
-        self.session.wait(self.inner.remove(path))
+    #[test]
+    fn every_method_has_a_blocking_form() {
+        let top = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        let mut texts = Vec::new();
+        for file in ["session.rs", "runtime.rs"] {
+            texts.push(fs::read_to_string(format!("{top}/{file}")).unwrap());
+        }
+        for entry in fs::read_dir(format!("{top}/session")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                texts.push(fs::read_to_string(path).unwrap());
+            }
+        }
+        let own = fs::read_to_string(format!("{top}/runtime/blocking.rs")).unwrap();
+        // Making and ending a runtime, and the registry of sessions, whose methods are `Runtime`'s.
+        let other: &[&str] = &["builder", "end"];
+        for (kind, forwarded) in [
+            ("Runtime", Runtime::FORWARDED),
+            ("Session", Session::FORWARDED),
+            ("SessionFiles", SessionFiles::FORWARDED),
+        ] {
+            let (mut all, mut here) = (BTreeSet::new(), BTreeSet::new());
+            texts.iter().for_each(|text| methods(text, kind, &mut all));
+            methods(&own, kind, &mut here);
+            here.extend(forwarded.iter().map(|name| (*name).to_owned()));
+            let missing: Vec<_> = all
+                .iter()
+                .filter(|name| !here.contains(*name) && !other.contains(&&***name))
+                .collect();
+            assert!(all.len() >= 10, "{kind}: {all:?}");
+            assert!(missing.is_empty(), "{kind} has no blocking {missing:?}");
+        }
     }
 }

@@ -19,10 +19,9 @@ pub(crate) mod wheel;
 pub use code::CodeError;
 pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory};
 pub(crate) use compiler::IS_HERE as HAS_COMPILER;
-pub(crate) use passes::{
-    FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, check_module, meter_module,
-    versions as pass_versions,
-};
+pub(crate) use passes::{FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, versions as pass_versions};
+#[cfg(feature = "fuzzing")]
+pub(crate) use passes::{check_module, meter_module};
 pub(crate) use split::{PAGE, STACK_POINTER};
 #[cfg(feature = "compile")]
 pub(crate) use target::compile_for;

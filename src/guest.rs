@@ -549,6 +549,7 @@ impl Transcript {
 }
 
 /// Feeds one frame to a new transcript: the entry for fuzzing.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn parse_frame(frame: &[u8]) -> bool {
     match frame.split_first() {
         Some((opcode, payload)) => {

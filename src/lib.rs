@@ -34,6 +34,7 @@ mod artifact;
 mod cluster;
 mod engine;
 mod error;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest;

@@ -49,6 +49,7 @@ use crate::store::{Condition, Store};
 use crate::workspace::list;
 
 pub use crate::error::session::{ChunkProblem, FileAction, SessionError};
+#[cfg(feature = "fuzzing")]
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
 pub(crate) use clock::Times;

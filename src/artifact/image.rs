@@ -177,6 +177,7 @@ pub(crate) fn verify(path: &Path) -> Result<(), ImageError> {
 }
 
 /// Verifies the head of an image. Errors name `path`.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn check_head(bytes: &[u8], path: &Path) -> Result<(), ImageError> {
     format::read_head(bytes, bytes.len() as u64, path).map(drop)
 }

@@ -136,11 +136,13 @@ pub(super) fn tier_version(tier: Tier) -> Option<String> {
 }
 
 /// Meters a module that is split already, unchecked.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn meter_module(module: &[u8]) -> Result<Vec<u8>, PassError> {
     meter::apply(module, 0)
 }
 
 /// Checks a metered module.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn check_module(module: &[u8]) -> Result<(), CheckError> {
     check::check(module)
 }

@@ -6,6 +6,7 @@
 
 mod call;
 mod frames;
+#[cfg(feature = "fuzzing")]
 mod fuzz;
 mod ledger;
 mod log_size;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use self::call::{Open, start};
 use self::frames::{CallFrame, InputFrame};
 pub(crate) use self::frames::{Reply, Wait};
+#[cfg(feature = "fuzzing")]
 pub(crate) use self::fuzz::answer_frames;
 pub(crate) use self::log_size::{LogRoom, Weight};
 use self::record::Record;

@@ -271,6 +271,7 @@ fn io(action: FileAction, path: &Path) -> impl FnOnce(std::io::Error) -> Session
 
 /// Reads a checkpoint as if its image had no memory, into its own store. Entry point for fuzzing.
 /// Returns whether the checkpoint is complete.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     read::parse(bytes, check_sum).is_some()
 }

@@ -1,6 +1,6 @@
 //! Reads a session. All bytes are untrusted: a checksum detects damage, not malice.
 
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,10 +14,8 @@ use crate::api::policy::Bounds;
 use crate::api::request::ImageChoice;
 use crate::artifact::image::Image;
 use crate::engine::run::no_files;
-use crate::sandbox::Roots;
 use crate::session::SessionError;
 use crate::session::history::History;
-use crate::session::lazy::Earlier;
 use crate::session::storage::Storage;
 
 /// A checkpoint whose manifest has been read.
@@ -115,8 +113,13 @@ fn version(from: &mut Box<dyn Input>) -> Result<u32, Problem> {
 }
 
 /// Entry point for fuzzing: reads all data that needs no image.
+#[cfg(feature = "fuzzing")]
 pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
-    let opened = Opened::manifest(Box::new(io::Cursor::new(bytes.to_vec())), is_summed).ok()?;
+    use crate::sandbox::Roots;
+    use crate::session::lazy::Earlier;
+
+    let opened =
+        Opened::manifest(Box::new(std::io::Cursor::new(bytes.to_vec())), is_summed).ok()?;
     let path = Path::new("(bytes)");
     let Opened {
         settings, mut rest, ..

@@ -42,8 +42,9 @@ fn main() {
     let rounds = std::env::var("BELLJAR_BENCH_ROUNDS").ok().and_then(|r| r.parse().ok());
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("tokio");
-    let metered = Runtime::builder().build().expect("a runtime");
-    let unmetered = Runtime::builder().unmetered().build().expect("a runtime without a meter");
+    let metered = Runtime::builder().environment().build().expect("a runtime");
+    let unmetered =
+        Runtime::builder().environment().unmetered().build().expect("a runtime without a meter");
     for runtime in [&metered, &unmetered] {
         runtime.images().prepare("data").expect("an image");
     }

@@ -23,7 +23,7 @@ fn main() {
         .max(awake + SUSPENDED)
         .max_awake(2 * awake)
         .suspend_after(Duration::from_hours(1));
-    let runtime = Runtime::builder().sessions(bounds).build().expect("a runtime");
+    let runtime = Runtime::builder().environment().sessions(bounds).build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let used = || resident_kib() + shared_kib();

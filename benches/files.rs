@@ -70,7 +70,7 @@ fn main() {
     ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let bounds = SessionBounds::default().max_awake(FORKS + 1);
-    let runtime = Runtime::builder().sessions(bounds).build().expect("a runtime");
+    let runtime = Runtime::builder().environment().sessions(bounds).build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let bench = Bench {
         runtime,

@@ -37,12 +37,14 @@ plt.close()
 ";
 
 fn sandboxes(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     let tokio = Tokio::new().expect("threads");
     let process = || timed(|| Command::new("python3").args(["-S", "-c", "pass"]).output());
     promise(c, "reference: python3 -S -c pass", ms(1_000.0), process);
 
-    promise(c, "engine start, warm cache", ms(30.0), || timed(|| Runtime::builder().build()));
+    promise(c, "engine start, warm cache", ms(30.0), || {
+        timed(|| Runtime::builder().environment().build())
+    });
     let cases = [
         ("fresh core sandbox, print(1)", "core", "print(1)", 0.7),
         ("fresh data sandbox, print(1)", "data", "print(1)", 1.0),
@@ -66,7 +68,7 @@ fn sandboxes(c: &mut Criterion) {
 
 fn throughput(c: &mut Criterion) {
     const RUNS: u32 = 2_000;
-    let runtime = Runtime::builder().queue(RUNS as usize).build().expect("a runtime");
+    let runtime = Runtime::builder().environment().queue(RUNS as usize).build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let name = "2,000 runs of print(1), data, all at once";
@@ -98,7 +100,7 @@ while True:
     while time.monotonic() < end:
         pass
 ";
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     runtime.images().prepare("core").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let (watcher, mut events) = belljar::event_channel();
@@ -126,7 +128,7 @@ while True:
 fn idle_memory(_: &mut Criterion) {
     const ALIVE: usize = 1_000;
     let tokio = Tokio::new().expect("threads");
-    let runtime = Runtime::builder().concurrency(ALIVE).build().expect("a runtime");
+    let runtime = Runtime::builder().environment().concurrency(ALIVE).build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let started = Arc::new(tokio::sync::Semaphore::new(0));
     let before = resident_kib();
@@ -170,7 +172,7 @@ fn baking(_: &mut Criterion) {
         );
         return;
     };
-    let runtime = Runtime::builder().cache(cache.path()).build().expect("a runtime");
+    let runtime = Runtime::builder().environment().cache(cache.path()).build().expect("a runtime");
     runtime.images().prepare("core").expect("an image");
     let time = timed(|| runtime.images().prepare("data").expect("an image"));
     let verdict = if time <= Duration::from_secs(8) {

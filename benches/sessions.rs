@@ -61,7 +61,7 @@ fn alone(outcome: &Outcome) -> Duration {
 }
 
 fn one_session(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let tokio = Tokio::new().expect("threads");
     let session = tokio.block_on(loaded(&runtime));
@@ -143,7 +143,7 @@ fn many(_: &mut Criterion) {
     if !asked.is_empty() && !asked.iter().any(|word| "100 sessions".contains(word.as_str())) {
         return; // another bench was asked for
     }
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     let tokio = Tokio::new().expect("threads");
     let sessions: Vec<Session> = tokio.block_on(async {
         let mut sessions = Vec::new();
@@ -185,7 +185,7 @@ fn many(_: &mut Criterion) {
 
 /// Ten tables of 100,000 rows, and the cost of each run besides its own code.
 fn tables(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     let tokio = Tokio::new().expect("threads");
     let session = tokio.block_on(loaded(&runtime));
     tokio.block_on(run(&session, TABLES));
@@ -211,7 +211,7 @@ fn tables(c: &mut Criterion) {
 }
 
 fn checkpoints(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     let tokio = Tokio::new().expect("threads");
     let session = tokio.block_on(async {
         let session = loaded(&runtime).await;

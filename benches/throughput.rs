@@ -25,7 +25,8 @@ fn main() {
             .enable_all()
             .build()
             .expect("threads");
-        let runtime = Runtime::builder().concurrency(jobs).build().expect("a runtime");
+        let runtime =
+            Runtime::builder().environment().concurrency(jobs).build().expect("a runtime");
         runtime.images().prepare("data").expect("an image");
         tokio.block_on(all(&runtime, jobs, WARM));
         let (started, cpu) = (Instant::now(), cpu_time(Whose::Own));

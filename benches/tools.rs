@@ -32,7 +32,7 @@ result = time.perf_counter() - start
 ";
 
 fn tools(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime").blocking();
+    let runtime = Runtime::builder().environment().build().expect("a runtime").blocking();
     let object = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
     let echo = Tool::new("echo", object, async |arguments: Value| Ok(arguments));
     let number = json!({"type": "object", "properties": {"seconds": {"type": "number"}}});
@@ -68,7 +68,7 @@ frame = pd.DataFrame({'a': rng.random(n), 'b': rng.integers(0, 1 << 40, n),
 ";
 
 fn values(c: &mut Criterion) {
-    let runtime = Runtime::builder().build().expect("a runtime").blocking();
+    let runtime = Runtime::builder().environment().build().expect("a runtime").blocking();
     let options = SessionOptions::new().image("data").init_code(FRAME);
     let session = runtime.session(options).expect("a session");
     promise(c, "a DataFrame of 1,000,000 x 4 numbers out of a session", ms(60.0), || {

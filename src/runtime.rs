@@ -3,6 +3,7 @@
 mod block_on;
 pub mod blocking;
 pub mod doctor;
+mod environment;
 pub(crate) mod images;
 pub(crate) mod licenses;
 mod options;
@@ -34,6 +35,7 @@ use crate::error::Error;
 use crate::image::{ImageStore, stamp};
 use crate::memory::Strategy;
 use crate::runtime::block_on::Reactor;
+use crate::runtime::environment::Environment;
 use crate::runtime::images::{ImageIdentity, Images};
 use crate::runtime::licenses::License;
 #[cfg(feature = "compile")]
@@ -74,6 +76,7 @@ pub struct RuntimeBuilder {
     wheel: Option<PathBuf>,
     bundle: Option<PathBuf>,
     bundle_hash: Option<String>,
+    environment: Environment,
     temp_dir: Option<PathBuf>,
     file_memory: u64,
     progress: Arc<dyn Progress>,
@@ -95,6 +98,7 @@ impl Default for RuntimeBuilder {
             wheel: None,
             bundle: None,
             bundle_hash: None,
+            environment: Environment::default(),
             temp_dir: None,
             file_memory: DEFAULT_MEMORY,
             progress: Arc::new(Silent),
@@ -111,24 +115,24 @@ impl Default for RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Stores artifacts, code and images in `dir`. Default: `BELLJAR_CACHE`, or the platform's
-    /// cache directory.
+    /// Stores artifacts, code and images in `dir`. Default: `belljar` in the platform's cache
+    /// directory.
     #[must_use]
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self
     }
 
-    /// Uses the Python wheel `file` instead of downloading it, like `BELLJAR_WHEEL`.
+    /// Uses the Python wheel `file` instead of downloading it.
     #[must_use]
     pub fn wheel(mut self, file: impl Into<PathBuf>) -> Self {
         self.wheel = Some(file.into());
         self
     }
 
-    /// Runs from the bundle in `dir`, like `BELLJAR_BUNDLE` if no cache is set. The runtime writes
-    /// nothing to the bundle, and downloads, compiles and bakes nothing. The bundle's native code
-    /// is trusted like this program: see [`bundle_hash`](Self::bundle_hash).
+    /// Runs from the bundle in `dir`. The runtime writes nothing to the bundle, and downloads,
+    /// compiles and bakes nothing. The bundle's native code is trusted like this program: see
+    /// [`bundle_hash`](Self::bundle_hash).
     #[must_use]
     pub fn bundle(mut self, dir: impl Into<PathBuf>) -> Self {
         self.bundle = Some(dir.into());
@@ -136,8 +140,7 @@ impl RuntimeBuilder {
     }
 
     /// Requires that the bundle's manifest has this SHA-256, in hexadecimal, and that each file has
-    /// the hash in the manifest, like `BELLJAR_BUNDLE_HASH`. All files are then read when the
-    /// runtime is built.
+    /// the hash in the manifest. All files are then read when the runtime is built.
     #[must_use]
     pub fn bundle_hash(mut self, sha256: impl Into<String>) -> Self {
         self.bundle_hash = Some(sha256.into());
@@ -248,7 +251,7 @@ impl RuntimeBuilder {
         if let Some(bundle) = self.open_bundle()? {
             return Ok(Images::in_bundle(bundle, Arc::new(set_up)));
         }
-        Ok(Images::before(Cache::find(self.cache.clone())?, Arc::new(set_up)))
+        Ok(Images::before(Cache::find(self.cache_dir())?, Arc::new(set_up)))
     }
 
     /// Returns the packages in the sandbox with their authors and licenses, sorted by package.
@@ -264,7 +267,7 @@ impl RuntimeBuilder {
         if !HAS_COMPILER {
             return Err(BundleError::NoCompiler.into());
         }
-        let cache = Cache::open(self.cache.clone())?;
+        let cache = Cache::open(self.cache_dir())?;
         licenses::read(&self.artifact(&cache)?)
     }
 
@@ -281,17 +284,30 @@ impl RuntimeBuilder {
             let action = "make a bundle";
             return Err(BundleError::Fixed { action, path }.into());
         }
-        let cache = Cache::open(self.cache.clone())?;
+        let cache = Cache::open(self.cache_dir())?;
         let progress = Arc::clone(&self.progress);
         pack(&self.build()?.engine, &cache, options, to, &*progress)
     }
 
+    /// Takes settings from the environment that are not set here, before or after this call:
+    /// `BELLJAR_CACHE`, `BELLJAR_WHEEL`, `BELLJAR_BUNDLE` if no cache is set here, and
+    /// `BELLJAR_BUNDLE_HASH`. Empty variables count as missing.
+    ///
+    /// A bundle contains native code: do not call this in a program whose environment others set.
+    #[must_use]
+    pub fn environment(mut self) -> Self {
+        self.environment = Environment::read();
+        self
+    }
+
+    /// Returns the directory of the cache that was set here or in the environment.
+    fn cache_dir(&self) -> Option<PathBuf> {
+        self.cache.clone().or_else(|| self.environment.cache.clone())
+    }
+
     /// Returns the bundle that was set here or in the environment.
     fn bundle_path(&self) -> Option<PathBuf> {
-        let named = || {
-            let value = std::env::var_os("BELLJAR_BUNDLE").filter(|v| !v.is_empty())?;
-            self.cache.is_none().then(|| PathBuf::from(value))
-        };
+        let named = || self.environment.bundle.clone().filter(|_| self.cache.is_none());
         self.bundle.clone().or_else(named)
     }
 
@@ -299,15 +315,12 @@ impl RuntimeBuilder {
         let Some(path) = self.bundle_path() else {
             return Ok(None);
         };
-        let named = || std::env::var("BELLJAR_BUNDLE_HASH").ok().filter(|hash| !hash.is_empty());
-        let hash = self.bundle_hash.clone().or_else(named);
+        let hash = self.bundle_hash.clone().or_else(|| self.environment.bundle_hash.clone());
         Ok(Some(Arc::new(Bundle::open(&path, &stamp(), hash.as_deref())?)))
     }
 
     fn artifact(&self, cache: &Cache) -> Result<Artifact, Error> {
-        let wheel = self.wheel.clone().or_else(|| {
-            std::env::var_os("BELLJAR_WHEEL").filter(|v| !v.is_empty()).map(PathBuf::from)
-        });
+        let wheel = self.wheel.clone().or_else(|| self.environment.wheel.clone());
         Ok(Artifact::ensure(cache, wheel.as_deref(), &*self.progress)?)
     }
 
@@ -379,7 +392,7 @@ impl RuntimeBuilder {
         if !HAS_COMPILER {
             return Err(BundleError::NoCompiler.into());
         }
-        let cache = Cache::open(self.cache.clone())?;
+        let cache = Cache::open(self.cache_dir())?;
         let artifact = self.artifact(&cache)?;
         let codes = Codes::new(cache.clone(), artifact.clone(), self.strategy, self.form)?;
         let progress = Arc::clone(&self.progress);

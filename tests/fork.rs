@@ -91,7 +91,7 @@ impl Child {
 }
 
 fn runtime_in(dir: &Path) -> Runtime {
-    let runtime = Runtime::builder().temp_dir(dir).concurrency(2).build().unwrap();
+    let runtime = Runtime::builder().environment().temp_dir(dir).concurrency(2).build().unwrap();
     runtime.images().prepare("core").unwrap();
     runtime
 }
@@ -268,7 +268,8 @@ fn sessions_of_a_child_are_as_good_as_any() {
     };
     let child = fork(|| {
         let bounds = SessionBounds::default();
-        let own = Runtime::builder().temp_dir(dir.path()).sessions(bounds).build().unwrap();
+        let own =
+            Runtime::builder().environment().temp_dir(dir.path()).sessions(bounds).build().unwrap();
         let restored = wait(own.restore(&checkpoint)).unwrap();
         let said = go_on(&restored);
         assert!(wait(restored.suspend()));

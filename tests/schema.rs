@@ -215,7 +215,7 @@ fn waiting(runtime: &Runtime) -> Outcome {
 
 #[test]
 fn outcomes_fit() {
-    let runtime = Runtime::builder().build().unwrap();
+    let runtime = Runtime::builder().environment().build().unwrap();
     let schema = closed_outcome();
     let mut kinds = BTreeSet::from([text(ErrorKind::Interrupted)]);
     let mut optional = BTreeSet::new();

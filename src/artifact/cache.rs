@@ -108,13 +108,10 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// The cache at `explicit`, else at `BELLJAR_CACHE`, else at the platform's place for caches,
-    /// whether the directory is there or not.
+    /// The cache at `explicit`, else in the platform's directory for caches. The directory need not
+    /// exist.
     pub(crate) fn find(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
         let root = explicit
-            .or_else(|| {
-                std::env::var_os("BELLJAR_CACHE").filter(|v| !v.is_empty()).map(PathBuf::from)
-            })
             .or_else(|| {
                 directories::ProjectDirs::from("", "", "belljar").map(|d| d.cache_dir().to_owned())
             })

@@ -19,8 +19,8 @@ use super::RuntimeBuilder;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RuntimeOptions {
-    /// Directory for artifact, code and images. Default: `BELLJAR_CACHE`, or the platform's cache
-    /// directory.
+    /// Directory for artifact, code and images. Default: `belljar` in the platform's
+    /// cache directory.
     pub cache: Option<PathBuf>,
     /// Python wheel to use instead of downloading it.
     pub wheel: Option<PathBuf>,

@@ -25,7 +25,7 @@ pub fn figures_are_kept() {
 
 fn kept() {
     let cache = copy_of_the_shared_one();
-    let runtime = Runtime::builder().cache(cache.path()).build().unwrap();
+    let runtime = Runtime::builder().environment().cache(cache.path()).build().unwrap();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let copy = tempfile::tempdir().unwrap();
     for name in ["plotly.toml", "plotly.lock"] {

@@ -46,7 +46,8 @@ fn a_session_is_suspended_while_code_is_compiled() {
 
     let compiling = Arc::new(Compiling::default());
     let progress = Arc::<Compiling>::clone(&compiling);
-    let builder = Runtime::builder().cache(dir.path()).background(true).progress(progress);
+    let builder =
+        Runtime::builder().environment().cache(dir.path()).background(true).progress(progress);
     let runtime = builder.build().unwrap();
     let begun = compiling.told.wait_while(compiling.begun.lock().unwrap(), |begun| !*begun);
     drop(begun.unwrap());

@@ -91,7 +91,7 @@ fn a_blocking_call_in_an_asynchronous_place_is_refused() {
 /// What it waits on has a thread, for which nobody may wait there.
 #[test]
 fn a_runtime_that_was_blocked_on_can_end_in_an_asynchronous_place() {
-    let runtime = Runtime::builder().build().unwrap();
+    let runtime = Runtime::builder().environment().build().unwrap();
     succeeded(&runtime.blocking().run(Request::new("1")).unwrap().outcome);
     tokio(1).block_on(async move { drop(runtime) });
 }

@@ -20,7 +20,7 @@ const MANIFEST: &str = "belljar-bundle.json";
 static MADE: LazyLock<(PathBuf, String)> = LazyLock::new(|| {
     let dir = lasting::directory().join("bundle");
     let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
-    let builder = Runtime::builder().cache(shared());
+    let builder = Runtime::builder().environment().cache(shared());
     let made = builder.make_bundle(&options, &dir).unwrap_or_else(|e| panic!("{}", chain(&e)));
     assert_eq!(made.images, ["core"]);
     (dir, made.hash)
@@ -68,7 +68,7 @@ fn change_manifest(bundle: &Path, change_it: impl FnOnce(&mut Value)) {
 /// Why a runtime cannot be had from a bundle.
 #[track_caller]
 fn refused(bundle: &Path, hash: Option<&str>) -> Error {
-    let mut builder = Runtime::builder().bundle(bundle);
+    let mut builder = Runtime::builder().environment().bundle(bundle);
     if let Some(hash) = hash {
         builder = builder.bundle_hash(hash);
     }
@@ -77,12 +77,17 @@ fn refused(bundle: &Path, hash: Option<&str>) -> Error {
 
 #[track_caller]
 fn open(bundle: &Path) -> Runtime {
-    Runtime::builder().bundle(bundle).build().unwrap_or_else(|e| panic!("{}", chain(&e)))
+    Runtime::builder()
+        .environment()
+        .bundle(bundle)
+        .build()
+        .unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
 
 #[test]
 fn a_bundle_runs_what_its_image_runs() {
-    let runtime = Runtime::builder().bundle(bundle()).bundle_hash(&MADE.1).build().unwrap();
+    let runtime =
+        Runtime::builder().environment().bundle(bundle()).bundle_hash(&MADE.1).build().unwrap();
     let outcome =
         run_on(&runtime, Request::new("import wave, json\nprint(json.dumps([1]))")).outcome;
     assert_eq!(outcome.stdout, "[1]\n", "{outcome:#?}");
@@ -122,7 +127,7 @@ fn what_is_left_out_takes_no_room() {
     let name = Path::new("python315.zip");
     let whole = tempfile::tempdir().unwrap();
     let options = BundleOptions::new(["core"]).processor(Processor::ThisMachine);
-    let builder = Runtime::builder().cache(shared());
+    let builder = Runtime::builder().environment().cache(shared());
     let made = builder.make_bundle(&options.whole_library(true), whole.path()).unwrap();
     let blocks = |at: &Path| fs::metadata(at.join(name)).unwrap().blocks() * 512;
     assert!(blocks(bundle()) < 12 << 20, "{} bytes", blocks(bundle()));
@@ -157,10 +162,12 @@ fn nothing_of_a_bundle_is_changed() {
     let error = runtime.images().build(recipe.path()).unwrap_err();
     assert_eq!(error.code(), "bundle.fixed", "{}", chain(&error));
     let to = tempfile::tempdir().unwrap();
-    let builder = Runtime::builder().bundle(bundle());
+    let builder = Runtime::builder().environment().bundle(bundle());
     let error = builder.make_bundle(&BundleOptions::new(["core"]), to.path()).unwrap_err();
     assert_eq!(error.code(), "bundle.fixed", "{}", chain(&error));
-    assert!(Runtime::builder().bundle(bundle()).images().unwrap().remove("core").is_err());
+    assert!(
+        Runtime::builder().environment().bundle(bundle()).images().unwrap().remove("core").is_err()
+    );
 }
 
 #[test]
@@ -279,7 +286,8 @@ fn a_bundle_is_made_for_another_system_and_refused_on_this() {
     }
     let heard = Arc::new(Heard::default());
     let place = tempfile::tempdir().unwrap();
-    let builder = Runtime::builder().cache(shared()).progress(Arc::clone(&heard) as Arc<_>);
+    let builder =
+        Runtime::builder().environment().cache(shared()).progress(Arc::clone(&heard) as Arc<_>);
     let options = BundleOptions::new(["core"]).target("x86_64-windows");
     let made =
         builder.make_bundle(&options, place.path()).unwrap_or_else(|e| panic!("{}", chain(&e)));
@@ -333,7 +341,7 @@ fn what_is_no_bundle_is_refused() {
 #[test]
 fn a_bundle_is_made_for_what_can_be_compiled_and_where_nothing_is() {
     let make = |options: BundleOptions, to: &Path| {
-        Runtime::builder().cache(shared()).make_bundle(&options, to).unwrap_err()
+        Runtime::builder().environment().cache(shared()).make_bundle(&options, to).unwrap_err()
     };
     let place = tempfile::tempdir().unwrap();
     let core = || BundleOptions::new(["core"]);

@@ -36,6 +36,7 @@ impl Notes {
 fn works(cache: &Path) -> Vec<Stage> {
     let notes = Arc::new(Notes::default());
     let runtime = Runtime::builder()
+        .environment()
         .cache(cache)
         .progress(notes.clone())
         .build()
@@ -265,7 +266,7 @@ fn a_place_that_cannot_be_written_is_a_clear_error() {
     let file = dir.path().join("a file");
     fs::write(&file, "").unwrap();
     for place in [file.join("cache"), PathBuf::from("/proc/belljar/cache"), file] {
-        let Err(error) = Runtime::builder().cache(&place).build() else {
+        let Err(error) = Runtime::builder().environment().cache(&place).build() else {
             panic!("a cache was made at {}", place.display());
         };
         assert!(matches!(error, Error::Cache(_)), "{error:?}");
@@ -333,7 +334,7 @@ fn full_disk() {
     let size = directory_size(source.path());
     let disk = Disk::mount(&format!("size={}", size + (6 << 20)));
     copy(source.path(), disk.path());
-    let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+    let runtime = Runtime::builder().environment().cache(disk.path()).build().unwrap();
     let error = runtime.blocking().run(Request::new("1").image("core")).unwrap_err();
     let text = chain(&error);
     assert!(text.contains("No space left on device"), "{text}");
@@ -381,7 +382,7 @@ fn disk_that_fills_up() {
             disk.make_read_only();
         }
         let code = "x = bytearray(30_000_000)\nimport decimal, csv, statistics\nprint(len(x))";
-        let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+        let runtime = Runtime::builder().environment().cache(disk.path()).build().unwrap();
         let outcome = run_on(&runtime, Request::new(code).image("core")).outcome;
         assert_eq!(outcome.stdout, "30000000\n", "{outcome:#?}");
         if is_writable {
@@ -390,7 +391,7 @@ fn disk_that_fills_up() {
             let dug = Command::new("fallocate").args(["--dig-holes"]).arg(&image).status();
             assert!(dug.unwrap().success() && is_sparse());
             fill(disk.path());
-            let runtime = Runtime::builder().cache(disk.path()).build().unwrap();
+            let runtime = Runtime::builder().environment().cache(disk.path()).build().unwrap();
             let error = runtime.blocking().run(Request::new("1").image("core")).unwrap_err();
             let text = chain(&error);
             assert!(text.contains("fill the holes of") && text.contains("No space left"), "{text}");
@@ -440,7 +441,8 @@ fn a_read_only_disk_without_a_cache_is_a_clear_error() {
 fn read_only_disk() {
     let disk = Disk::mount("size=1m");
     disk.make_read_only();
-    let Err(error) = Runtime::builder().cache(disk.path().join("cache")).build() else {
+    let Err(error) = Runtime::builder().environment().cache(disk.path().join("cache")).build()
+    else {
         panic!("a cache was made on a read-only disk");
     };
     assert!(chain(&error).contains("Read-only file system"), "{}", chain(&error));
@@ -454,7 +456,7 @@ fn a_full_disk_for_workspaces() {
 
 fn full_disk_for_workspaces() {
     let disk = Disk::mount("size=1m");
-    let runtime = Runtime::builder().temp_dir(disk.path()).build().unwrap();
+    let runtime = Runtime::builder().environment().temp_dir(disk.path()).build().unwrap();
     // The code is told, as on any full disk, once memory has no room for more either.
     let code = "import errno\nwritten = 0\ntry:\n    with open('big.bin', 'wb') as file:\n        \
                 for _ in range(300):\n            written += file.write(b'x' * (1 << 20))\n\
@@ -473,7 +475,7 @@ fn full_disk_for_workspaces() {
 
 #[test]
 fn no_directory_is_needed_until_files_are_kept() {
-    let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
+    let runtime = Runtime::builder().environment().temp_dir("/nowhere/at/all").build().unwrap();
     let code = "_ = open('a', 'w').write('b')\nprint(open('a').read())";
     let run = run_on(&runtime, Request::new(code));
     assert_eq!((&*run.outcome.stdout, run.read("a").unwrap()), ("b\n", b"b".to_vec()));

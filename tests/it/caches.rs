@@ -10,7 +10,7 @@ use belljar::{Runtime, Tier};
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
-        let runtime = Runtime::builder().build().expect("the engine starts");
+        let runtime = Runtime::builder().environment().build().expect("the engine starts");
         // Where `BELLJAR_BUNDLE` names a bundle, as on a machine that cannot compile, there is what it has.
         if cfg!(feature = "compile") {
             runtime.compile(Tier::All).expect("Python is compiled");

@@ -72,7 +72,7 @@ fn the_same_bytes_in_another_place() {
 fn the_same_bytes_from_an_image_made_again() {
     let cache = crate::caches::copy_of_the_shared_one();
     fs::remove_dir_all(cache.path().join("images")).unwrap();
-    let again = Runtime::builder().cache(cache.path()).build().unwrap();
+    let again = Runtime::builder().environment().cache(cache.path()).build().unwrap();
     for name in PROGRAMS {
         let first = bytes(&run(repeatable(name)));
         assert_same(&first, &bytes(&run_on(&again, repeatable(name))));
@@ -135,7 +135,7 @@ fn the_same_bytes_under_load() {
 
 #[test]
 fn the_same_bytes_after_other_runs_in_the_same_memory() {
-    let runtime = Runtime::builder().concurrency(1).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(1).build().unwrap();
     let first = run_on(&runtime, repeatable("everything"));
     run_on(&runtime, Request::new("x = bytearray(100 << 20)\nprint('x' * 100_000)"));
     run_on(&runtime, Request::new(program("recursion/mapped")));

@@ -42,7 +42,7 @@ fn an_error_of_a_library_underneath_says_what_that_said() {
 
 #[test]
 fn images_are_had_without_an_engine_too() {
-    let before = Runtime::builder().images().unwrap();
+    let before = Runtime::builder().environment().images().unwrap();
     let names = |images: &Images| {
         let all = images.list().unwrap();
         all.into_iter().map(|image| image.name).collect::<Vec<_>>()

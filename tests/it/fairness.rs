@@ -151,7 +151,7 @@ fn a_sleeping_run_takes_no_thread() {
 
 #[test]
 fn the_queue_has_an_end() {
-    let runtime = Runtime::builder().concurrency(1).queue(2).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(1).queue(2).build().unwrap();
     runtime.images().prepare("core").unwrap();
     tokio(2).block_on(async {
         let slow = Request::new("import time\ntime.sleep(3)").image("core");
@@ -175,7 +175,7 @@ fn the_queue_has_an_end() {
 
 #[test]
 fn those_that_wait_are_served_in_order() {
-    let runtime = Runtime::builder().concurrency(1).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(1).build().unwrap();
     runtime.images().prepare("core").unwrap();
     let start = |code: &str| {
         let (runtime, request) = (runtime.clone(), Request::new(code).image("core"));
@@ -201,7 +201,7 @@ fn those_that_wait_are_served_in_order() {
 
 #[test]
 fn one_that_stopped_waiting_gives_up_its_place() {
-    let runtime = Runtime::builder().concurrency(1).queue(1).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(1).queue(1).build().unwrap();
     runtime.images().prepare("core").unwrap();
     tokio(2).block_on(async {
         let slow = Request::new("import time\ntime.sleep(3)").image("core");

@@ -17,7 +17,8 @@ fn own() -> Arc<(Runtime, tempfile::TempDir)> {
     let mut shared = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
         let dir = crate::caches::copy_of_the_shared_one();
-        let own = Arc::new((Runtime::builder().cache(dir.path()).build().unwrap(), dir));
+        let own =
+            Arc::new((Runtime::builder().environment().cache(dir.path()).build().unwrap(), dir));
         *shared = Arc::downgrade(&own);
         own
     })
@@ -135,7 +136,7 @@ fn an_image_keeps_what_its_code_did_to_modules() {
     assert_eq!(run_on(runtime, request.clone()).outcome.stdout, "5 False []\n");
 
     // It is there for the next process, too.
-    let second = Runtime::builder().cache(dir.path()).build().unwrap();
+    let second = Runtime::builder().environment().cache(dir.path()).build().unwrap();
     assert_eq!(run_on(&second, request).outcome.stdout, "5 False []\n");
     assert_eq!(second.images().get("mine").unwrap().path, info.path);
 

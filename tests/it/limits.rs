@@ -350,7 +350,7 @@ fn every_hog_is_named_here() {
 #[test]
 fn a_time_without_end_is_no_panic() {
     let unlimited = Bounds::CEILINGS.timeout(Duration::MAX);
-    let runtime = Runtime::builder().ceilings(unlimited).build().unwrap();
+    let runtime = Runtime::builder().environment().ceilings(unlimited).build().unwrap();
     for timeout in [Duration::MAX, Duration::from_secs(1 << 60)] {
         let request = Request::new("print(1)").timeout(timeout);
         succeeded(&runtime.blocking().run(request).unwrap().outcome);

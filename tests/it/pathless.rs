@@ -144,8 +144,12 @@ fn runs_and_sessions_take_no_path_of_the_host() {
         fs::remove_dir_all(index).unwrap();
         let bundle = cache.path().join("bundle");
         let options = BundleOptions::new(["core", "tied"]).processor(Processor::ThisMachine);
-        Runtime::builder().cache(cache.path()).make_bundle(&options, &bundle).unwrap();
-        let bundled = Runtime::builder().bundle(bundle).build().unwrap();
+        Runtime::builder()
+            .environment()
+            .cache(cache.path())
+            .make_bundle(&options, &bundle)
+            .unwrap();
+        let bundled = Runtime::builder().environment().bundle(bundle).build().unwrap();
         take_no_path(&runtime.blocking(), &bundled.blocking());
         // Nothing can be removed any more by this process.
         let _ = cache.keep();
@@ -154,7 +158,7 @@ fn runs_and_sessions_take_no_path_of_the_host() {
 
 /// A runtime that has an image with packages.
 fn with_packages(cache: &Path) -> Runtime {
-    let runtime = Runtime::builder().cache(cache).build().unwrap();
+    let runtime = Runtime::builder().environment().cache(cache).build().unwrap();
     let mut recipe = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let text = "name = \"tied\"\nbase = \"core\"\npackages = [\"rope==0.3\"]\n";
     recipe.write_all(text.as_bytes()).unwrap();
@@ -225,7 +229,7 @@ fn a_machine_on_which_nothing_can_be_written_runs_and_keeps_sessions() {
         let cache = shared();
         write_nowhere();
         let memory = 8 << 20;
-        let runtime = Runtime::builder().cache(cache).file_memory(memory).build();
+        let runtime = Runtime::builder().environment().cache(cache).file_memory(memory).build();
         let runtime = runtime.unwrap_or_else(|e| panic!("{}", chain(&e))).blocking();
         let files = FILES.replace("'/usr/local/lib'", "'/usr/local'");
         let expected = "1000 ['0.txt', '1.txt', '2.txt', '3.txt', '4.txt']\n['lib']\n";
@@ -269,7 +273,12 @@ fn an_earlier_cache_that_cannot_be_written_is_refused_by_name() {
         let cache = copy_of_the_shared_one();
         crate::cache::as_earlier_versions_left_it(cache.path());
         write_nowhere();
-        let error = Runtime::builder().cache(cache.path()).build().err().expect("it was built");
+        let error = Runtime::builder()
+            .environment()
+            .cache(cache.path())
+            .build()
+            .err()
+            .expect("it was built");
         let text = chain(&error);
         assert!(text.contains("what an earlier version of belljar left in"), "{text}");
         assert!(text.contains(&*cache.path().to_string_lossy()), "{text}");

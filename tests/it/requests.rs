@@ -42,7 +42,8 @@ fn every_reason_is_given_at_once() {
 fn ceilings_are_the_runtimes() {
     let ceilings = Bounds::CEILINGS.timeout(Duration::from_secs(1)).memory(64 << 20);
     let defaults = Bounds::default().timeout(Duration::from_millis(200)).memory(32 << 20);
-    let runtime = Runtime::builder().ceilings(ceilings).defaults(defaults).build().unwrap();
+    let runtime =
+        Runtime::builder().environment().ceilings(ceilings).defaults(defaults).build().unwrap();
     let outcome = runtime.blocking().run(Request::new("while True: pass")).unwrap().outcome;
     assert_eq!(outcome.error.as_deref(), Some("Code execution timed out after 0.2 seconds"));
     let asked = Request::new("1").timeout(Duration::from_secs(2)).memory_mib(65);

@@ -94,7 +94,8 @@ fn five_hundred_in_a_row_leave_nothing() {
 fn two_hundred_at_once_leave_nothing() {
     alone("reuse::two_hundred_at_once_leave_nothing", || {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
+        let runtime =
+            Runtime::builder().environment().temp_dir(dir.path()).concurrency(200).build().unwrap();
         let tokio = tokio(2);
         let wave = || {
             tokio.block_on(async {
@@ -125,7 +126,8 @@ fn two_hundred_at_once_leave_nothing() {
 fn two_hundred_live_at_the_same_time() {
     alone("reuse::two_hundred_live_at_the_same_time", || {
         let (dir, signal) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(200).build().unwrap();
+        let runtime =
+            Runtime::builder().environment().temp_dir(dir.path()).concurrency(200).build().unwrap();
         runtime.images().prepare("data").unwrap();
         let tokio = tokio(2);
         let code = "import os, time\nopen('a.txt', 'w').write('x')\nprint('up')\nwhile not os.path.exists('/signal/go'):\n    \
@@ -176,7 +178,8 @@ impl OutputWatcher for Lines {
 fn a_dropped_run_is_gone() {
     alone("reuse::a_dropped_run_is_gone", || {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = Runtime::builder().temp_dir(dir.path()).concurrency(2).build().unwrap();
+        let runtime =
+            Runtime::builder().environment().temp_dir(dir.path()).concurrency(2).build().unwrap();
         let tokio = tokio(2);
         let drop_after = |code: &str, milliseconds| {
             let request = Request::new(code).timeout(Duration::from_mins(1));
@@ -213,7 +216,9 @@ fn a_dropped_run_is_gone() {
 #[test]
 fn memory_is_never_seen_again() {
     let dir = tempfile::tempdir().unwrap();
-    let runtime = Arc::new(Runtime::builder().temp_dir(dir.path()).concurrency(1).build().unwrap());
+    let runtime = Arc::new(
+        Runtime::builder().environment().temp_dir(dir.path()).concurrency(1).build().unwrap(),
+    );
     let write = "marker = bytes.fromhex('5ec7e75ec7e7') * 4_000_000\nlen(marker)";
     // Memory that nobody has written yet in this run, as numpy hands it out.
     let look = "

@@ -12,7 +12,7 @@ pub use crate::caches::runtime;
 
 /// A runtime of the test's own, whose workspaces are in `dir`.
 pub fn runtime_in(dir: &Path) -> Runtime {
-    Runtime::builder().temp_dir(dir).build().expect("the engine starts")
+    Runtime::builder().environment().temp_dir(dir).build().expect("the engine starts")
 }
 
 /// The directory of the guest programs.

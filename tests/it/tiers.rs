@@ -23,7 +23,7 @@ static CORE: LazyLock<(PathBuf, Runtime)> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tiers");
     caches::runtime().images().prepare("data").unwrap();
     without_code(&dir);
-    let runtime = Runtime::builder().cache(&dir).build().unwrap();
+    let runtime = Runtime::builder().environment().cache(&dir).build().unwrap();
     runtime.compile(Tier::Core).unwrap();
     assert_eq!(runtime.tier(), Some(Tier::Core));
     (dir, runtime)
@@ -57,7 +57,7 @@ fn link(from: &Path, to: &Path) {
 fn grows() -> (TempDir, Runtime) {
     let dir = tempfile::tempdir().unwrap();
     link(&CORE.0, dir.path());
-    let runtime = Runtime::builder().cache(dir.path()).build().unwrap();
+    let runtime = Runtime::builder().environment().cache(dir.path()).build().unwrap();
     runtime.compile(Tier::Core).unwrap();
     assert_eq!(runtime.tier(), Some(Tier::Core));
     link(&shared().join("code"), &dir.path().join("code"));
@@ -110,7 +110,8 @@ fn runs_that_wait_for_code_take_one_thread() {
     lock.lock().unwrap();
     let waits = Arc::new(Waits::default());
     let progress = Arc::clone(&waits) as Arc<dyn Progress>;
-    let runtime = Runtime::builder().cache(dir.path()).progress(progress).build().unwrap();
+    let runtime =
+        Runtime::builder().environment().cache(dir.path()).progress(progress).build().unwrap();
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(2)

@@ -12,7 +12,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 fn calls(c: &mut Criterion) {
     let mut group = c.benchmark_group("print(1)");
-    let runtime = Runtime::builder().build().expect("a runtime").blocking();
+    let runtime = Runtime::builder().environment().build().expect("a runtime").blocking();
     group.bench_function("rust", |b| {
         b.iter(|| {
             let run = runtime.run(Request::new("print(1)").image("data")).expect("a run");

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn belljar_runtime_new(
                 .map_err(|e| Failure::argument("options", format!("cannot be read: {e}")))?,
             None => RuntimeOptions::default(),
         };
-        let mut builder = belljar::Runtime::builder().options(options);
+        let mut builder = belljar::Runtime::builder().environment().options(options);
         // SAFETY: as promised, it is null or readable.
         let progress = unsafe { progress.as_ref() };
         if let Some(&Progress {

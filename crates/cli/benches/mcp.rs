@@ -82,7 +82,7 @@ impl Drop for Client {
 
 #[tokio::main]
 async fn main() {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let mut client = Client::start();
     let processes = [std::process::id(), client.process.id()];

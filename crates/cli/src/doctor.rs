@@ -13,7 +13,7 @@ use super::text::table;
 pub(super) fn doctor(args: &JsonArgs, global: &Global, printer: &Printer) -> anyhow::Result<Exit> {
     let findings = match engine::bundle(global) {
         Some(path) => examine_bundle(&path, global.bundle_hash.as_deref()),
-        None => examine(global.cache.clone()),
+        None => examine(engine::cache(global)),
     };
     let well = findings.iter().all(|finding| matches!(finding.state, State::Good));
     if args.json {

@@ -26,7 +26,7 @@ pub(super) fn reactor() -> anyhow::Result<tokio::runtime::Runtime> {
 
 /// A builder for an engine, for commands that share `bars` with it.
 pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
-    let mut builder = Runtime::builder().progress(bars.clone());
+    let mut builder = Runtime::builder().environment().progress(bars.clone());
     if let Some(cache) = &global.cache {
         builder = builder.cache(cache);
     }
@@ -40,6 +40,12 @@ pub(super) fn configure(global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
         builder = builder.bundle_hash(hash);
     }
     builder
+}
+
+/// The cache that a run would use, if it is not the default one.
+pub(super) fn cache(global: &Global) -> Option<PathBuf> {
+    let named = || std::env::var_os("BELLJAR_CACHE").filter(|value: &OsString| !value.is_empty());
+    global.cache.clone().or_else(|| named().map(PathBuf::from))
 }
 
 /// The bundle that a run would use.

@@ -11,7 +11,7 @@ const RUNS: usize = 400;
 
 fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("an event loop");
-    let engine = Runtime::builder().build().expect("a runtime");
+    let engine = Runtime::builder().environment().build().expect("a runtime");
     let (mut rust, mut node) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         rust.push(runtime.block_on(in_rust(&engine)));

@@ -28,7 +28,7 @@ pub struct Run(Arc<belljar::Run>);
 pub async fn start(options: String, steps: Option<Listener>) -> napi::Result<Runtime> {
     let options: RuntimeOptions = serde_json::from_str(&options)
         .map_err(|e| argument("options", format!("cannot be read: {e}")))?;
-    let mut builder = belljar::Runtime::builder().options(options);
+    let mut builder = belljar::Runtime::builder().environment().options(options);
     if let Some(listener) = steps {
         builder = builder.progress(Arc::new(Steps(listener)));
     }

@@ -174,7 +174,7 @@ impl Runtime {
 }
 
 fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
-    let mut builder = belljar::Runtime::builder();
+    let mut builder = belljar::Runtime::builder().environment();
     for (key, value) in settings {
         builder = match key.extract::<&str>()? {
             "cache" => builder.cache(value.extract::<PathBuf>()?),

@@ -28,7 +28,7 @@ const ROUNDS: u32 = 4;
 
 #[tokio::main]
 async fn main() {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     for image in ["core", "data"] {
         runtime.images().prepare(image).expect("an image");
     }

@@ -26,7 +26,7 @@ const STREAMS: usize = 100;
 
 #[tokio::main]
 async fn main() {
-    let runtime = Runtime::builder().build().expect("a runtime");
+    let runtime = Runtime::builder().environment().build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let app = App::new(Service::new(runtime.clone()), Keys::none(), Settings::default());
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -29,7 +29,7 @@ async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Op
 #[test]
 fn a_rewind_that_is_dropped_leaves_no_session_behind() {
     block_on(async {
-        let runtime = Runtime::builder().build().unwrap();
+        let runtime = Runtime::builder().environment().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
         let session = session_on(&runtime, belljar::SessionOptions::new().image("core")).await;

@@ -283,7 +283,7 @@ fn a_session_is_restored_from_a_reader_under_its_old_id() {
 fn no_more_is_read_than_a_session_may_have() {
     block_on(async {
         let bounds = SessionBounds::default().restored(1 << 20);
-        let small = Runtime::builder().sessions(bounds).build().unwrap();
+        let small = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let error = small.restore(RestoreOptions::reader(std::io::repeat(0))).await.err().unwrap();
         assert_eq!(error.code(), "session.format", "{error}");
         let broken = RestoreOptions::reader(&b"belljar"[..]);
@@ -298,7 +298,7 @@ fn a_session_moves_between_two_caches() {
         let other_cache = copy_of_the_shared_one();
         // Its images are made there, by itself.
         std::fs::remove_dir_all(other_cache.path().join("images")).unwrap();
-        let there = Runtime::builder().cache(other_cache.path()).build().unwrap();
+        let there = Runtime::builder().environment().cache(other_cache.path()).build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
         let session = session_on(runtime(), SessionOptions::new().image("data")).await;
@@ -433,7 +433,7 @@ fn a_hole_stays_a_hole_and_files_keep_their_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
         // Only memory has room for files, 256 MiB.
-        let runtime = Runtime::builder().temp_dir("/nowhere/at/all").build().unwrap();
+        let runtime = Runtime::builder().environment().temp_dir("/nowhere/at/all").build().unwrap();
         let mut limits = Limits::default();
         limits.workspace = Some(2 << 30);
         let options = SessionOptions::new().image("core").run_limits(limits);

@@ -89,8 +89,11 @@ fn what_cannot_be_had_is_told() {
         let (error, _) = told(runtime().restore(&dir.path().join("none")).await);
         assert!(error.starts_with("cannot open the checkpoint "), "{error}");
         // A runtime that allows less.
-        let strict =
-            Runtime::builder().ceilings(Bounds::CEILINGS.memory(16 << 20)).build().unwrap();
+        let strict = Runtime::builder()
+            .environment()
+            .ceilings(Bounds::CEILINGS.memory(16 << 20))
+            .build()
+            .unwrap();
         let (error, _) = told(strict.restore(&path).await);
         assert!(error.contains("limits.memory"), "{error}");
         // A place that cannot be written; what was there stays.
@@ -237,7 +240,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
             manifest["session"]["history_bounds"] = json!({"runs": u64::MAX, "bytes": u64::MAX});
         });
         let ceilings = Bounds::CEILINGS.memory(256 << 20);
-        let strict = Runtime::builder().ceilings(ceilings).build().unwrap();
+        let strict = Runtime::builder().environment().ceilings(ceilings).build().unwrap();
         let restored = strict.restore(file.path()).await.unwrap();
         for n in 0..8 {
             run(&restored, Request::new(format!("x = bytes([{n} + 1]) * (80 << 20)"))).await;
@@ -252,7 +255,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         let (error, _) = told(runtime().restore(file.path()).await);
         assert!(error.ends_with("its history is too long"), "{error}");
         let sessions = SessionBounds::default().restored(1 << 10);
-        let small = Runtime::builder().sessions(sessions).build().unwrap();
+        let small = Runtime::builder().environment().sessions(sessions).build().unwrap();
         let (error, _) = told(small.restore(&path).await);
         assert!(error.ends_with("it holds more than this runtime restores"), "{error}");
     });

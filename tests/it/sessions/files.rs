@@ -402,7 +402,7 @@ fn a_lost_interpreter_s_files_are_gone_with_the_change() {
 #[test]
 fn files_are_exchanged_within_one_runtime() {
     block_on(async {
-        let other = Runtime::builder().build().unwrap();
+        let other = Runtime::builder().environment().build().unwrap();
         let theirs = session_on(&other, SessionOptions::new().image("core")).await;
         let (one, two) = (core().await, core().await);
         for session in [&theirs, &two] {
@@ -429,6 +429,7 @@ fn a_thousand_forks_have_the_same_files_once() {
     block_on(async {
         let bounds = SessionBounds::default().max_awake(2_000);
         let runtime = Runtime::builder()
+            .environment()
             .temp_dir("/nowhere/at/all")
             .file_memory(52 << 20)
             .sessions(bounds)

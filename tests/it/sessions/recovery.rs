@@ -186,7 +186,7 @@ fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
 #[test]
 fn a_loss_is_told_by_the_next_run_that_comes_to_its_turn() {
     block_on(async {
-        let runtime = Runtime::builder().concurrency(1).build().unwrap();
+        let runtime = Runtime::builder().environment().concurrency(1).build().unwrap();
         let session = session_on(&runtime, SessionOptions::new().image("core")).await;
         let other = session_on(&runtime, SessionOptions::new().image("core")).await;
         let dropped = async |code: &str, after: u64| {

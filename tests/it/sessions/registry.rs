@@ -14,7 +14,7 @@ fn core() -> SessionOptions {
 }
 
 fn bounded(bounds: SessionBounds) -> Runtime {
-    Runtime::builder().sessions(bounds).build().unwrap()
+    Runtime::builder().environment().sessions(bounds).build().unwrap()
 }
 
 #[test]

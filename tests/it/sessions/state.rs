@@ -331,7 +331,8 @@ fn time_goes_on_across_a_suspension() {
 #[test]
 fn the_portable_way_does_the_same() {
     block_on(async {
-        let runtime = Runtime::builder().memory_strategy(Strategy::Copy).build().unwrap();
+        let runtime =
+            Runtime::builder().environment().memory_strategy(Strategy::Copy).build().unwrap();
         let session = session_on(&runtime, SessionOptions::new().image("core")).await;
         out(&session, "x = list(range(100_000))").await;
         out(&session, "x.append('more')").await;

@@ -54,7 +54,7 @@ mod nameless {
     /// A session of a runtime that keeps its files in `dir`.
     async fn apart(dir: &Path) -> (Runtime, Session) {
         let bounds = SessionBounds::default().dir(dir);
-        let runtime = Runtime::builder().sessions(bounds).build().unwrap();
+        let runtime = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let session = session_on(&runtime, SessionOptions::new().image("core")).await;
         (runtime, session)
     }

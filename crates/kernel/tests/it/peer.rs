@@ -17,7 +17,7 @@ pub const WAIT: Duration = Duration::from_mins(1);
 /// The engine shared by all tests.
 pub fn runtime() -> Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::builder().build().unwrap()).clone()
+    RUNTIME.get_or_init(|| Runtime::builder().environment().environment().build().unwrap()).clone()
 }
 
 pub struct Sessions;

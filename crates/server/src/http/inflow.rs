@@ -134,7 +134,7 @@ mod tests {
     use crate::service::Service;
 
     fn inflow() -> Inflow {
-        let service = Service::new(Runtime::builder().build().unwrap());
+        let service = Service::new(Runtime::builder().environment().build().unwrap());
         let app = App::new(service, Keys::none(), Settings::default());
         Inflow::new(&app, &Owner::local())
     }

@@ -202,7 +202,7 @@ async fn a_client_that_goes_away_pays_for_what_it_has_begun() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
     let _ = engine();
-    let runtime = Runtime::builder().concurrency(4).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(4).build().unwrap();
     let [(first, busy), (second, other)] =
         ["busy", "other"].map(|name| Key::generate(name, KeyLimits::default()).unwrap());
     let service = Service::new(runtime);

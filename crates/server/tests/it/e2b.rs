@@ -23,7 +23,7 @@ async fn a_fork_that_nobody_waits_for_is_gone() {
 
 async fn nothing_is_left(is_fork: bool) {
     // Sessions of this engine alone are counted.
-    let runtime = belljar::Runtime::builder().build().unwrap();
+    let runtime = belljar::Runtime::builder().environment().build().unwrap();
     let app = App::new(Service::new(runtime.clone()), Keys::none(), everything());
     let client = Client {
         router: router(app),

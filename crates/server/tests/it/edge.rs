@@ -72,7 +72,7 @@ async fn pages_of_named_origins_may_read_answers() {
 /// A server whose queue is full runs code, and is ready.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_server_is_ready() {
-    let runtime = Runtime::builder().concurrency(1).queue(1).build().unwrap();
+    let runtime = Runtime::builder().environment().concurrency(1).queue(1).build().unwrap();
     let service = Service::new(runtime);
     let app = App::new(service.clone(), Keys::none(), everything());
     let client = Client {

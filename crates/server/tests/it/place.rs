@@ -25,7 +25,7 @@ impl Place {
 
     /// One whose accounts may go only so far.
     pub fn limited(limits: KeyLimits) -> Self {
-        let service = Service::new(Runtime::builder().build().unwrap());
+        let service = Service::new(Runtime::builder().environment().build().unwrap());
         let (first, one) = Key::generate("one", limits.clone()).unwrap();
         let (second, two) = Key::generate("two", limits).unwrap();
         let keys = Keys::of(vec![first, second]);

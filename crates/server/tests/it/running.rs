@@ -143,7 +143,7 @@ async fn sessions_stay_over_a_restart_and_belong_to_whom_they_did() {
     let state = folder.path().join("state");
     let (key, text) = Key::generate("one", KeyLimits::default()).unwrap();
     let start = async || {
-        let service = Service::new(belljar::Runtime::builder().build().unwrap());
+        let service = Service::new(belljar::Runtime::builder().environment().build().unwrap());
         let app = App::new(service, Keys::of(vec![key.clone()]), Settings::default());
         let client = Client {
             router: router(app.clone()),

@@ -212,7 +212,7 @@ fn on(store: &Arc<Silent>) -> Service {
     let options = NodeOptions::default().lease(Duration::from_secs(1));
     let store = Arc::<Silent>::clone(store);
     // As in a process of its own.
-    let runtime = Runtime::builder().build().unwrap();
+    let runtime = Runtime::builder().environment().build().unwrap();
     let sessions = StoredSessions::new(runtime.clone(), store, options).unwrap();
     Service::builder(runtime).stored(sessions).build()
 }
@@ -371,7 +371,7 @@ async fn sessions_are_on_the_disk_until_all_are_restored() {
     service.save(dir.path(), Instant::now() + Duration::from_secs(30)).await.unwrap();
     service.close_all();
 
-    let ending = Service::new(Runtime::builder().build().unwrap());
+    let ending = Service::new(Runtime::builder().environment().build().unwrap());
     let mut loading = Box::pin(ending.load(dir.path()));
     std::future::poll_fn(|context| {
         assert!(loading.as_mut().poll(context).is_pending(), "it was to end before");

@@ -178,7 +178,7 @@ async fn sessions_go_no_further_than_the_operator_allows() {
         (SessionLimits::default().fuel(1), "fuel"),
     ] {
         let bounds = SessionBounds::default().limits(most);
-        let bounded = Runtime::builder().sessions(bounds).build().unwrap();
+        let bounded = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let asking = |service| Client {
             router: router(App::new(service, Keys::none(), Settings::default())),
             key: None,

@@ -15,7 +15,7 @@ use tower::ServiceExt;
 /// The engine, which all tests of this process share.
 pub fn engine() -> Runtime {
     static ENGINE: OnceLock<Runtime> = OnceLock::new();
-    ENGINE.get_or_init(|| Runtime::builder().build().unwrap()).clone()
+    ENGINE.get_or_init(|| Runtime::builder().environment().build().unwrap()).clone()
 }
 
 /// A server with every interface.

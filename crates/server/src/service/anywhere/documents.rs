@@ -313,7 +313,7 @@ mod tests {
     /// Two servers of one store.
     fn two() -> [Service; 2] {
         let store = Arc::new(MemoryStore::default());
-        let runtime = Runtime::builder().build().unwrap();
+        let runtime = Runtime::builder().environment().build().unwrap();
         [(); 2].map(|()| {
             let (runtime, store) = (runtime.clone(), Arc::clone(&store));
             let options = NodeOptions::default();

@@ -11,6 +11,7 @@
 
 mod cached;
 mod claim;
+mod garbage;
 mod host;
 mod lease;
 mod node;
@@ -26,6 +27,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use self::claim::{Claimed, Read};
+pub use self::garbage::{Collected, collect_chunks};
 use self::node::{Node, count};
 use self::record::Head;
 use crate::api::outcome::Outcome;

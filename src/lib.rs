@@ -73,7 +73,9 @@ pub use artifact::cache::CacheError;
 pub use artifact::cache::pip::PipError;
 pub use artifact::image::ImageError;
 pub use artifact::{ArtifactError, CodeError, Tier};
-pub use cluster::{Claim, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions};
+pub use cluster::{
+    Claim, Collected, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions, collect_chunks,
+};
 pub use engine::run::{CheckReport, Run, RunFiles};
 pub use error::Error;
 pub use image::{BakeError, RecipeError};
@@ -85,10 +87,10 @@ pub use runtime::pack::{BundleInfo, BundleOptions};
 pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
 pub use sandbox::InstanceError;
 pub use session::{
-    CHUNK_GRACE, ChunkProblem, Collected, Completeness, Completion, FileAction, HistoryBounds,
-    HistoryEntry, Inspection, LeaseEnd, LeaseRequest, PathEntry, PathKind, RestoreOptions,
-    RestoreRequest, Saved, Session, SessionBounds, SessionError, SessionFiles, SessionInfo,
-    SessionLimits, SessionOptions, SessionStatus, Sessions, collect_chunks,
+    CHUNK_GRACE, ChunkProblem, Completeness, Completion, FileAction, HistoryBounds, HistoryEntry,
+    Inspection, LeaseEnd, LeaseRequest, PathEntry, PathKind, RestoreOptions, RestoreRequest, Saved,
+    Session, SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
+    SessionStatus, Sessions,
 };
 pub use util::cause::Cause;
 pub use util::error_code::Blame;

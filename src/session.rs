@@ -5,7 +5,7 @@
 //! operation: they start an interpreter from a state.
 
 mod background;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod clock;
 mod context;
 mod fence;
@@ -51,7 +51,7 @@ use crate::workspace::list;
 pub use crate::error::session::{ChunkProblem, FileAction, SessionError};
 #[cfg(feature = "fuzzing")]
 pub(crate) use checkpoint::parse_checkpoint;
-pub use checkpoint::{CHUNK_GRACE, Collected, Saved, collect_chunks};
+pub use checkpoint::{CHUNK_GRACE, Saved};
 pub(crate) use clock::Times;
 pub(crate) use fence::Recalled;
 pub use files::{PathEntry, PathKind, SessionFiles};

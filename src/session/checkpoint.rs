@@ -1,16 +1,16 @@
 //! Checkpoints: a session as one file. `docs/internals/checkpoints.md` specifies the format.
 
 mod baseline;
-mod boot_clock;
-mod chunk_key;
+pub(crate) mod boot_clock;
+pub(crate) mod chunk_key;
 mod chunk_reader;
 mod chunk_table;
 mod chunker;
+pub(crate) mod condemned;
 mod contents;
 mod dedupe;
 mod fetch;
 mod format;
-mod garbage;
 #[cfg(test)]
 mod goldens;
 mod input;
@@ -39,8 +39,9 @@ use std::sync::Arc;
 use belljar_files::{BLOCK, Content};
 
 pub(super) use self::baseline::Filed;
+pub use self::condemned::CHUNK_GRACE;
 pub(super) use self::contents::Frozen;
-pub use self::garbage::{CHUNK_GRACE, Collected, collect_chunks};
+pub(crate) use self::format::Name;
 use self::input::Input;
 pub(super) use self::lazy::{Named, Reused};
 use self::read::Opened;
@@ -252,6 +253,30 @@ impl Checkpoint {
         })
         .await
     }
+}
+
+/// Whether bytes are a checkpoint or the manifest of a stored session.
+pub(crate) fn is_manifest(bytes: &[u8]) -> bool {
+    bytes.starts_with(format::MAGIC)
+}
+
+/// Returns the chunks that a manifest names. Returns `None` if this version cannot read it.
+pub(crate) fn named_chunks(bytes: &[u8]) -> Option<impl Iterator<Item = Name> + use<>> {
+    let (manifest, _) = manifest_reader::manifest(bytes, true).ok()?;
+    Some(manifest.chunks.into_iter().map(|(name, _)| name))
+}
+
+/// Returns a manifest that names these chunks, for tests of their collection.
+#[cfg(test)]
+pub(crate) fn manifest_of(names: impl IntoIterator<Item = Name>) -> Vec<u8> {
+    let session = goldens::golden();
+    let known = manifest_writer::Known::default();
+    let mut layout = manifest_writer::Layout::of(&session, known).unwrap();
+    layout.manifest.carried = 0;
+    layout.manifest.chunks = names.into_iter().map(|name| (name, 1)).collect();
+    let head = write::head(&layout.manifest).unwrap();
+    assert!(head.len() > format::HEAD);
+    head
 }
 
 /// Runs `work` on a blocking thread.

@@ -5,20 +5,20 @@ use std::time::{Duration, Instant, SystemTime};
 /// A point in time. `Instant` stops while a machine sleeps or is paused, and the system's clock may
 /// be set back. The age is the larger of both clocks' differences.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Since {
+pub(crate) struct Since {
     instant: Instant,
     time: SystemTime,
 }
 
 impl Since {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             instant: Instant::now(),
             time: SystemTime::now(),
         }
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.instant.elapsed().max(self.time.elapsed().unwrap_or_default())
     }
 }

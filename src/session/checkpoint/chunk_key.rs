@@ -15,35 +15,35 @@ use crate::store::{AtHand, Blob, Store, StoreError};
 use crate::util::hex;
 
 /// Folder of all chunks in a store.
-pub(super) const CHUNKS: &str = "chunks";
+pub(crate) const CHUNKS: &str = "chunks";
 /// Maximum number of copies of a chunk. A second copy is written while the first is being removed,
 /// a third while both are.
 const MAX_COPIES: u8 = 4;
 
 /// A copy of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Copy {
+pub(crate) struct Copy {
     pub name: Name,
     number: u8,
 }
 
 impl Copy {
-    pub(super) fn first(name: Name) -> Self {
+    pub(crate) fn first(name: Name) -> Self {
         Self { name, number: 0 }
     }
 
     /// Returns all possible copies of a chunk.
-    pub(super) fn all(name: Name) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(name: Name) -> impl Iterator<Item = Self> {
         (0..MAX_COPIES).map(move |number| Self { name, number })
     }
 
-    pub(super) fn key(self) -> String {
+    pub(crate) fn key(self) -> String {
         let text = self.to_string();
         format!("{CHUNKS}/{}/{text}", &text[..2])
     }
 
     /// Returns the copy at a key; `None` if the key is not a chunk's.
-    pub(super) fn at(key: &str) -> Option<Self> {
+    pub(crate) fn at(key: &str) -> Option<Self> {
         key.rsplit('/').next()?.parse().ok()
     }
 }
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Copy {
 }
 
 /// Returns the compressed form of a chunk from any copy.
-pub(super) async fn get(
+pub(crate) async fn get(
     from: &dyn Store,
     name: Name,
     max: u64,

@@ -46,10 +46,10 @@ const MAX_RUNS: u64 = 1 << 53;
 
 /// Name of a chunk: BLAKE3 of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Name(pub [u8; SUM]);
+pub(crate) struct Name(pub [u8; SUM]);
 
 impl Name {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 }

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use super::boot_clock::Since;
 use super::chunk_key::{CHUNKS, Copy};
 use super::chunker::Content;
+use super::condemned::{self as list, CHUNK_GRACE};
 use super::contents::Frozen;
 use super::format::{MAGIC, Manifest, Name, VERSION};
-use super::garbage::{self, CHUNK_GRACE};
 use super::lazy::Named;
 use super::manifest_reader::manifest;
 use super::manifest_writer::{Known, LEAST_USED, Layout};
@@ -127,7 +127,7 @@ pub(in crate::session) async fn save(
     condition: Condition,
 ) -> Result<Option<Saved>, Error> {
     let begun = Since::now();
-    let (condemned, removed) = garbage::listed(&**store).await?;
+    let (condemned, removed) = list::listed(&**store).await?;
     let mut trusted = written.trusted(store).await?;
     let (mut laid, head, known) = loop {
         let (last, path) = (trusted.take(), PathBuf::from(key));
@@ -137,7 +137,7 @@ pub(in crate::session) async fn save(
             break laid;
         }
         // A collection has condemned these chunks: they are kept, or written again.
-        if garbage::keep(&**store, &counted_on).await? && written.trusted(store).await?.is_some() {
+        if list::keep(&**store, &counted_on).await? && written.trusted(store).await?.is_some() {
             break laid;
         }
         frozen = laid.0.into_owner();
@@ -272,7 +272,7 @@ impl Putting {
                 self.one().await?;
             }
             let (to, is_listed) = (Arc::clone(&self.to), self.listed.contains(&Copy::first(name)));
-            self.under_way.spawn(async move { garbage::put(&*to, name, bytes, is_listed).await });
+            self.under_way.spawn(async move { list::put(&*to, name, bytes, is_listed).await });
         }
         Ok(())
     }

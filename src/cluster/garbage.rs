@@ -6,34 +6,24 @@
 //! A writer first reads the list. A chunk that is not listed stays for [`CHUNK_GRACE`], which is
 //! longer than a save may take. To use a condemned chunk, the writer strikes it off the list with a
 //! conditional write, which only one of two concurrent writers can win. A writer never writes at a
-//! key that is being removed, or was removed in the last collection: it writes another
-//! [copy](super::chunk_key). So a removal that the store applies late or twice cannot hit a chunk
-//! written since.
+//! key that is being removed, or was removed in the last collection: it writes another copy
+//! (`session/checkpoint/chunk_key.rs`). So a removal that the store applies late or twice cannot
+//! hit a chunk written since.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::boot_clock::Since;
-use super::chunk_key::{CHUNKS, Copy};
-use super::format::{MAGIC, Name};
-use super::manifest_reader;
 use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
-use crate::store::{Condition, Put, Store, StoreError, Version};
-use crate::util::hex;
+use crate::session::CHUNK_GRACE;
+use crate::session::checkpoint::boot_clock::Since;
+use crate::session::checkpoint::chunk_key::{CHUNKS, Copy};
+use crate::session::checkpoint::condemned::{CONDEMNED, read, write};
+use crate::session::checkpoint::{Name, is_manifest, named_chunks};
+use crate::store::{Store, StoreError};
 
-/// Key of the list of condemned chunks.
-const CONDEMNED: &str = "condemned";
-/// How long an unused chunk is kept before its removal.
-pub const CHUNK_GRACE: Duration = Duration::from_hours(1);
-
-/// Maximum size of the lists, in bytes: names of 64 hexadecimal digits with the number of the copy,
-/// in quotes, and a prefix.
-const MAX_CONDEMNED_BYTES: u64 = 2 * 69 * MAX_CONDEMNED as u64 + 256;
 const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 /// Number of concurrent requests to the store.
 const AT_ONCE: usize = 16;
@@ -53,22 +43,6 @@ pub struct Collected {
     /// Number of chunks that the next collection may remove, unless a state names them by then: at
     /// most 32,768. Further unnamed chunks wait for later collections.
     pub condemned: usize,
-}
-
-/// The list of condemned chunks.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct List {
-    /// Time at which the chunks were condemned, or their removal began.
-    since: SystemTime,
-    /// Whether the chunks are being removed.
-    removing: bool,
-    /// Random text that makes each list unique.
-    mark: String,
-    chunks: BTreeSet<Copy>,
-    /// Chunks that the last collection has removed. Writers must not use their keys.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    removed: BTreeSet<Copy>,
 }
 
 /// Removes unused chunks: those that an earlier collection has condemned at least `grace` ago and
@@ -212,15 +186,15 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
                     is_whole = false;
                     continue;
                 };
-                if !blob.bytes.starts_with(MAGIC) {
+                if !is_manifest(&blob.bytes) {
                     continue;
                 }
                 // The chunks that an unreadable manifest needs are unknown.
-                let Ok((manifest, _)) = manifest_reader::manifest(&*blob.bytes, true) else {
+                let Some(chunks) = named_chunks(&blob.bytes) else {
                     let unread = "it is no manifest that this version reads";
                     return Err(StoreError::failed("read the state", key)(unread));
                 };
-                named.extend(manifest.chunks.into_iter().map(|(name, _)| name));
+                named.extend(chunks);
             }
         }
         // A state that disappeared during the scan was replaced by a state in the next listing.
@@ -228,111 +202,6 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
             return Ok(named);
         }
     }
-}
-
-/// Returns the chunks on the current list: condemned, being removed, or removed.
-pub(super) async fn listed(
-    store: &dyn Store,
-) -> Result<(BTreeSet<Copy>, BTreeSet<Copy>), StoreError> {
-    Ok(read(store).await?.map(|(_, list)| (list.chunks, list.removed)).unwrap_or_default())
-}
-
-/// Strikes off condemned chunks that a manifest relies on. Returns whether all of them stay: chunks
-/// that are being removed, or that left the list since it was read, do not.
-pub(super) async fn keep(store: &dyn Store, names: &HashSet<Name>) -> Result<bool, StoreError> {
-    loop {
-        let Some((version, mut list)) = read(store).await? else {
-            return Ok(false);
-        };
-        let on_it: HashSet<Name> = list.chunks.iter().map(|copy| copy.name).collect();
-        if list.removing || !names.is_subset(&on_it) {
-            return Ok(false);
-        }
-        list.chunks.retain(|copy| !names.contains(&copy.name));
-        if write_list(store, Some(version), list).await?.is_some() {
-            return Ok(true);
-        }
-    }
-}
-
-/// Writes a chunk at a key that no collection removes within [`CHUNK_GRACE`]. Returns its size if
-/// it was missing. `is_listed` says whether its first copy was on the list when it was last read.
-pub(super) async fn put(
-    to: &dyn Store,
-    name: Name,
-    bytes: Bytes,
-    is_listed: bool,
-) -> Result<Option<u64>, StoreError> {
-    let copy = if is_listed {
-        spared(to, name).await?
-    } else {
-        Copy::first(name)
-    };
-    let length = bytes.len() as u64;
-    let put = to.put(&copy.key(), bytes, Condition::Absent).await?;
-    Ok(matches!(put, Put::Written(_)).then_some(length))
-}
-
-/// Returns the first copy of a chunk that is not being removed and was not just removed. A
-/// condemned copy is struck off the list. The copy need not exist.
-async fn spared(store: &dyn Store, name: Name) -> Result<Copy, StoreError> {
-    loop {
-        let Some((version, mut list)) = read(store).await? else {
-            return Ok(Copy::first(name));
-        };
-        let is_going = |copy: &Copy| list.removing && list.chunks.contains(copy);
-        let free = Copy::all(name).find(|copy| !is_going(copy) && !list.removed.contains(copy));
-        let Some(copy) = free else {
-            let all = "every copy of it is being removed";
-            return Err(StoreError::failed("keep the chunk", Copy::first(name).key())(all));
-        };
-        if !list.chunks.remove(&copy) || write_list(store, Some(version), list).await?.is_some() {
-            return Ok(copy);
-        }
-    }
-}
-
-async fn read(store: &dyn Store) -> Result<Option<(Version, List)>, StoreError> {
-    let Some(blob) = store.get(CONDEMNED, MAX_CONDEMNED_BYTES).await? else {
-        return Ok(None);
-    };
-    let list =
-        serde_json::from_slice(&blob.bytes).map_err(StoreError::failed("read", CONDEMNED))?;
-    Ok(Some((blob.version, list)))
-}
-
-async fn write(
-    store: &dyn Store,
-    version: Option<Version>,
-    removing: bool,
-    (chunks, removed): (BTreeSet<Copy>, BTreeSet<Copy>),
-) -> Result<Option<Version>, StoreError> {
-    let list = List {
-        since: SystemTime::now(),
-        removing,
-        mark: String::new(),
-        chunks,
-        removed,
-    };
-    write_list(store, version, list).await
-}
-
-/// Replaces the list that was read. Returns `None` if it has changed since.
-async fn write_list(
-    store: &dyn Store,
-    version: Option<Version>,
-    mut list: List,
-) -> Result<Option<Version>, StoreError> {
-    let mut mark = [0; 8];
-    let failed = |e: getrandom::Error| StoreError::failed("write", CONDEMNED)(e.to_string());
-    getrandom::fill(&mut mark).map_err(failed)?;
-    list.mark = hex::encode(&mark);
-    let bytes = serde_json::to_vec(&list).map_err(StoreError::failed("write", CONDEMNED))?;
-    let condition = version.map_or(Condition::Absent, Condition::Is);
-    Ok(match store.put(CONDEMNED, bytes.into(), condition).await? {
-        Put::Written(version) => Some(version),
-        Put::Refused => None,
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ mod memory;
 
 use std::time::{Duration, Instant};
 
-use belljar::{Outcome, Request, Runtime, Session, SessionBounds, SessionOptions, SessionStatus};
+use belljar::session::{RegistryLimits, SessionStatus};
+use belljar::{Outcome, Request, Runtime, Session, SessionOptions};
 use tokio::runtime::Runtime as Tokio;
 
 use memory::resident_kib;
@@ -19,7 +20,7 @@ const SUSPENDED: usize = 10_000;
 fn main() {
     // Some hundred are enough to measure one.
     let awake = std::env::var("BELLJAR_ALIVE").ok().and_then(|n| n.parse().ok()).unwrap_or(ALIVE);
-    let bounds = SessionBounds::default()
+    let bounds = RegistryLimits::default()
         .max(awake + SUSPENDED)
         .max_awake(2 * awake)
         .suspend_after(Duration::from_hours(1));

@@ -11,7 +11,8 @@ mod spread;
 
 use std::time::{Duration, Instant};
 
-use belljar::{Limits, Request, Runtime, Session, SessionBounds, SessionOptions};
+use belljar::session::RegistryLimits;
+use belljar::{Request, RequestLimits, Runtime, Session, SessionOptions};
 use tokio::runtime::Runtime as Tokio;
 
 use memory::resident_kib;
@@ -69,7 +70,7 @@ fn main() {
         ("forks", forks),
     ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let bounds = SessionBounds::default().max_awake(FORKS + 1);
+    let bounds = RegistryLimits::default().max_awake(FORKS + 1);
     let runtime = Runtime::builder().environment().sessions(bounds).build().expect("a runtime");
     runtime.images().prepare("data").expect("an image");
     let bench = Bench {
@@ -100,7 +101,7 @@ impl Bench {
 
     fn code(&self, name: &str, code: &str, count: u32) {
         self.measure(name, count, || {
-            let limits = Limits::default()
+            let limits = RequestLimits::default()
                 .timeout(Duration::from_secs(240))
                 .memory(2 << 30)
                 .workspace(1 << 30)

@@ -103,7 +103,7 @@ while True:
     let runtime = Runtime::builder().environment().build().expect("a runtime");
     runtime.images().prepare("core").expect("an image");
     let tokio = Tokio::new().expect("threads");
-    let (watcher, mut events) = belljar::event_channel();
+    let (watcher, mut events) = belljar::event::event_channel();
     let request = Request::new(CODE).image("core").timeout(Duration::from_mins(10)).watch(watcher);
     let running = tokio.spawn(async move { runtime.run(request).await });
     promise(c, "an event from print to a reader that awaits it", ms(1.0), || {
@@ -112,7 +112,7 @@ while True:
         tokio.block_on(async {
             loop {
                 let event = events.next().await.expect("an event");
-                if let belljar::EventKind::Stdout { text } = event.kind {
+                if let belljar::event::EventKind::Stdout { text } = event.kind {
                     let now = UNIX_EPOCH.elapsed().expect("a clock after 1970");
                     if let Ok(written) = text.parse() {
                         return now.saturating_sub(Duration::from_nanos(written));
@@ -156,8 +156,8 @@ fn idle_memory(_: &mut Criterion) {
 
 struct Started(Arc<tokio::sync::Semaphore>);
 
-impl belljar::OutputWatcher for Started {
-    fn write(&self, _: belljar::Stream, bytes: &[u8]) {
+impl belljar::event::OutputWatcher for Started {
+    fn write(&self, _: belljar::event::Stream, bytes: &[u8]) {
         if bytes.contains(&b'u') {
             self.0.add_permits(1);
         }

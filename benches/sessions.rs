@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use belljar::session::RestoreOptions;
 use belljar::store::{Condition, DirectoryStore, Store};
-use belljar::{Outcome, Request, RestoreOptions, Runtime, Session, SessionOptions};
+use belljar::{Outcome, Request, Runtime, Session, SessionOptions};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime as Tokio;
 use tokio::task::JoinSet;

@@ -7,8 +7,9 @@ mod measure;
 
 use std::time::Duration;
 
+use belljar::tool::ToolLimits;
 use belljar::value::Value as Typed;
-use belljar::{Request, Runtime, SessionOptions, Tool, ToolLimits};
+use belljar::{Request, Runtime, SessionOptions, Tool};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 

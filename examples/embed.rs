@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar::{Error, OutputWatcher, Request, Runtime, Stream};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::{Error, Request, Runtime};
 
 const ANALYSIS: &str = "
 import pandas as pd

@@ -45,7 +45,8 @@ use crate::store::Store;
 /// use std::sync::Arc;
 ///
 /// use belljar::store::DirectoryStore;
-/// use belljar::{NodeOptions, Request, Runtime, SessionOptions, StoredSessions};
+/// use belljar::{Request, Runtime, SessionOptions};
+/// use belljar::cluster::{NodeOptions, StoredSessions};
 ///
 /// let store = Arc::new(DirectoryStore::open("/srv/sessions")?);
 /// let runtime = Runtime::builder().build()?;
@@ -227,9 +228,9 @@ impl StoredSessions {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::SessionError::NotFound) if the session does not exist,
-    /// [`Elsewhere`](crate::SessionError::Elsewhere) if another node holds it for too long, or an
-    /// error if the store fails or the state cannot be restored.
+    /// [`NotFound`](crate::error::SessionError::NotFound) if the session does not exist,
+    /// [`Elsewhere`](crate::error::SessionError::Elsewhere) if another node holds it for too long,
+    /// or an error if the store fails or the state cannot be restored.
     pub async fn claim(&self, id: &str) -> Result<Claim, Error> {
         Ok(Claim(Claimed::take(&self.node, id, false).await?))
     }
@@ -307,7 +308,7 @@ pub struct Claim(Claimed<Runtime>);
 
 impl Claim {
     /// Returns the session. This handle and its clones can change it until the claim is released.
-    /// Later changes fail with [`SessionError::NotHeld`](crate::SessionError::NotHeld).
+    /// Later changes fail with [`SessionError::NotHeld`](crate::error::SessionError::NotHeld).
     #[must_use]
     pub fn session(&self) -> &Session {
         self.0.session()
@@ -347,9 +348,9 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Taken`](crate::SessionError::Taken) if another node has taken the session
-    /// because this node did not renew its lease; changes made here are lost. An error of the store
-    /// if it fails for too long.
+    /// [`SessionError::Taken`](crate::error::SessionError::Taken) if another node has taken the
+    /// session because this node did not renew its lease; changes made here are lost. An error of
+    /// the store if it fails for too long.
     pub async fn release(self) -> Result<(), Error> {
         self.0.release().await
     }
@@ -380,7 +381,7 @@ pub struct Reading(Read<Runtime>);
 
 impl Reading {
     /// Returns the session, for reading. Changes fail with
-    /// [`SessionError::NotHeld`](crate::SessionError::NotHeld).
+    /// [`SessionError::NotHeld`](crate::error::SessionError::NotHeld).
     #[must_use]
     pub fn session(&self) -> &Session {
         self.0.session()

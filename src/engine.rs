@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::ImageChoice;
 use crate::artifact::Tier;
 use crate::artifact::image::Image;
@@ -25,8 +25,8 @@ pub(crate) struct Engine {
     pub roots: Roots,
     /// Where directories are made for callers.
     pub temp_dir: Arc<Path>,
-    pub defaults: Bounds,
-    pub ceilings: Bounds,
+    pub defaults: RunLimits,
+    pub ceilings: RunLimits,
     pub turns: Turns,
     pub starts: Starts,
     pub makers: Makers,

@@ -4,20 +4,24 @@ pub(crate) mod session;
 
 use std::path::PathBuf;
 
-use crate::api::refusal::Refusal;
-use crate::artifact::bundle::BundleError;
-use crate::artifact::cache::CacheError;
-use crate::artifact::image::ImageError;
-use crate::artifact::{ArtifactError, CodeError};
-use crate::error::session::SessionError;
-use crate::image::BakeError;
-use crate::memory::MemoryError;
-use crate::sandbox::InstanceError;
-use crate::store::StoreError;
+pub use self::session::{ChunkProblem, FileAction, SessionError};
+pub use crate::artifact::bundle::BundleError;
+pub use crate::artifact::cache::CacheError;
+pub use crate::artifact::cache::pip::PipError;
+pub use crate::artifact::image::ImageError;
+pub use crate::artifact::{ArtifactError, CodeError};
+pub use crate::image::{BakeError, RecipeError};
+pub use crate::memory::MemoryError;
+pub use crate::sandbox::InstanceError;
+pub use crate::util::cause::Cause;
 use crate::util::cause::with_causes;
-use crate::util::error_code::{Blame, Code, Coded};
+pub use crate::util::error_code::Blame;
+use crate::util::error_code::{Code, Coded};
+pub use crate::workspace::{PathProblem, WorkspaceError};
+
+use crate::api::refusal::Refusal;
+use crate::store::StoreError;
 use crate::util::hint::Hint;
-use crate::workspace::WorkspaceError;
 
 /// The engine failed to do its work.
 #[derive(Debug, thiserror::Error)]

@@ -29,69 +29,90 @@
     clippy::unwrap_used
 )]
 
-mod api;
-mod artifact;
-mod cluster;
-mod engine;
-mod error;
+// The rooms. `tests/layering.rs` lists them from the bottom up.
+mod api; // requests, policy, outcomes, events, tools, watchers
+mod artifact; // files in the cache: the wheel, compiled code, images, bundles
+pub mod cluster;
+mod engine; // what runs share, admission, one run
+pub mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod guest;
-mod image;
-mod limits;
-mod memory;
-mod runtime;
-mod sandbox;
-mod session;
+mod guest; // the protocol with the runner, and one live interpreter
+mod image; // baking and choosing images
+mod limits; // fixed limits that users may meet
+mod memory; // linear memories and captured pages
+mod runtime; // entry points, async and blocking
+mod sandbox; // an image brought to life: limits, system calls, execution, tool calls
+pub mod session;
 pub mod store;
 #[cfg(test)]
 mod tests;
-mod util;
+mod util; // hex, progress, parallel work, error codes, hints
 pub mod value;
-mod workspace;
+mod workspace; // input and output files of a run
 
-pub use runtime::{blocking, doctor};
+pub use api::interrupt::Interrupt;
+pub use api::outcome::Outcome;
+pub use api::request::{Policy, Request, RequestLimits};
+pub use api::tool::Tool;
+pub use engine::run::Run;
+pub use error::Error;
+pub use runtime::{Runtime, RuntimeBuilder, blocking, doctor};
+pub use session::{Session, SessionOptions};
 pub use util::progress;
 
-pub use api::json::{ByteSource, FileSource, HostPaths, RunRequest};
-pub use api::outcome::event::{Display, Event, EventKind};
-pub use api::outcome::{
-    DataFrameEntry, ErrorDetail, ErrorKind, FileEntry, Outcome, PlotEntry, SCHEMA_VERSION,
-    SessionReport, Table, ToolCall, ToolCallError, ToolErrorKind, Truncated, Usage, Violation,
-};
-pub use api::refusal::{Field, Reason, ReasonKind, Refusal};
-pub use api::request::{
-    Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile, Limits,
-    Mount, Policy, Request, Rules, Threads,
-};
-pub use api::tool::{Answerer, DeferredTool, Tool, ToolAnswer, ToolError, ToolLimits, WaitingCall};
-pub use api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
-pub use api::{interrupt::Interrupt, policy::Bounds, tenant::Meter, tenant::Tenant};
-pub use artifact::bundle::{BundleError, Processor};
-pub use artifact::cache::CacheError;
-pub use artifact::cache::pip::PipError;
-pub use artifact::image::ImageError;
-pub use artifact::{ArtifactError, CodeError, Tier};
-pub use cluster::{
-    Claim, Collected, NodeCounts, NodeOptions, Reading, StoredInfo, StoredSessions, collect_chunks,
-};
-pub use engine::run::{CheckReport, Run, RunFiles};
-pub use error::Error;
-pub use image::{BakeError, RecipeError};
-pub use memory::{MemoryError, Strategy, trim_memory};
-pub use runtime::images::{ImageContents, ImageIdentity, ImageInfo, Images};
-pub use runtime::licenses::License;
-#[cfg(feature = "compile")]
-pub use runtime::pack::{BundleInfo, BundleOptions};
-pub use runtime::{Runtime, RuntimeBuilder, RuntimeOptions};
-pub use sandbox::InstanceError;
-pub use session::{
-    CHUNK_GRACE, ChunkProblem, Completeness, Completion, FileAction, HistoryBounds, HistoryEntry,
-    Inspection, LeaseEnd, LeaseRequest, PathEntry, PathKind, RestoreOptions, RestoreRequest, Saved,
-    Session, SessionBounds, SessionError, SessionFiles, SessionInfo, SessionLimits, SessionOptions,
-    SessionStatus, Sessions,
-};
-pub use util::cause::Cause;
-pub use util::error_code::Blame;
-pub use workspace::{PathProblem, RunFile, WorkspaceError};
+/// Requests: their parts, their JSON, and why they are refused.
+pub mod request {
+    pub use crate::api::json::{ByteSource, FileSource, HostPaths, RunRequest};
+    pub use crate::api::policy::RunLimits;
+    pub use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
+    pub use crate::api::request::{
+        Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile,
+        Mount, Rules, Threads,
+    };
+    pub use crate::api::tenant::{Meter, Tenant};
+}
+
+/// Results of runs and of checks.
+pub mod outcome {
+    pub use crate::api::outcome::{
+        DataFrameEntry, ErrorDetail, ErrorKind, FileEntry, PlotEntry, SCHEMA_VERSION,
+        SessionReport, Table, ToolCall, ToolCallError, ToolErrorKind, Truncated, Usage, Violation,
+    };
+    pub use crate::engine::run::{CheckReport, RunFiles};
+    pub use crate::workspace::RunFile;
+}
+
+/// Events of a run, while it runs.
+pub mod event {
+    pub use crate::api::outcome::event::{Display, Event, EventKind};
+    pub use crate::api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
+}
+
+/// Functions of the caller that guest code can call.
+pub mod tool {
+    pub use crate::api::tool::{
+        Answerer, DeferredTool, ToolAnswer, ToolError, ToolLimits, WaitingCall,
+    };
+}
+
+/// Images: listed, built and removed.
+pub mod images {
+    pub use crate::runtime::images::{ImageContents, ImageIdentity, ImageInfo, Images};
+}
+
+/// Bundles: images with everything that they need to run, in one directory.
+pub mod bundle {
+    pub use crate::artifact::bundle::Processor;
+    #[cfg(feature = "compile")]
+    pub use crate::runtime::pack::{BundleInfo, BundleOptions};
+}
+
+/// Settings of a runtime, and of the machine.
+pub mod setup {
+    pub use crate::artifact::Tier;
+    pub use crate::memory::{Strategy, trim_memory};
+    pub use crate::runtime::RuntimeOptions;
+    pub use crate::runtime::licenses::License;
+}

@@ -22,7 +22,7 @@ pub use options::RuntimeOptions;
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 
-use crate::api::policy::{Bounds, resolve};
+use crate::api::policy::{RunLimits, resolve};
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request};
 use crate::artifact::bundle::{Bundle, BundleError};
@@ -41,7 +41,7 @@ use crate::runtime::licenses::License;
 #[cfg(feature = "compile")]
 use crate::runtime::pack::{BundleInfo, BundleOptions, pack};
 use crate::sandbox::{Factory, Roots};
-use crate::session::{RestoreOptions, Session, SessionBounds, SessionOptions, Sessions};
+use crate::session::{RegistryLimits, RestoreOptions, Session, SessionOptions, Sessions};
 use crate::util::progress::{Progress, Silent};
 use crate::workspace::default_parent;
 
@@ -82,12 +82,12 @@ pub struct RuntimeBuilder {
     progress: Arc<dyn Progress>,
     concurrency: usize,
     queue: usize,
-    defaults: Bounds,
-    ceilings: Bounds,
+    defaults: RunLimits,
+    ceilings: RunLimits,
     strategy: Strategy,
     form: Form,
     background: bool,
-    sessions: SessionBounds,
+    sessions: RegistryLimits,
 }
 
 impl Default for RuntimeBuilder {
@@ -104,12 +104,12 @@ impl Default for RuntimeBuilder {
             progress: Arc::new(Silent),
             concurrency: 4 * cores,
             queue: 1_024,
-            defaults: Bounds::default(),
-            ceilings: Bounds::CEILINGS,
+            defaults: RunLimits::default(),
+            ceilings: RunLimits::CEILINGS,
             strategy: Strategy::default(),
             form: Form::Metered,
             background: false,
-            sessions: SessionBounds::default(),
+            sessions: RegistryLimits::default(),
         }
     }
 }
@@ -188,14 +188,14 @@ impl RuntimeBuilder {
 
     /// Sets the default limits of requests.
     #[must_use]
-    pub fn defaults(mut self, bounds: Bounds) -> Self {
+    pub fn defaults(mut self, bounds: RunLimits) -> Self {
         self.defaults = bounds;
         self
     }
 
     /// Sets the ceilings of the limits of requests.
     #[must_use]
-    pub fn ceilings(mut self, bounds: Bounds) -> Self {
+    pub fn ceilings(mut self, bounds: RunLimits) -> Self {
         self.ceilings = bounds;
         self
     }
@@ -218,7 +218,7 @@ impl RuntimeBuilder {
 
     /// Limits the number of sessions, and the number of sessions in memory.
     #[must_use]
-    pub fn sessions(mut self, bounds: SessionBounds) -> Self {
+    pub fn sessions(mut self, bounds: RegistryLimits) -> Self {
         self.sessions = bounds;
         self
     }
@@ -557,13 +557,13 @@ impl Runtime {
 
     /// Returns the default limits of requests.
     #[must_use]
-    pub fn defaults(&self) -> Bounds {
+    pub fn defaults(&self) -> RunLimits {
         self.engine.defaults
     }
 
     /// Returns the ceilings of the limits of requests.
     #[must_use]
-    pub fn ceilings(&self) -> Bounds {
+    pub fn ceilings(&self) -> RunLimits {
         self.engine.ceilings
     }
 

@@ -39,7 +39,7 @@ use self::context::Context;
 use self::fence::Pass;
 use self::run::Core;
 use crate::api::outcome::{FileEntry, Outcome};
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::Request;
 use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::engine::on_blocking_thread;
@@ -48,7 +48,7 @@ use crate::error::Error;
 use crate::store::{Condition, Store};
 use crate::workspace::list;
 
-pub use crate::error::session::{ChunkProblem, FileAction, SessionError};
+pub(crate) use crate::error::session::{FileAction, SessionError};
 #[cfg(feature = "fuzzing")]
 pub(crate) use checkpoint::parse_checkpoint;
 pub use checkpoint::{CHUNK_GRACE, Saved};
@@ -58,7 +58,7 @@ pub use files::{PathEntry, PathKind, SessionFiles};
 pub use history::HistoryEntry;
 pub use info::{SessionInfo, SessionStatus};
 pub use lease::LeaseEnd;
-pub use options::{HistoryBounds, SessionBounds, SessionLimits, SessionOptions};
+pub use options::{HistoryLimits, RegistryLimits, SessionLimits, SessionOptions};
 pub use questions::{Completeness, Completion, Inspection};
 pub use registry::Sessions;
 pub(crate) use registry::{check_name, new_id};
@@ -272,7 +272,7 @@ impl Session {
     /// Writes the session to `store`: a manifest under `key`, and the missing chunks under their
     /// own names. Chunks are deduplicated with forks and with earlier versions of the session in
     /// the store, so only changes are written. [`RestoreOptions::stored`] reads the session, and
-    /// [`collect_chunks`](crate::collect_chunks) removes unused chunks.
+    /// [`collect_chunks`](crate::cluster::collect_chunks) removes unused chunks.
     ///
     /// Returns `None` if `condition` does not hold for `key`.
     ///
@@ -347,8 +347,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) if some files cannot be copied;
-    /// all other files are copied.
+    /// [`WorkspaceError::Copies`](crate::error::WorkspaceError::Copies) if some files cannot be
+    /// copied; all other files are copied.
     pub async fn copy_to(&self, files: &[FileEntry], dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let regular = files.iter().filter(|file| file.symlink.is_none());
         let names = regular.map(|file| file.path.clone()).collect();
@@ -370,7 +370,7 @@ impl Session {
     /// Returns the default limits of a run in this session. Those on memory, workspace and files
     /// apply to the whole session.
     #[must_use]
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> RunLimits {
         self.inner.context.fixed.bounds
     }
 

@@ -15,7 +15,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use belljar::{Error, Policy, Request, Runtime, Session, SessionBounds, SessionOptions};
+use belljar::session::RegistryLimits;
+use belljar::{Error, Policy, Request, Runtime, Session, SessionOptions};
 
 /// Leaves a mark in pages of the image.
 const LEAVE: &str =
@@ -267,7 +268,7 @@ fn sessions_of_a_child_are_as_good_as_any() {
         printed + &session_prints(session, "(len(counts), counts[49_999], counts[-2])")
     };
     let child = fork(|| {
-        let bounds = SessionBounds::default();
+        let bounds = RegistryLimits::default();
         let own =
             Runtime::builder().environment().temp_dir(dir.path()).sessions(bounds).build().unwrap();
         let restored = wait(own.restore(&checkpoint)).unwrap();

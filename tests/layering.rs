@@ -88,6 +88,8 @@ const UNSAFE: &[&str] = &[
     "crates/server/src/server/inherited.rs",
 ];
 
+/// Public names at the root of the library, modules included.
+const MOST_NAMES: usize = 30;
 const LONGEST_FILE: usize = 800;
 const LONGEST_TABLE_OF_CONTENTS: usize = 150;
 
@@ -153,6 +155,24 @@ fn unsafe_code_is_where_it_is_expected() {
     }
     assert_eq!(found, UNSAFE);
     assert!(source("src/lib.rs").code.contains("#![deny(unsafe_code"));
+}
+
+/// A newcomer reads the root first; everything else is in the public modules.
+#[test]
+fn the_root_has_few_names() {
+    let code = source("src/lib.rs").code;
+    let mut names = Vec::new();
+    for item in code.split('\n').filter(|line| line.starts_with("pub ")) {
+        match item.strip_prefix("pub use ") {
+            Some(item) => {
+                let mut found = Vec::new();
+                tree(item, &mut Vec::new(), &mut found);
+                names.extend(found.into_iter().map(|path| path.join("::")));
+            }
+            None => names.push(item.to_owned()),
+        }
+    }
+    assert!(names.len() > 20 && names.len() <= MOST_NAMES, "{}: {names:#?}", names.len());
 }
 
 #[test]

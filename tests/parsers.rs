@@ -7,7 +7,7 @@ use std::path::Path;
 use belljar::fuzzing::{
     call_tools, check_image_head, checkpoint_of, parse_checkpoint, parse_frame, parse_value,
 };
-use belljar::{HostPaths, RunRequest};
+use belljar::request::{HostPaths, RunRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

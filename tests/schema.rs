@@ -5,10 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, fs};
 
-use belljar::{
-    Capture, Deterministic, ErrorKind, FigureFormat, Limits, Outcome, Policy, Request, RunRequest,
-    Runtime, SCHEMA_VERSION, SessionOptions, Tool,
-};
+use belljar::outcome::{ErrorKind, SCHEMA_VERSION};
+use belljar::request::{Capture, Deterministic, FigureFormat, RunRequest};
+use belljar::{Outcome, Policy, Request, RequestLimits, Runtime, SessionOptions, Tool};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -150,9 +149,9 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         .events(true);
     let figures = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])";
     let displays = "h = display({'a': 1}, display_id=True)\nh.update(2)\n[3]";
-    let limits = |limits: Limits| limits.timeout(Duration::from_secs(30));
-    let few = Limits::default().output(10);
-    let no_fuel = limits(Limits::default().fuel(50_000_000));
+    let limits = |limits: RequestLimits| limits.timeout(Duration::from_secs(30));
+    let few = RequestLimits::default().output(10);
+    let no_fuel = limits(RequestLimits::default().fuel(50_000_000));
     let spin = "while True: pass";
     let values = "import numpy as np, datetime\nresult = {1: np.arange(3), 'n': float('nan'), \
                   's': {3, 1}, 'b': b'x', 'd': datetime.date(2024, 1, 1), 'big': 2**70}";
@@ -166,10 +165,10 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         (new("print('hello')"), None),
         (new("result = 6 * 7"), None),
         (new(values), None),
-        (new("1 + 1").echo(belljar::Echo::Last), None),
+        (new("1 + 1").echo(belljar::request::Echo::Last), None),
         (new(frames).capture(everything.clone()), None),
         (new(files).capture(everything.clone()), None),
-        (new(displays).echo(belljar::Echo::Display).capture(everything.clone()), None),
+        (new(displays).echo(belljar::request::Echo::Display).capture(everything.clone()), None),
         (new(figures).capture(everything.clone()), None),
         (new(figures).capture(everything.figure_format(FigureFormat::Svg)), None),
         (
@@ -199,7 +198,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
         (new("raise SystemExit('bye')"), end(ErrorKind::Exit)),
         (new("import os\nos._exit(4)"), end(ErrorKind::Crash)),
     ];
-    let flood = Limits::default().output(1_000);
+    let flood = RequestLimits::default().output(1_000);
     let flood = new("while True: print('x' * 100_000)").limits(limits(flood));
     all.push((flood, end(ErrorKind::Output)));
     all

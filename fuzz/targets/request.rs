@@ -2,7 +2,7 @@
 //! requests survive serialization.
 #![no_main]
 
-use belljar::{HostPaths, RunRequest};
+use belljar::request::{HostPaths, RunRequest};
 
 libfuzzer_sys::fuzz_target!(|line: &[u8]| {
     let Ok(asked) = serde_json::from_slice::<RunRequest>(line) else {

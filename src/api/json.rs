@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::api::outcome::titled;
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
-    Capture, Content, Deterministic, Dialect, Echo, ImageChoice, InputFile, Limits, Policy,
-    Request, Threads,
+    Capture, Content, Deterministic, Dialect, Echo, ImageChoice, InputFile, Policy, Request,
+    RequestLimits, Threads,
 };
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer};
 use crate::value::Value as PythonValue;
@@ -151,7 +151,7 @@ impl RunRequest {
     /// Returns the JSON Schema of a request. `docs/schema/request.schema.json` contains it.
     ///
     /// ```
-    /// let schema = belljar::RunRequest::schema();
+    /// let schema = belljar::request::RunRequest::schema();
     /// assert_eq!(schema.get("required").unwrap()[0], "code");
     /// ```
     pub fn schema() -> Schema {
@@ -162,7 +162,7 @@ impl RunRequest {
     /// runs.
     ///
     /// ```
-    /// use belljar::{HostPaths, RunRequest};
+    /// use belljar::request::{HostPaths, RunRequest};
     ///
     /// let line = r#"{"id": 7, "code": "print(open('a.txt').read())", "files": {"a.txt": "Ada"}}"#;
     /// let asked: RunRequest = serde_json::from_str(line)?;
@@ -220,7 +220,7 @@ pub enum HostPaths {
     Refused,
 }
 
-fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> Limits {
+fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> RequestLimits {
     let timeout = asked.timeout.and_then(|seconds| {
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {
@@ -230,7 +230,7 @@ fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> Limits {
         duration
     });
     let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
-    Limits {
+    RequestLimits {
         timeout,
         memory: bytes(asked.memory_mb),
         fuel: asked.fuel,
@@ -367,7 +367,7 @@ mod tests {
             .host_file("h", "/x")
             .file("t", "text")
             .arg("-n")
-            .limits(Limits {
+            .limits(RequestLimits {
                 timeout: Some(Duration::from_millis(500)),
                 memory: Some(64 << 20),
                 fuel: Some(9),
@@ -417,7 +417,7 @@ mod tests {
             .file("b", [0, 255])
             .file("t", "text")
             .arg("-n")
-            .limits(Limits::default().timeout(Duration::from_millis(500)).memory(64 << 20))
+            .limits(RequestLimits::default().timeout(Duration::from_millis(500)).memory(64 << 20))
             .policy(Policy::Strict)
             .echo(Echo::Last)
             .deterministic(Deterministic::new(4))
@@ -428,7 +428,7 @@ mod tests {
         for request in [
             Request::new("c").mount("/x", "/data"),
             Request::new("c").stdin([255]),
-            Request::new("c").limits(Limits::default().memory(1000)),
+            Request::new("c").limits(RequestLimits::default().memory(1000)),
         ] {
             assert_eq!(RunRequest::of(&request).unwrap_err().reasons.len(), 1);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
-use crate::api::request::{Limits, Policy, Request, Rules};
+use crate::api::request::{Policy, Request, RequestLimits, Rules};
 use crate::api::setters::setters;
 use crate::limits::{
     FIGURE_DPI, MAX_CODE, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS, MAX_TOOL_BYTES, MAX_TOOL_CALLS,
@@ -22,7 +22,7 @@ use crate::value::{Value, wire};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Bounds {
+pub struct RunLimits {
     /// Limit on wall clock time.
     pub timeout: Duration,
     /// Limit on memory above the image, in bytes.
@@ -37,7 +37,7 @@ pub struct Bounds {
     pub files: u64,
 }
 
-impl Default for Bounds {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(5),
@@ -50,7 +50,7 @@ impl Default for Bounds {
     }
 }
 
-setters!(Bounds {
+setters!(RunLimits {
     /// Sets the wall clock time.
     timeout: Duration;
     /// Sets the memory above the image, in bytes.
@@ -65,7 +65,7 @@ setters!(Bounds {
     files: u64;
 });
 
-impl Bounds {
+impl RunLimits {
     /// Default ceilings for the limits of a request.
     pub const CEILINGS: Self = Self {
         timeout: Duration::from_hours(1),
@@ -81,7 +81,7 @@ impl Bounds {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub request: Request,
-    pub bounds: Bounds,
+    pub bounds: RunLimits,
     /// The timeout as shown in messages: `5`, `0.5`.
     pub timeout_text: String,
     /// Restrictions on the code; `None` allows everything.
@@ -93,8 +93,8 @@ pub(crate) struct Plan {
 /// Checks `request` against `ceilings` and applies `defaults`.
 pub(crate) fn resolve(
     mut request: Request,
-    defaults: &Bounds,
-    ceilings: &Bounds,
+    defaults: &RunLimits,
+    ceilings: &RunLimits,
 ) -> Result<Plan, Refusal> {
     let mut reasons = Vec::new();
     if request.code.len() > MAX_CODE {
@@ -141,11 +141,11 @@ pub(crate) fn resolve(
 }
 
 fn resolve_limits(
-    asked: &Limits,
-    defaults: &Bounds,
-    ceilings: &Bounds,
+    asked: &RequestLimits,
+    defaults: &RunLimits,
+    ceilings: &RunLimits,
     reasons: &mut Vec<Reason>,
-) -> Bounds {
+) -> RunLimits {
     let mut number = |field, asked: Option<u64>, default: u64, ceiling: u64, least: u64| {
         let value = asked.unwrap_or(default);
         if value < least || value > ceiling {
@@ -172,7 +172,7 @@ fn resolve_limits(
         let (value, ceiling) = (seconds(timeout), seconds(ceilings.timeout));
         reasons.push(out_of_range(Field::Timeout, &value, "0.001", &ceiling));
     }
-    Bounds {
+    RunLimits {
         timeout,
         memory,
         fuel,
@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     fn refusal(request: Request) -> Vec<String> {
-        let refusal = resolve(request, &Bounds::default(), &Bounds::CEILINGS).unwrap_err();
+        let refusal = resolve(request, &RunLimits::default(), &RunLimits::CEILINGS).unwrap_err();
         refusal.reasons.iter().map(ToString::to_string).collect()
     }
 
@@ -447,10 +447,10 @@ mod tests {
             refusal(Request::new("").memory_mib(9999)),
             ["limits.memory: 9999 MiB, must be from 1 MiB to 3072 MiB"]
         );
-        let limits = Limits {
+        let limits = RequestLimits {
             memory: Some(1000),
             output: Some(1 << 40),
-            ..Limits::default()
+            ..RequestLimits::default()
         };
         assert_eq!(
             refusal(Request::new("").limits(limits)),

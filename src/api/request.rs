@@ -53,7 +53,7 @@ pub struct Request {
     /// Arguments: `sys.argv[1:]`.
     pub args: Vec<String>,
     /// Limits of the run.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Restrictions on the code.
     pub policy: Policy,
     /// Expression statements to print; `None` uses the default of a run or session.
@@ -157,7 +157,7 @@ impl Mount {
 /// Limits of a run. `None` uses the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct RequestLimits {
     /// Wall clock time, including sleep and host calls. Default 5 s.
     pub timeout: Option<Duration>,
     /// Memory above the image, in bytes. Default 256 MiB.
@@ -172,7 +172,7 @@ pub struct Limits {
     pub files: Option<u64>,
 }
 
-setters!(Limits {
+setters!(RequestLimits {
     /// Limits the wall clock time.
     timeout: Duration => Some;
     /// Limits the memory above the image, in bytes.
@@ -235,8 +235,8 @@ pub enum Echo {
     /// Prints the last value as `repr`, like a notebook.
     Last,
     /// Sends the last value as an event with all its display forms
-    /// ([`EventKind::Result`](crate::EventKind::Result)). Works like `last` if the caller takes no
-    /// events.
+    /// ([`EventKind::Result`](crate::event::EventKind::Result)). Works like `last` if the caller
+    /// takes no events.
     Display,
 }
 
@@ -543,10 +543,11 @@ impl Request {
     }
 
     /// Sends output, and events if requested, to `watcher` during the run. To read events on
-    /// another thread or task, use [`event_channel`](crate::event_channel).
+    /// another thread or task, use [`event_channel`](crate::event::event_channel).
     ///
     /// ```
-    /// use belljar::{OutputWatcher, Request, Stream};
+    /// use belljar::Request;
+    /// use belljar::event::{OutputWatcher, Stream};
     /// use std::sync::Arc;
     ///
     /// struct Count(std::sync::atomic::AtomicUsize);
@@ -586,7 +587,9 @@ impl Request {
     /// Answers to calls that the code does not make are ignored.
     ///
     /// ```
-    /// use belljar::{Deterministic, Request, Tool, ToolAnswer};
+    /// use belljar::{Request, Tool};
+    /// use belljar::request::Deterministic;
+    /// use belljar::tool::ToolAnswer;
     /// use serde_json::json;
     ///
     /// let request = Request::new("import tools\nprint(tools.approve(amount=9))")
@@ -629,7 +632,7 @@ impl Request {
 
     /// Replaces all limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: RequestLimits) -> Self {
         self.limits = limits;
         self
     }

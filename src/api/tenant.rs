@@ -14,7 +14,8 @@ use crate::api::interrupt::Interrupt;
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), belljar::Error> {
-/// use belljar::{SessionOptions, Tenant};
+/// use belljar::SessionOptions;
+/// use belljar::request::Tenant;
 ///
 /// let tenant = Tenant::new();
 /// tenant.allow_fuel(Some(1_000_000_000));
@@ -59,8 +60,8 @@ impl Tenant {
 
     /// Sets the fuel that the tenant's work may use, counted from its creation; `None` removes the
     /// limit. When the fuel is used up, running work ends as for
-    /// [`Limits::fuel`](crate::Limits::fuel). Concurrent work draws from the same amount, with a
-    /// precision of one slice of a few ms each.
+    /// [`RequestLimits::fuel`](crate::RequestLimits::fuel). Concurrent work draws from the same
+    /// amount, with a precision of one slice of a few ms each.
     pub fn allow_fuel(&self, total: Option<u64>) {
         self.0.allowed.store(total.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }

@@ -33,7 +33,8 @@ use crate::value::Value as Typed;
 /// function runs on the caller's side as part of the run's future and is dropped with it.
 ///
 /// ```
-/// use belljar::{Request, Tool, ToolError};
+/// use belljar::{Request, Tool};
+/// use belljar::tool::ToolError;
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize)]
@@ -121,7 +122,8 @@ impl Tool {
     ///
     /// ```
     /// use belljar::value::Value;
-    /// use belljar::{Tool, ToolError};
+    /// use belljar::Tool;
+    /// use belljar::tool::ToolError;
     /// use serde_json::json;
     ///
     /// let schema = json!({"type": "object", "properties": {"values": {}}, "required": ["values"]});

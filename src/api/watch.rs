@@ -24,7 +24,7 @@ pub type Room<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Receives output and events during a run. The methods are called on the thread that runs the
 /// guest, so they must not block for long. A slow reader should use an
-/// [`event_channel`](crate::event_channel) instead.
+/// [`event_channel`](crate::event::event_channel) instead.
 pub trait OutputWatcher: Send + Sync {
     /// Called after `bytes` were written to `stream`. The bytes may end inside a character. Output
     /// past the limit is not passed on.

@@ -83,7 +83,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`WorkspaceError::Copies`](crate::WorkspaceError::Copies) when some cannot be copied; the others are.
+    /// [`WorkspaceError::Copies`](crate::error::WorkspaceError::Copies) when some cannot be copied;
+    /// the others are.
     pub fn copy_to(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
         let names = regular.map(|file| &file.path);

@@ -348,9 +348,9 @@ impl Hint for SessionError {
             Self::NotFound { .. } => "list the sessions there are with Sessions::list",
             Self::NoSnapshot { .. } => "list the snapshots there are with Sessions::snapshots",
             Self::Labels { .. } => "give it at most 64 labels, of 16 KiB together",
-            Self::TooMany { .. } => "close some, or raise SessionBounds::max",
+            Self::TooMany { .. } => "close some, or raise RegistryLimits::max",
             Self::InitCode { .. } => "run the code by itself to see what it does",
-            Self::NoState { .. } => "raise HistoryBounds to keep more",
+            Self::NoState { .. } => "raise HistoryLimits to keep more",
             Self::Unread { .. } => "go back to another one, or restore it from another copy",
             Self::NotCheckpoint { .. } => {
                 "name a file that --session, %checkpoint or Session::checkpoint has written"

@@ -13,8 +13,8 @@ use belljar_files::{DEFAULT_MEMORY, Packed};
 
 use super::error::{BakeError, MissingCode};
 use super::recipe::{BOOTSTRAP, MODULES, Recipe};
-use crate::api::policy::{Bounds, Plan, resolve};
-use crate::api::request::{Capture, Deterministic, Limits, Request};
+use crate::api::policy::{Plan, RunLimits, resolve};
+use crate::api::request::{Capture, Deterministic, Request, RequestLimits};
 use crate::artifact::PINS;
 use crate::artifact::cache::{Cache, create_private_dir};
 use crate::artifact::image::{Image, InterruptAddresses, Manifest, Reserved};
@@ -230,9 +230,9 @@ impl<'a> Oven<'a> {
     /// Runs code as a user's code is run.
     async fn observe(&mut self, code: &str, fuel: Option<u64>) -> Result<Observed, BakeError> {
         let request = Request {
-            limits: Limits {
+            limits: RequestLimits {
                 timeout: Some(LONGEST),
-                ..Limits::default()
+                ..RequestLimits::default()
             },
             capture: Capture {
                 table_rows: Some(5),
@@ -249,7 +249,7 @@ impl<'a> Oven<'a> {
         request: Request,
         fuel: Option<u64>,
     ) -> Result<Observed, BakeError> {
-        let plan: Plan = resolve(request, &Bounds::default(), &Bounds::CEILINGS)?;
+        let plan: Plan = resolve(request, &RunLimits::default(), &RunLimits::CEILINGS)?;
         let task = Task {
             order: RunOrder::new(&plan, [0; 32], false),
             // What an image has for its runs is not there yet.

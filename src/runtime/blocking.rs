@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::outcome::{FileEntry, Outcome};
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::{Policy, Request};
 use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::artifact::Tier;
@@ -55,7 +55,7 @@ pub struct Session {
     reactor: Arc<Reactor>,
 }
 
-/// [`belljar::SessionFiles`](crate::SessionFiles) whose methods block.
+/// [`belljar::session::SessionFiles`](crate::session::SessionFiles) whose methods block.
 #[derive(Clone)]
 pub struct SessionFiles {
     inner: session::SessionFiles,
@@ -138,8 +138,8 @@ impl Runtime {
         call compile(tier: Tier) -> Result<(), Error>;
         call tier() -> Option<Tier>;
         call images() -> Images;
-        call defaults() -> Bounds;
-        call ceilings() -> Bounds;
+        call defaults() -> RunLimits;
+        call ceilings() -> RunLimits;
     }
 
     /// The same for asynchronous callers.
@@ -152,7 +152,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// As for [`Sessions::get`](crate::Sessions::get).
+    /// As for [`Sessions::get`](crate::session::Sessions::get).
     pub fn find(&self, id: &str) -> Result<Session, Error> {
         self.inner.sessions().get(id).map(|session| self.handle(session))
     }
@@ -161,7 +161,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// As for [`Sessions::for_client`](crate::Sessions::for_client).
+    /// As for [`Sessions::for_client`](crate::session::Sessions::for_client).
     pub fn for_client(&self, client: &str, options: SessionOptions) -> Result<Session, Error> {
         let found = self.wait(self.inner.sessions().for_client(client, options));
         found.map(|session| self.handle(session))
@@ -183,7 +183,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// As for [`Sessions::drop_snapshot`](crate::Sessions::drop_snapshot).
+    /// As for [`Sessions::drop_snapshot`](crate::session::Sessions::drop_snapshot).
     pub fn drop_snapshot(&self, name: &str) -> Result<(), Error> {
         self.inner.sessions().drop_snapshot(name)
     }
@@ -234,7 +234,7 @@ impl Session {
         call labels() -> BTreeMap<String, String>;
         call set_labels(labels: BTreeMap<String, String>) -> Result<(), Error>;
         call extend_lease(duration: Duration) -> Result<bool, Error>;
-        call bounds() -> Bounds;
+        call bounds() -> RunLimits;
         call validate(request: &Request) -> Result<(), Error>;
     }
 
@@ -282,7 +282,7 @@ impl Session {
 }
 
 impl SessionFiles {
-    forward! { "SessionFiles"
+    forward! { "session::SessionFiles"
         wait list(dir: &str, depth: usize) -> Vec<PathEntry>;
         wait stat(path: &str) -> PathEntry;
         wait read(path: &str, range: impl RangeBounds<u64>) -> Vec<u8>;
@@ -294,7 +294,7 @@ impl SessionFiles {
         wait remove(path: &str) -> ();
     }
 
-    /// See [`SessionFiles::write_unless`](crate::SessionFiles::write_unless).
+    /// See [`SessionFiles::write_unless`](crate::session::SessionFiles::write_unless).
     ///
     /// # Errors
     ///
@@ -308,7 +308,7 @@ impl SessionFiles {
         self.wait(self.inner.write_unless(path, from, refuse))
     }
 
-    /// See [`SessionFiles::replace_with`](crate::SessionFiles::replace_with).
+    /// See [`SessionFiles::replace_with`](crate::session::SessionFiles::replace_with).
     ///
     /// # Errors
     ///
@@ -317,7 +317,7 @@ impl SessionFiles {
         self.wait(self.inner.replace_with(&other.inner))
     }
 
-    /// See [`SessionFiles::merge`](crate::SessionFiles::merge).
+    /// See [`SessionFiles::merge`](crate::session::SessionFiles::merge).
     ///
     /// # Errors
     ///

@@ -9,7 +9,8 @@ use super::RuntimeBuilder;
 /// Settings of a runtime in JSON. Omitted settings have their defaults.
 ///
 /// ```
-/// use belljar::{Runtime, RuntimeOptions};
+/// use belljar::Runtime;
+/// use belljar::setup::RuntimeOptions;
 ///
 /// let options: RuntimeOptions = serde_json::from_str(r#"{"concurrency": 2, "queue": 10}"#)?;
 /// let builder = Runtime::builder().options(options);

@@ -55,7 +55,7 @@ use super::options::FixedSettings;
 use super::pending::Pending;
 use super::storage::Storage;
 use super::timeline::{Elsewhere, Past};
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::ImageChoice;
 use crate::artifact::cache::CacheError;
 use crate::artifact::cache::seal::Identity;
@@ -233,7 +233,7 @@ impl Checkpoint {
         image: Arc<Image>,
         given: Given,
         storage: Arc<Storage>,
-        (ceilings, max): (Bounds, u64),
+        (ceilings, max): (RunLimits, u64),
     ) -> Result<Read, Error> {
         let Self {
             opened,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::lazy::Earlier;
-use super::options::HistoryBounds;
+use super::options::HistoryLimits;
 use super::state::State;
 use crate::api::outcome::Outcome;
 use crate::error::Error;
@@ -39,7 +39,7 @@ const MAX_CODE: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct History {
     entries: VecDeque<Entry>,
-    bounds: HistoryBounds,
+    bounds: HistoryLimits,
     /// Size of the records, and of data that only earlier states hold, in bytes.
     bytes: u64,
     /// Size of the records, in bytes.
@@ -59,7 +59,7 @@ pub(super) struct Entry {
 }
 
 impl History {
-    pub(super) fn new(bounds: HistoryBounds) -> Self {
+    pub(super) fn new(bounds: HistoryLimits) -> Self {
         Self {
             entries: VecDeque::new(),
             bounds,

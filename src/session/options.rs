@@ -7,9 +7,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::lease::LeaseEnd;
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
-use crate::api::request::{Deterministic, ImageChoice, InputFile, Limits, Mount, Policy, Request};
+use crate::api::request::{
+    Deterministic, ImageChoice, InputFile, Mount, Policy, Request, RequestLimits,
+};
 use crate::api::setters::setters;
 use crate::api::tool::{Answerer, Tool, ToolLimits};
 use crate::limits::{MAX_HISTORY, MAX_SESSION_SETTINGS};
@@ -37,7 +39,7 @@ pub struct SessionOptions {
     /// Limits of the session.
     pub limits: SessionLimits,
     /// Limits of the history.
-    pub history: HistoryBounds,
+    pub history: HistoryLimits,
     /// Client whose default session this is, if any.
     pub client: Option<String>,
     /// Labels chosen by the caller.
@@ -51,7 +53,7 @@ impl Default for SessionOptions {
         Self {
             start: Request::default().image("data"),
             limits: SessionLimits::default(),
-            history: HistoryBounds::default(),
+            history: HistoryLimits::default(),
             client: None,
             labels: BTreeMap::new(),
             lease: None,
@@ -100,7 +102,7 @@ impl SessionLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct HistoryBounds {
+pub struct HistoryLimits {
     /// Number of runs. Default 100, at most 10,000.
     pub runs: usize,
     /// Size of memory and files that only earlier states hold, and of their records in a
@@ -109,9 +111,9 @@ pub struct HistoryBounds {
     pub bytes: u64,
 }
 
-impl HistoryBounds {
+impl HistoryLimits {
     /// Returns these limits, reduced to the runtime's ceilings.
-    pub(super) fn within(self, ceilings: &Bounds) -> Self {
+    pub(super) fn within(self, ceilings: &RunLimits) -> Self {
         Self {
             runs: self.runs.min(MAX_HISTORY),
             bytes: self.bytes.min(ceilings.memory),
@@ -119,14 +121,14 @@ impl HistoryBounds {
     }
 }
 
-setters!(HistoryBounds {
+setters!(HistoryLimits {
     /// Limits the number of runs.
     runs: usize;
     /// Limits the size, in bytes.
     bytes: u64;
 });
 
-impl Default for HistoryBounds {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self {
             runs: 100,
@@ -138,7 +140,7 @@ impl Default for HistoryBounds {
 /// Limits of a runtime's sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SessionBounds {
+pub struct RegistryLimits {
     /// Number of sessions. Default 10,000.
     pub max: usize,
     /// Number of sessions in memory. To make room, the least recently used session is suspended to
@@ -158,7 +160,7 @@ pub struct SessionBounds {
     pub dir: Option<PathBuf>,
 }
 
-setters!(SessionBounds {
+setters!(RegistryLimits {
     /// Limits the number of sessions.
     max: usize;
     /// Limits the number of sessions in memory.
@@ -171,7 +173,7 @@ setters!(SessionBounds {
     limits: SessionLimits;
 });
 
-impl SessionBounds {
+impl RegistryLimits {
     /// Sets the directory of the nameless file that contains suspended sessions. If no file can be
     /// created there, suspended sessions are stored with the files of sandboxes.
     #[must_use]
@@ -181,7 +183,7 @@ impl SessionBounds {
     }
 }
 
-impl Default for SessionBounds {
+impl Default for RegistryLimits {
     fn default() -> Self {
         Self {
             max: 10_000,
@@ -253,7 +255,7 @@ impl SessionOptions {
 
     /// Replaces all limits of runs.
     #[must_use]
-    pub fn run_limits(mut self, limits: Limits) -> Self {
+    pub fn run_limits(mut self, limits: RequestLimits) -> Self {
         self.start = self.start.limits(limits);
         self
     }
@@ -310,7 +312,7 @@ impl SessionOptions {
     /// Limits the history.
     #[must_use]
     pub fn history(mut self, runs: usize, bytes: u64) -> Self {
-        self.history = HistoryBounds { runs, bytes };
+        self.history = HistoryLimits { runs, bytes };
         self
     }
 
@@ -378,11 +380,11 @@ pub(super) struct FixedSettings {
     pub mounts: Vec<Mount>,
     pub places: Places,
     /// Default limits of a run. Those on memory, workspace and files apply to all runs.
-    pub bounds: Bounds,
+    pub bounds: RunLimits,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,
-    pub history: HistoryBounds,
+    pub history: HistoryLimits,
     pub tools: SessionTools,
 }
 

@@ -11,7 +11,8 @@ use super::SessionError;
 use crate::api::policy::Plan;
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{
-    Capture, Content, Deterministic, Dialect, Echo, InputFile, Limits, Policy, Request, Threads,
+    Capture, Content, Deterministic, Dialect, Echo, InputFile, Policy, Request, RequestLimits,
+    Threads,
 };
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer, ToolLimits, WaitingCall};
 use crate::error::Error;
@@ -254,11 +255,11 @@ impl PendingEntry {
             run_env: self.run_env,
             cwd: self.cwd,
             args: self.args,
-            limits: Limits {
+            limits: RequestLimits {
                 timeout: self.timeout,
                 fuel: self.fuel,
                 output: self.output,
-                ..Limits::default()
+                ..RequestLimits::default()
             },
             policy: self.policy,
             echo: self.echo,

@@ -15,7 +15,7 @@ use super::fence::Pass;
 use super::info::SessionInfo;
 use super::lease::{Closings, Lease, LeaseEnd, check_labels};
 use super::options::{
-    FixedSettings, InitialRun, Places, SessionBounds, SessionOptions, SessionTools, check_settings,
+    FixedSettings, InitialRun, Places, RegistryLimits, SessionOptions, SessionTools, check_settings,
 };
 use super::restore::{Origin, RestoreOptions};
 use super::run::Core;
@@ -38,7 +38,7 @@ pub struct Sessions {
 
 pub(super) struct Registry {
     pub engine: Arc<Engine>,
-    pub bounds: SessionBounds,
+    pub bounds: RegistryLimits,
     dir: PathBuf,
     all: Mutex<All>,
     pub afterwards: Arc<Afterwards>,
@@ -85,7 +85,7 @@ impl All {
 }
 
 impl Sessions {
-    pub(crate) fn new(engine: Arc<Engine>, temp_dir: PathBuf, bounds: SessionBounds) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, temp_dir: PathBuf, bounds: RegistryLimits) -> Self {
         Self {
             shared: Arc::new(Registry {
                 engine,

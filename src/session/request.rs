@@ -16,7 +16,7 @@ use crate::api::request::Policy;
 /// directories. All keys are optional.
 ///
 /// ```
-/// use belljar::{RestoreOptions, RestoreRequest};
+/// use belljar::session::{RestoreOptions, RestoreRequest};
 ///
 /// let asked: RestoreRequest = serde_json::from_str(
 ///     r#"{"id": "mine", "idle": 600, "lease": {"seconds": 60, "then": "suspend"}}"#,

@@ -17,7 +17,7 @@ use crate::store::Store;
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), Box<dyn std::error::Error>> {
-/// use belljar::RestoreOptions;
+/// use belljar::session::RestoreOptions;
 ///
 /// let session = runtime.restore("session.belljar").await?;
 /// let received = std::net::TcpStream::connect("10.0.0.7:9000")?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use belljar_files::{Files, Pool, PoolOptions};
 
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::sandbox::{Kept, limits};
 
 /// An interpreter at rest and its files. Immutable.
@@ -38,14 +38,14 @@ impl State {
     }
 
     /// Returns the number of bytes and files that the session may have.
-    pub(super) fn room(&self, bounds: &Bounds) -> (u64, u64) {
+    pub(super) fn room(&self, bounds: &RunLimits) -> (u64, u64) {
         (bounds.workspace.saturating_add(self.placed.0), bounds.files.saturating_add(self.placed.1))
     }
 
     /// Returns the bytes and files placed by the host after it has placed `more` for a run. The sum
     /// is limited to the session's own limits, or to the most that one run was given: a file placed
     /// for every run would otherwise raise the limits forever.
-    pub(super) fn with_placed(&self, more: (u64, u64), bounds: &Bounds) -> (u64, u64) {
+    pub(super) fn with_placed(&self, more: (u64, u64), bounds: &RunLimits) -> (u64, u64) {
         let sum = |before: u64, more: u64, bound: u64| {
             before.saturating_add(more).min(bound.max(before).max(more))
         };

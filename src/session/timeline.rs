@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::history::{History, HistoryEntry};
 use super::lazy::{Earlier, Source, read_all};
-use super::options::{FixedSettings, HistoryBounds};
+use super::options::{FixedSettings, HistoryLimits};
 use super::state::State;
 use crate::artifact::image::Image;
 use crate::error::Error;
@@ -26,7 +26,7 @@ impl Past {
         Self {
             origin: Arc::clone(&state).into(),
             state,
-            history: History::new(HistoryBounds::default()),
+            history: History::new(HistoryLimits::default()),
         }
     }
 

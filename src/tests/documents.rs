@@ -4,15 +4,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::Capture;
 use crate::api::tool::ToolLimits;
 use crate::limits::*;
-use crate::session::{HistoryBounds, SessionBounds};
+use crate::session::{HistoryLimits, RegistryLimits};
 
 #[test]
 fn what_a_request_can_set() {
-    let (usual, most) = (Bounds::default(), Bounds::CEILINGS);
+    let (usual, most) = (RunLimits::default(), RunLimits::CEILINGS);
     let (timeout, longest) = (usual.timeout.as_secs(), count(most.timeout.as_secs()));
     let (memory, largest) = (bytes(usual.memory), bytes(most.memory));
     let (output, workspace) = (bytes(usual.output), bytes(usual.workspace));
@@ -192,7 +192,7 @@ fn what_tools_may_do() {
 
 #[test]
 fn what_is_kept() {
-    let (history, sessions) = (HistoryBounds::default(), SessionBounds::default());
+    let (history, sessions) = (HistoryLimits::default(), RegistryLimits::default());
     let past = bytes(history.bytes);
     let manifest = bytes(MAX_CHECKPOINT_MANIFEST);
     limits(&[

@@ -21,7 +21,8 @@ mod support;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request};
+use belljar::Request;
+use belljar::outcome::ErrorKind;
 use libtest_mimic::{Arguments, Trial};
 
 use support::{failed, program, programs_in, run, still_serves};

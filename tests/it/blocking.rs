@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar::{Error, ErrorKind, Request, Runtime, SessionOptions};
+use belljar::outcome::ErrorKind;
+use belljar::{Error, Request, Runtime, SessionOptions};
 
 use crate::support::{check, comes_to, failed, runtime, succeeded, tokio};
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use belljar::bundle::{BundleOptions, Processor};
 use belljar::progress::{Progress, Stage};
-use belljar::{BundleOptions, Error, Processor, Request, Runtime, SessionOptions};
+use belljar::{Error, Request, Runtime, SessionOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

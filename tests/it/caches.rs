@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use belljar::{Runtime, Tier};
+use belljar::Runtime;
+use belljar::setup::Tier;
 
 /// The runtime that tests share, on the default cache: code and images are made once.
 pub fn runtime() -> &'static Runtime {

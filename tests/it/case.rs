@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belljar::{Deterministic, Echo, ErrorKind, Outcome, Policy, Request, Run, Threads};
+use belljar::outcome::ErrorKind;
+use belljar::request::{Deterministic, Echo, Threads};
+use belljar::{Outcome, Policy, Request, Run};
 use serde_json::Value;
 
 use crate::support::{paths, program, run};

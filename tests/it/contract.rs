@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::case;
 use crate::support::{failed, outcome, program, run, succeeded};
-use belljar::{ErrorKind, Request};
+use belljar::Request;
+use belljar::outcome::ErrorKind;
 
 #[test]
 fn contract_01_no_code() {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use belljar::{Deterministic, ErrorKind, Request, Run, Runtime};
+use belljar::outcome::ErrorKind;
+use belljar::request::Deterministic;
+use belljar::{Request, Run, Runtime};
 
 use crate::support::{failed, program, run, run_on, runtime, runtime_in, succeeded};
 

@@ -1,6 +1,8 @@
 //! IPython's input dialect: what notebooks and those who imitate them send.
 
-use belljar::{Capture, Dialect, Echo, ErrorKind, Outcome, Policy, Request, SessionOptions};
+use belljar::outcome::ErrorKind;
+use belljar::request::{Capture, Dialect, Echo};
+use belljar::{Outcome, Policy, Request, SessionOptions};
 
 use crate::support::{check, failed, outcome, run, runtime, succeeded};
 

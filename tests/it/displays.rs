@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use belljar::{
-    Capture, Display, Echo, ErrorKind, EventKind, Outcome, Policy, Request, event_channel,
-};
+use belljar::event::{Display, EventKind, event_channel};
+use belljar::outcome::ErrorKind;
+use belljar::request::{Capture, Echo};
+use belljar::{Outcome, Policy, Request};
 
 use crate::support::{check, failed, run, runtime, succeeded};
 

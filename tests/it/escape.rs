@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belljar::{Outcome, Request, Threads};
+use belljar::request::Threads;
+use belljar::{Outcome, Request};
 
 use crate::host;
 use crate::support::{program, run, run_on, runtime_in, succeeded};

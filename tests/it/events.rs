@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use belljar::{
-    Capture, Deterministic, ErrorKind, Event, EventKind, EventReader, Limits, Request, Run,
-    Truncated, event_channel,
-};
+use belljar::event::{Event, EventKind, EventReader, event_channel};
+use belljar::outcome::{ErrorKind, Truncated};
+use belljar::request::{Capture, Deterministic};
+use belljar::{Request, RequestLimits, Run};
 
 use crate::support::{check, run, runtime};
 
@@ -80,8 +80,8 @@ fn characters_come_when_they_are_whole() {
 
 #[test]
 fn output_past_its_limit_does_not_come() {
-    let request =
-        listed("print('é' * 100, end='')\nprint('more')").limits(Limits::default().output(5));
+    let request = listed("print('é' * 100, end='')\nprint('more')")
+        .limits(RequestLimits::default().output(5));
     assert_eq!(events(request), [stdout("éé")]);
 }
 

@@ -2,10 +2,11 @@
 
 use std::error::Error as _;
 
-use belljar::{
-    Blame, Error, ImageInfo, Images, Outcome, Request, RestoreOptions, Run, RunRequest, Runtime,
-    Session, SessionOptions, Sessions, blocking,
-};
+use belljar::error::Blame;
+use belljar::images::{ImageInfo, Images};
+use belljar::request::RunRequest;
+use belljar::session::{RestoreOptions, Sessions};
+use belljar::{Error, Outcome, Request, Run, Runtime, Session, SessionOptions, blocking};
 
 use crate::support::runtime;
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar::{Error, OutputWatcher, Request, Runtime, Stream, Tool, ToolLimits};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::tool::ToolLimits;
+use belljar::{Error, Request, Runtime, Tool};
 use serde_json::{Value, json};
 
 use crate::support::{program, runtime, tokio};

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use belljar::{Error, ErrorKind, Request, Runtime};
+use belljar::outcome::ErrorKind;
+use belljar::{Error, Request, Runtime};
 
 use crate::support::{apart, chain, failed, run_on, runtime};
 

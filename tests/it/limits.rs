@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use belljar::{Bounds, ErrorKind, Outcome, Request, Run, Runtime, SessionOptions, Truncated};
+use belljar::outcome::{ErrorKind, Truncated};
+use belljar::request::RunLimits;
+use belljar::{Outcome, Request, Run, Runtime, SessionOptions};
 
 use crate::host;
 use crate::support::{
@@ -349,7 +351,7 @@ fn every_hog_is_named_here() {
 /// Without a limit of the host's, the time that a caller names may be later than any clock.
 #[test]
 fn a_time_without_end_is_no_panic() {
-    let unlimited = Bounds::CEILINGS.timeout(Duration::MAX);
+    let unlimited = RunLimits::CEILINGS.timeout(Duration::MAX);
     let runtime = Runtime::builder().environment().ceilings(unlimited).build().unwrap();
     for timeout in [Duration::MAX, Duration::from_secs(1 << 60)] {
         let request = Request::new("print(1)").timeout(timeout);

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use belljar::{Deterministic, ErrorKind, Request};
+use belljar::Request;
+use belljar::outcome::ErrorKind;
+use belljar::request::Deterministic;
 
 use crate::support::{failed, run, still_serves, succeeded};
 

@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use belljar::blocking::{self, Session};
-use belljar::{
-    BundleOptions, Error, Outcome, Processor, Request, RestoreOptions, Run, Runtime, SessionOptions,
-};
+use belljar::bundle::{BundleOptions, Processor};
+use belljar::session::RestoreOptions;
+use belljar::{Error, Outcome, Request, Run, Runtime, SessionOptions};
 
 use crate::caches::{copy_of_the_shared_one, shared};
 use crate::filter::{CHANGES, Call, LOOKS, note, noted, refuse};

@@ -1,6 +1,8 @@
 //! Where code finds its workspace, where it starts, and the environment of one run.
 
-use belljar::{Error, Field, Request, RestoreOptions, SessionOptions};
+use belljar::request::Field;
+use belljar::session::RestoreOptions;
+use belljar::{Error, Request, SessionOptions};
 
 use crate::support::{failed, paths, run, runtime, succeeded, tokio};
 
@@ -58,7 +60,7 @@ fn a_directory_to_start_in_is_made_and_must_be_one() {
         .file("d/f", "1"));
     assert_eq!(ran.outcome.stdout, "1\n");
     let ran = run(here("print(1)").cwd("/mnt/data/f").file("f", ""));
-    failed(&ran.outcome, belljar::ErrorKind::Exception);
+    failed(&ran.outcome, belljar::outcome::ErrorKind::Exception);
     assert!(
         ran.outcome.error.unwrap().starts_with("NotADirectoryError"),
         "{:?}",

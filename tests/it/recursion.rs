@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use belljar::{Echo, ErrorKind, Outcome, Request, SessionOptions};
+use belljar::outcome::ErrorKind;
+use belljar::request::Echo;
+use belljar::{Outcome, Request, SessionOptions};
 
 #[cfg(unix)]
 use crate::host;

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use belljar::{Blame, Bounds, Error, Field, ImageChoice, Reason, ReasonKind, Request, Runtime};
+use belljar::error::Blame;
+use belljar::request::{Field, ImageChoice, Reason, ReasonKind, RunLimits};
+use belljar::{Error, Request, Runtime};
 
 use crate::support::{outcome, run, runtime, succeeded};
 
@@ -40,8 +42,8 @@ fn every_reason_is_given_at_once() {
 
 #[test]
 fn ceilings_are_the_runtimes() {
-    let ceilings = Bounds::CEILINGS.timeout(Duration::from_secs(1)).memory(64 << 20);
-    let defaults = Bounds::default().timeout(Duration::from_millis(200)).memory(32 << 20);
+    let ceilings = RunLimits::CEILINGS.timeout(Duration::from_secs(1)).memory(64 << 20);
+    let defaults = RunLimits::default().timeout(Duration::from_millis(200)).memory(32 << 20);
     let runtime =
         Runtime::builder().environment().ceilings(ceilings).defaults(defaults).build().unwrap();
     let outcome = runtime.blocking().run(Request::new("while True: pass")).unwrap().outcome;

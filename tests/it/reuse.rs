@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar::{OutputWatcher, Request, Runtime, Stream};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::{Request, Runtime};
 
 use crate::support::{alone, check, comes_to, memory_taken, outcome, program, runtime_in, tokio};
 

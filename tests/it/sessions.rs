@@ -21,10 +21,9 @@ mod waking;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::{
-    Error, ErrorKind, Outcome, OutputWatcher, Request, Runtime, Session, SessionOptions,
-    SessionReport, Stream,
-};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::outcome::{ErrorKind, SessionReport};
+use belljar::{Error, Outcome, Request, Runtime, Session, SessionOptions};
 
 use crate::support::{check, runtime, succeeded, tokio};
 

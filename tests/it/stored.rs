@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use belljar::cluster::{NodeOptions, StoredSessions};
+use belljar::error::SessionError;
 use belljar::store::{
     Answer, Blob, Condition, DirectoryStore, Entry, MemoryStore, Put, Store, StoreError,
 };
-use belljar::{Error, NodeOptions, Request, Runtime, SessionError, SessionOptions, StoredSessions};
+use belljar::{Error, Request, Runtime, SessionOptions};
 use bytes::Bytes;
 use serde_json::Map;
 

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use belljar::{ErrorKind, Outcome, Request, Run, Runtime};
+use belljar::outcome::ErrorKind;
+use belljar::{Outcome, Request, Run, Runtime};
 
 pub use crate::caches::runtime;
 

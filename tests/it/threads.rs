@@ -3,9 +3,12 @@
 use std::future::Future;
 
 use belljar::doctor::Finding;
+use belljar::event::OutputWatcher;
+use belljar::images::Images;
+use belljar::request::{Capture, Deterministic, RunRequest};
+use belljar::session::Sessions;
 use belljar::{
-    Capture, Deterministic, Error, Images, Limits, Outcome, OutputWatcher, Request, Run,
-    RunRequest, Runtime, RuntimeBuilder, Session, SessionOptions, Sessions,
+    Error, Outcome, Request, RequestLimits, Run, Runtime, RuntimeBuilder, Session, SessionOptions,
 };
 
 fn any_thread<T: Send + Sync + 'static>() {}
@@ -22,7 +25,7 @@ fn public_types_go_from_thread_to_thread() {
     any_thread::<Images>();
     any_thread::<Request>();
     any_thread::<RunRequest>();
-    any_thread::<Limits>();
+    any_thread::<RequestLimits>();
     any_thread::<Capture>();
     any_thread::<Deterministic>();
     any_thread::<Run>();

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use belljar::event::{OutputWatcher, Stream};
+use belljar::outcome::ErrorKind;
 use belljar::progress::{Progress, Stage};
-use belljar::{
-    Deterministic, ErrorKind, OutputWatcher, Policy, Request, Runtime, SessionOptions, Stream,
-    Tier, doctor,
-};
+use belljar::request::Deterministic;
+use belljar::setup::Tier;
+use belljar::{Policy, Request, Runtime, SessionOptions, doctor};
 use tempfile::TempDir;
 
 use crate::caches::{self, shared};

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use belljar::{ErrorKind, Limits, OutputWatcher, Request, Session, SessionOptions, Stream};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::outcome::ErrorKind;
+use belljar::{Request, RequestLimits, Session, SessionOptions};
 
 use crate::host;
 use crate::support::{
@@ -109,8 +111,8 @@ fn held(name: &str, stdout: &str) -> u64 {
     last.unwrap_or_else(|| panic!("{name} says {stdout:?}")).parse().unwrap()
 }
 
-fn limits() -> Limits {
-    Limits::default().workspace(QUOTA).files(FILES).timeout(Duration::from_mins(1))
+fn limits() -> RequestLimits {
+    RequestLimits::default().workspace(QUOTA).files(FILES).timeout(Duration::from_mins(1))
 }
 
 #[test]
@@ -190,7 +192,8 @@ async fn run(session: &Session, request: Request) -> belljar::Outcome {
 fn files_without_a_name_take_no_memory_of_the_host() {
     alone("together::files_without_a_name_take_no_memory_of_the_host", || {
         tokio(2).block_on(async {
-            let limits = Limits::default().workspace(700 * MIB).timeout(Duration::from_mins(1));
+            let limits =
+                RequestLimits::default().workspace(700 * MIB).timeout(Duration::from_mins(1));
             let options = SessionOptions::new().image("core").run_limits(limits);
             let session = runtime().session(options.history(8, 2 << 30)).await.unwrap();
             let fill = "import os\nf = open('x', 'w+b', buffering=0); os.unlink('x')\n\

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use belljar::outcome::{ErrorKind, ToolErrorKind};
+use belljar::request::{Capture, Deterministic};
+use belljar::tool::{ToolError, ToolLimits};
 use belljar::value::{Opaque, Value as Typed};
-use belljar::{
-    Capture, Deterministic, ErrorKind, Interrupt, Outcome, Policy, Request, SessionOptions, Tool,
-    ToolError, ToolErrorKind, ToolLimits,
-};
+use belljar::{Interrupt, Outcome, Policy, Request, SessionOptions, Tool};
 use serde_json::{Value, json};
 
 use crate::support::{check, failed, run, runtime, still_serves, succeeded, tokio};

@@ -1,7 +1,9 @@
 //! Typed values: put into runs, brought back from them, and guests that lie about them.
 
+use belljar::outcome::ErrorKind;
+use belljar::request::{Capture, Field};
 use belljar::value::{Array, Column, DataFrame, Index, Omission, Storage, Value};
-use belljar::{Capture, ErrorKind, Field, Outcome, Request};
+use belljar::{Outcome, Request};
 
 use crate::support::{failed, run, still_serves, succeeded};
 
@@ -143,7 +145,7 @@ fn what_is_too_large_is_left_out_and_said_so() {
     assert!(whole.truncated.is_empty());
     let outcome = run(request.capture(capture.typed_bytes((1 << 20) - 1))).outcome;
     succeeded(&outcome);
-    assert_eq!(outcome.truncated, [belljar::Truncated::Result]);
+    assert_eq!(outcome.truncated, [belljar::outcome::Truncated::Result]);
     let Some(Value::List(items)) = outcome.typed else {
         panic!("{outcome:#?}");
     };

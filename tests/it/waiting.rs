@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belljar::{
-    Deterministic, ErrorKind, HostPaths, Outcome, Request, RestoreOptions, RunRequest,
-    SessionOptions, Tool, ToolAnswer, ToolErrorKind, ToolLimits, blocking, value as typed,
-};
+use belljar::outcome::{ErrorKind, ToolErrorKind};
+use belljar::request::{Deterministic, HostPaths, RunRequest};
+use belljar::session::RestoreOptions;
+use belljar::tool::{ToolAnswer, ToolLimits};
+use belljar::{Outcome, Request, SessionOptions, Tool, blocking, value as typed};
 use serde_json::{Value, json};
 
 use crate::support::{chain, check, failed, runtime, succeeded};
@@ -39,7 +40,7 @@ fn waits(outcome: &Outcome) -> u64 {
     check(outcome);
     failed(outcome, ErrorKind::Waiting);
     assert_eq!(outcome.error.as_deref(), Some("Code execution waits for the answer of a tool"));
-    let kind = |call: &&belljar::ToolCall| {
+    let kind = |call: &&belljar::outcome::ToolCall| {
         call.error.as_ref().is_some_and(|error| error.kind == ToolErrorKind::Waiting)
     };
     outcome.tool_calls.iter().find(kind).expect("a call that waits").id

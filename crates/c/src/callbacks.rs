@@ -4,7 +4,9 @@
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
-use belljar::{Event, OutputWatcher, Request, Stream, Tool, ToolError};
+use belljar::event::{Event, OutputWatcher, Stream};
+use belljar::tool::ToolError;
+use belljar::{Request, Tool};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;

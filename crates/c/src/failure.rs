@@ -4,7 +4,8 @@ use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use belljar::{Error, Refusal};
+use belljar::Error;
+use belljar::request::Refusal;
 use serde_json::{Value, json};
 
 use crate::strings::give_text;

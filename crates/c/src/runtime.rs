@@ -5,7 +5,9 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
 use belljar::progress::Stage;
-use belljar::{HostPaths, Policy, Request, RunRequest, RuntimeOptions, blocking};
+use belljar::request::{HostPaths, RunRequest};
+use belljar::setup::RuntimeOptions;
+use belljar::{Policy, Request, blocking};
 
 use crate::callbacks::{Callbacks, Heard};
 use crate::failure::{Failure, guarded};

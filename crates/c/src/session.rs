@@ -5,11 +5,11 @@ use std::ffi::c_char;
 use std::io::Cursor;
 use std::time::Duration;
 
-use belljar::ToolAnswer;
+use belljar::request::{HostPaths, RunRequest};
+use belljar::session::{HistoryLimits, RestoreOptions, RestoreRequest};
+use belljar::tool::ToolAnswer;
 use belljar::value::Value;
-use belljar::{
-    HistoryBounds, HostPaths, RestoreOptions, RestoreRequest, RunRequest, SessionOptions, blocking,
-};
+use belljar::{SessionOptions, blocking};
 use serde::Deserialize;
 
 use crate::callbacks::{Callbacks, Heard};
@@ -38,7 +38,7 @@ struct Options {
     fuel: Option<u64>,
     /// Limits on the history.
     #[serde(default)]
-    history: Option<HistoryBounds>,
+    history: Option<HistoryLimits>,
 }
 
 /// An answer to a call of a deferred tool.

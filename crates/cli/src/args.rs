@@ -95,7 +95,7 @@ pub(super) enum TierArg {
     All,
 }
 
-impl From<TierArg> for belljar::Tier {
+impl From<TierArg> for belljar::setup::Tier {
     fn from(tier: TierArg) -> Self {
         match tier {
             TierArg::Core => Self::Core,

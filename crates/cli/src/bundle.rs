@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{BundleInfo, BundleOptions, Processor, RuntimeBuilder};
+use belljar::RuntimeBuilder;
+use belljar::bundle::{BundleInfo, BundleOptions, Processor};
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 

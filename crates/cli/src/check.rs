@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar::CheckReport;
+use belljar::outcome::CheckReport;
 use serde_json::json;
 
 use super::args::{CheckArgs, Global};

@@ -1,6 +1,8 @@
 //! How the command ends: exit status and error messages.
 
-use belljar::{Blame, Error, Field, Refusal};
+use belljar::Error;
+use belljar::error::Blame;
+use belljar::request::{Field, Refusal};
 
 use super::printer::{OutputError, Printer};
 use super::text::plain_lines;

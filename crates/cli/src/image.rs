@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use belljar::{ImageInfo, Tier};
+use belljar::images::ImageInfo;
+use belljar::setup::Tier;
 use serde_json::{Value, json};
 
 use super::args::{Global, ImageCommand};

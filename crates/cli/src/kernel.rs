@@ -103,11 +103,11 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
         .context("cannot wait for events")?;
     let mut each = request;
     // These apply to the session only.
-    each.image = belljar::ImageChoice::Auto;
+    each.image = belljar::request::ImageChoice::Auto;
     each.mounts.clear();
     each.files.clear();
     each.env.clear();
-    each.limits = belljar::Limits::default();
+    each.limits = belljar::RequestLimits::default();
     let exit = reactor.block_on(async {
         let serving = zmq::serve(&file, starting, each).await?;
         // Cannot fail: this is the only place that sets it.

@@ -5,7 +5,8 @@ mod api;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use belljar::{Error, HostPaths, Outcome, RunRequest, Runtime};
+use belljar::request::{HostPaths, RunRequest};
+use belljar::{Error, Outcome, Runtime};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar::License;
+use belljar::setup::License;
 use serde_json::{Value, json};
 
 use super::args::{Global, LicensesArgs};

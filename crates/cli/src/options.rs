@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belljar::{Deterministic, FigureFormat, ImageChoice, Limits, Request};
+use belljar::request::{Deterministic, FigureFormat, ImageChoice};
+use belljar::{Request, RequestLimits};
 use clap::{Args, ValueHint};
 
 use super::exit::Usage;
@@ -72,9 +73,9 @@ impl Given {
 }
 
 impl Bounds {
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> RequestLimits {
         let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(1 << 20));
-        let mut limits = Limits::default();
+        let mut limits = RequestLimits::default();
         limits.timeout = self.timeout;
         limits.memory = bytes(self.memory);
         limits.fuel = self.fuel;
@@ -119,7 +120,7 @@ pub(super) fn figure_format(svg: bool) -> FigureFormat {
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
     number.ok_or_else(|| {
-        let most = belljar::Bounds::CEILINGS.timeout.as_secs();
+        let most = belljar::request::RunLimits::CEILINGS.timeout.as_secs();
         format!("not a number of seconds, must be from 0.001 to {most}")
     })
 }

@@ -1,6 +1,7 @@
 //! The policy chosen by options.
 
-use belljar::{Policy, Rules};
+use belljar::Policy;
+use belljar::request::Rules;
 
 use super::args::PolicyChoice;
 use super::exit::Usage;

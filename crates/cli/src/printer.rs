@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use belljar::Stream;
+use belljar::event::Stream;
 use serde::Serialize;
 
 use super::terminal::Filter;

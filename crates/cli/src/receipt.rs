@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use belljar::{Content, ImageIdentity, Outcome, Request, RunRequest};
+use belljar::images::ImageIdentity;
+use belljar::request::{Content, RunRequest};
+use belljar::{Outcome, Request};
 use ed25519_compact::{KeyPair, PublicKey, Signature};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar::{HostPaths, Outcome, Request, Runtime};
+use belljar::request::HostPaths;
+use belljar::{Outcome, Request, Runtime};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{ImageChoice, Outcome, OutputWatcher as _, Request, Runtime};
+use belljar::event::OutputWatcher as _;
+use belljar::request::ImageChoice;
+use belljar::{Outcome, Request, Runtime};
 
 use super::args::Global;
 use super::engine;

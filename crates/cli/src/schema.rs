@@ -1,6 +1,7 @@
 //! `belljar schema` and `belljar completions`.
 
-use belljar::{Outcome, RunRequest};
+use belljar::Outcome;
+use belljar::request::RunRequest;
 use clap::CommandFactory;
 
 use super::args::{CompletionsArgs, SchemaArgs, SchemaChoice};

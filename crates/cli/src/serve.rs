@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use belljar::{
-    Bounds, NodeOptions, Runtime, RuntimeBuilder, SessionBounds, SessionLimits, StoredSessions,
-};
+use belljar::cluster::{NodeOptions, StoredSessions};
+use belljar::request::RunLimits;
+use belljar::session::{RegistryLimits, SessionLimits};
+use belljar::{Runtime, RuntimeBuilder};
 use belljar_server::{
     Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError,
     TrustedProxy, is_path, keyfile, open_store,
@@ -230,18 +231,18 @@ impl Most {
     }
 
     fn engine(&self, global: &Global, bars: &Arc<Bars>) -> RuntimeBuilder {
-        let ceilings = Bounds::CEILINGS
+        let ceilings = RunLimits::CEILINGS
             .timeout(self.max_timeout)
             .memory(u64::from(self.max_memory) << 20)
             .output(u64::from(self.max_output) << 20)
             .workspace(u64::from(self.max_workspace) << 20);
-        let defaults = Bounds::default();
+        let defaults = RunLimits::default();
         let defaults = defaults
             .timeout(defaults.timeout.min(ceilings.timeout))
             .memory(defaults.memory.min(ceilings.memory))
             .output(defaults.output.min(ceilings.output))
             .workspace(defaults.workspace.min(ceilings.workspace));
-        let sessions = SessionBounds::default()
+        let sessions = RegistryLimits::default()
             .max(self.max_sessions.get() as usize)
             .limits(self.of_sessions());
         let mut engine = engine::configure(global, bars)

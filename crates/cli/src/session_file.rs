@@ -8,9 +8,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use belljar::{
-    Error, ImageChoice, ReasonKind, Request, RestoreOptions, Runtime, Session, SessionOptions,
-};
+use belljar::request::{ImageChoice, ReasonKind};
+use belljar::session::RestoreOptions;
+use belljar::{Error, Request, Runtime, Session, SessionOptions};
 
 use super::exit::{Usage, chain, option, refused};
 use super::printer::Printer;

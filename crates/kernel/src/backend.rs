@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
+use belljar::session::{Completeness, Completion, Inspection};
 use belljar::value::Value;
-use belljar::{Completeness, Completion, Error, Inspection, Outcome, Request, Session};
+use belljar::{Error, Outcome, Request, Session};
 
 use crate::message::Outgoing;
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use belljar::event::{Event, OutputWatcher, Stream};
 use belljar::progress::{Progress, Stage};
-use belljar::{Event, Interrupt, OutputWatcher, Request, Stream, Tool, ToolError};
+use belljar::tool::ToolError;
+use belljar::{Interrupt, Request, Tool};
 use napi::Status;
 use napi::bindgen_prelude::{FnArgs, Promise};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::time::UNIX_EPOCH;
 
-use belljar::{PathEntry, PathKind, SessionFiles};
+use belljar::session::{PathEntry, PathKind, SessionFiles};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 use serde_json::{Value, json};

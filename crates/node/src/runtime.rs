@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use belljar::{
-    HostPaths, Policy, Request, RestoreOptions, RestoreRequest, RunRequest, RuntimeOptions,
-};
+use belljar::request::{HostPaths, RunRequest};
+use belljar::session::{RestoreOptions, RestoreRequest};
+use belljar::setup::RuntimeOptions;
+use belljar::{Policy, Request};
 use napi::Env;
 use napi::bindgen_prelude::{Buffer, PromiseRaw};
 use napi_derive::napi;

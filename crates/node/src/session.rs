@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use belljar::request::{HostPaths, RunRequest};
+use belljar::session::HistoryLimits;
 use belljar::value::Value;
-use belljar::{HistoryBounds, HostPaths, RunRequest, SessionOptions, Tool};
+use belljar::{SessionOptions, Tool};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
@@ -32,7 +34,7 @@ pub(crate) struct Options {
     /// Fuel of all runs together.
     fuel: Option<u64>,
     /// Limits on the history.
-    history: Option<HistoryBounds>,
+    history: Option<HistoryLimits>,
 }
 
 impl Options {

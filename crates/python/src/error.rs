@@ -1,6 +1,7 @@
 //! Converts errors of the engine to Python exceptions.
 
-use belljar::{Error, Refusal};
+use belljar::Error;
+use belljar::request::Refusal;
 use belljar_stores::StoreUrlError;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

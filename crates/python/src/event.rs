@@ -4,7 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar::{Event, EventReader, Interrupt, Request, event_channel};
+use belljar::event::{Event, EventReader, event_channel};
+use belljar::{Interrupt, Request};
 use pyo3::prelude::*;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use belljar::{Error, PathEntry, PathKind, SessionFiles};
+use belljar::Error;
+use belljar::session::{PathEntry, PathKind, SessionFiles};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use serde_json::{Value, json};

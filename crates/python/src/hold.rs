@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use belljar::{Claim, Error, Reading, StoredSessions};
+use belljar::Error;
+use belljar::cluster::{Claim, Reading, StoredSessions};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

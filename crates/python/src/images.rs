@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar::{Error, ImageInfo};
+use belljar::Error;
+use belljar::images::ImageInfo;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::reactor::Reactor;
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Images {
     pub(crate) reactor: Arc<Reactor>,
-    pub(crate) images: belljar::Images,
+    pub(crate) images: belljar::images::Images,
 }
 
 #[pymethods]
@@ -48,7 +49,7 @@ impl Images {
         &self,
         py: Python<'_>,
         later: bool,
-        work: impl FnOnce(&belljar::Images) -> Result<Value, Error> + Send + 'static,
+        work: impl FnOnce(&belljar::images::Images) -> Result<Value, Error> + Send + 'static,
     ) -> PyResult<Py<PyAny>> {
         let images = self.images.clone();
         let work = self.reactor.blocking(move || work(&images));

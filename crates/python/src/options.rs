@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use belljar::request::{HostPaths, InputFile, Mount, RunLimits, RunRequest};
+use belljar::session::{LeaseEnd, RegistryLimits, RestoreOptions, SessionLimits};
+use belljar::tool::ToolLimits;
 use belljar::value::Value;
-use belljar::{
-    Bounds, HostPaths, InputFile, LeaseEnd, Mount, Policy, Request, RestoreOptions, RunRequest,
-    SessionBounds, SessionLimits, SessionOptions, ToolLimits,
-};
+use belljar::{Policy, Request, SessionOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
@@ -220,7 +220,7 @@ pub(crate) fn restore(
 }
 
 /// Limits that override `bounds`, named like those of a run.
-pub(crate) fn bounds(bounds: Bounds, asked: &Bound<'_, PyDict>) -> PyResult<Bounds> {
+pub(crate) fn bounds(bounds: RunLimits, asked: &Bound<'_, PyDict>) -> PyResult<RunLimits> {
     let mib = |object: &Bound<'_, PyAny>| -> PyResult<u64> {
         Ok(object.extract::<u64>()?.saturating_mul(1 << 20))
     };
@@ -240,8 +240,8 @@ pub(crate) fn bounds(bounds: Bounds, asked: &Bound<'_, PyDict>) -> PyResult<Boun
 }
 
 /// Limits on the sessions of a runtime.
-pub(crate) fn session_bounds(asked: &Bound<'_, PyDict>) -> PyResult<SessionBounds> {
-    let mut bounds = SessionBounds::default();
+pub(crate) fn session_bounds(asked: &Bound<'_, PyDict>) -> PyResult<RegistryLimits> {
+    let mut bounds = RegistryLimits::default();
     for (key, value) in asked {
         bounds = match key.extract::<&str>()? {
             "max" => bounds.max(value.extract()?),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar::{Bounds, RuntimeBuilder, Strategy};
+use belljar::RuntimeBuilder;
+use belljar::request::RunLimits;
+use belljar::setup::Strategy;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -185,8 +187,8 @@ fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
             "file_memory" => builder.file_memory(value.extract()?),
             "concurrency" => builder.concurrency(value.extract()?),
             "queue" => builder.queue(value.extract()?),
-            "limits" => builder.defaults(options::bounds(Bounds::default(), value.cast()?)?),
-            "ceilings" => builder.ceilings(options::bounds(Bounds::CEILINGS, value.cast()?)?),
+            "limits" => builder.defaults(options::bounds(RunLimits::default(), value.cast()?)?),
+            "ceilings" => builder.ceilings(options::bounds(RunLimits::CEILINGS, value.cast()?)?),
             "sessions" => builder.sessions(options::session_bounds(value.cast()?)?),
             "memory" => match value.extract::<&str>()? {
                 "map" => builder.memory_strategy(Strategy::Map),

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar::{Completeness, Error, FileEntry, ToolAnswer};
+use belljar::Error;
+use belljar::outcome::FileEntry;
+use belljar::session::Completeness;
+use belljar::tool::ToolAnswer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

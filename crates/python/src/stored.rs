@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::UNIX_EPOCH;
 
-use belljar::{
-    CHUNK_GRACE, Claim, Error, NodeOptions, Outcome, StoredInfo, StoredSessions, collect_chunks,
-};
+use belljar::cluster::{Claim, NodeOptions, StoredInfo, StoredSessions, collect_chunks};
+use belljar::session::CHUNK_GRACE;
+use belljar::{Error, Outcome};
 use belljar_stores::open_store;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

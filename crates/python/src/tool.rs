@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar::ToolError;
+use belljar::tool::ToolError;
 use belljar::value::Value;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar::{Capture, Request, Runtime};
+use belljar::request::Capture;
+use belljar::{Request, Runtime};
 use belljar_server::{App, Faces, Keys, Server, Service, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -24,7 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{CheckReport, Interrupt, Policy, Request, Run, Runtime, StoredSessions};
+use belljar::cluster::StoredSessions;
+use belljar::outcome::CheckReport;
+use belljar::{Interrupt, Policy, Request, Run, Runtime};
 
 use anywhere::Anywhere;
 use error::ServiceError;

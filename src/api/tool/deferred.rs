@@ -12,7 +12,8 @@ use crate::value::Value as Typed;
 /// A tool without a function, as declared in JSON. `Tool::from` converts it to a tool.
 ///
 /// ```
-/// use belljar::{DeferredTool, Tool};
+/// use belljar::Tool;
+/// use belljar::tool::DeferredTool;
 ///
 /// let text = r#"{"name": "approve", "description": "Asks a person.",
 ///     "schema": {"type": "object", "properties": {"amount": {"type": "integer"}}}}"#;
@@ -111,7 +112,7 @@ impl ToolAnswer {
     /// Answers the call `id` of a tool with typed values.
     ///
     /// ```
-    /// use belljar::ToolAnswer;
+    /// use belljar::tool::ToolAnswer;
     /// use belljar::value::Value;
     ///
     /// let answer = ToolAnswer::value(1, &Value::Tuple(vec![1.into(), 2.5.into()]));

@@ -8,7 +8,8 @@ impl Tool {
     /// Returns the definition for OpenAI's chat API and compatible APIs.
     ///
     /// ```
-    /// # use belljar::{Tool, ToolError};
+    /// # use belljar::Tool;
+    /// # use belljar::tool::ToolError;
     /// # use serde_json::{Value, json};
     /// let now = Tool::new("now", json!({"type": "object"}), async |_: Value| Ok("noon"));
     /// assert_eq!(now.to_openai()["function"]["name"], "now");

@@ -22,9 +22,10 @@ use crate::limits::{MAX_EVENT_WAIT, MAX_WAITING_EVENT_BYTES, MAX_WAITING_EVENTS}
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), belljar::Error> {
-/// use belljar::{EventKind, Request};
+/// use belljar::Request;
+/// use belljar::event::EventKind;
 ///
-/// let (watcher, mut events) = belljar::event_channel();
+/// let (watcher, mut events) = belljar::event::event_channel();
 /// let request = Request::new("for n in range(3):\n    print(n)").watch(watcher);
 /// let run = tokio::spawn(async move { runtime.run(request).await });
 /// while let Some(event) = events.next().await {

@@ -15,13 +15,13 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::{Deterministic, Policy};
 use crate::limits::MAX_HISTORY;
 use crate::sandbox::Descriptor;
 use crate::session::clock::Times;
 use crate::session::history::HistoryEntry;
-use crate::session::options::{HistoryBounds, Places, SessionLimits};
+use crate::session::options::{HistoryLimits, Places, SessionLimits};
 use crate::util::hex;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
@@ -113,11 +113,11 @@ pub(super) struct Settings {
     /// Paths of the session's workspace, if there are several.
     #[serde(default, skip_serializing_if = "Places::are_usual")]
     pub places: Places,
-    pub bounds: Bounds,
+    pub bounds: RunLimits,
     pub policy: Policy,
     pub deterministic: Option<Deterministic>,
     pub limits: SessionLimits,
-    pub history_bounds: HistoryBounds,
+    pub history_bounds: HistoryLimits,
     /// Number of runs and fuel so far.
     pub execution: u64,
     pub fuel: u64,

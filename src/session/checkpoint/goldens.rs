@@ -20,7 +20,7 @@ use super::format::{FIRST_VERSION as FIRST, HEAD, MAGIC, SUM, VERSION};
 use super::open_files::open_files;
 use super::read::Opened;
 use super::validate::Given;
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::{Mount, Policy};
 use crate::artifact::PAGE;
 use crate::artifact::image::{Image, Manifest};
@@ -114,7 +114,7 @@ fn thawed(file: &[u8]) -> Frozen {
         mounts: vec![mount],
         ..Given::default()
     };
-    let bounds = (&Bounds::CEILINGS, u64::MAX);
+    let bounds = (&RunLimits::CEILINGS, u64::MAX);
     let mut read = opened.read(&image, given, storage, bounds, name).unwrap();
     read.past.settle().unwrap();
     Frozen {

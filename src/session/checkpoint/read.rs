@@ -10,7 +10,7 @@ use super::input::Input;
 use super::manifest_reader::{Second, manifest};
 use super::problem::Problem;
 use super::validate::{Given, Room, fixed};
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::ImageChoice;
 use crate::artifact::image::Image;
 use crate::engine::run::no_files;
@@ -65,7 +65,7 @@ impl Opened {
         image: &Image,
         given: Given,
         storage: Arc<Storage>,
-        (ceilings, max): (&Bounds, u64),
+        (ceilings, max): (&RunLimits, u64),
         path: &Path,
     ) -> Result<super::Read, crate::error::Error> {
         if self.settings.image.memory != image.identity {
@@ -124,7 +124,7 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let Opened {
         settings, mut rest, ..
     } = opened;
-    let fixed = fixed(&settings, Given::default(), &Bounds::CEILINGS, path).ok()?;
+    let fixed = fixed(&settings, Given::default(), &RunLimits::CEILINGS, path).ok()?;
     // Larger inputs find nothing new and are slow.
     let dir = std::env::temp_dir();
     let storage = Storage::create(Roots::without_library(dir.clone()).ok()?, &dir).ok()?;

@@ -14,12 +14,12 @@ use super::manifest_reader;
 use super::read::Opened;
 use super::trim::Caps;
 use super::validate::{Given, Room, fixed};
-use crate::api::policy::Bounds;
+use crate::api::policy::RunLimits;
 use crate::api::request::{Deterministic, InputFile, Request};
 use crate::api::tool::{Tool, WaitingCall};
 use crate::sandbox::calls::{LogRoom, Logged, LoggedAnswer};
 use crate::session::history::{History, HistoryEntry};
-use crate::session::options::HistoryBounds;
+use crate::session::options::HistoryLimits;
 use crate::session::pending::{Pending, Pins};
 use crate::session::state::State;
 use crate::session::storage::Storage;
@@ -38,11 +38,11 @@ struct Maker {
 type Done = (usize, char, Vec<(usize, usize)>);
 
 impl Maker {
-    fn new(history: HistoryBounds) -> Self {
+    fn new(history: HistoryLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut session = goldens::golden();
         session.fixed.mounts.clear();
-        session.fixed.bounds = Bounds::CEILINGS;
+        session.fixed.bounds = RunLimits::CEILINGS;
         session.fixed.history = history;
         let state = Arc::clone(&session.past.state);
         session.past = Past {
@@ -146,7 +146,7 @@ impl Maker {
         self.session.write_within(caps, &mut file, None).unwrap();
         let name = Path::new("(written)");
         let opened = Opened::open(Box::new(std::io::Cursor::new(file)), name).unwrap();
-        let bounds = (&Bounds::CEILINGS, 1 << 30);
+        let bounds = (&RunLimits::CEILINGS, 1 << 30);
         let (image, storage) = (Arc::clone(&self.session.image), Arc::clone(&self.storage));
         let read = opened.read(&image, Given::default(), storage, bounds, name);
         let mut read = read.unwrap_or_else(|error| panic!("{}", error.with_causes()));
@@ -235,7 +235,7 @@ proptest! {
         then in runs(),
     ) {
         let caps = Caps { files, documents, records };
-        let mut maker = Maker::new(HistoryBounds { runs: most, bytes }.within(&Bounds::CEILINGS));
+        let mut maker = Maker::new(HistoryLimits { runs: most, bytes }.within(&RunLimits::CEILINGS));
         for done in &first {
             maker.run(done);
         }
@@ -256,7 +256,7 @@ proptest! {
 /// a waiting run.
 #[test]
 fn the_largest_history_and_inputs_can_be_written() {
-    let history = HistoryBounds {
+    let history = HistoryLimits {
         runs: 10_000,
         bytes: 3 << 30,
     };
@@ -297,16 +297,16 @@ fn the_largest_history_and_inputs_can_be_written() {
 /// A file may claim any history limits: the runtime's limits apply.
 #[test]
 fn a_history_has_no_more_room_than_the_runtime_gives() {
-    let mut maker = Maker::new(HistoryBounds {
+    let mut maker = Maker::new(HistoryLimits {
         runs: usize::MAX,
         bytes: u64::MAX,
     });
-    maker.session.fixed.bounds = Bounds::default();
+    maker.session.fixed.bounds = RunLimits::default();
     let mut file = Vec::new();
     maker.session.write_within(&Caps::FORMAT, &mut file, None).unwrap();
     let (manifest, _) =
         manifest_reader::manifest(&*file, true).unwrap_or_else(|_| panic!("it was written"));
-    let ceilings = Bounds::CEILINGS.memory(1 << 30);
+    let ceilings = RunLimits::CEILINGS.memory(1 << 30);
     let fixed = fixed(&manifest.session, Given::default(), &ceilings, Path::new("x")).unwrap();
     let files = maker.storage.roots.files(&fixed.mounts, None).unwrap();
     let room = Room::of(&fixed, 0, u64::MAX, files);

@@ -10,8 +10,8 @@ use belljar_files::{Content, Files, Limits, Node};
 use super::format::{ContentsDocument, NodeEntry, Settings, TOPS};
 use super::open_files::{Elsewhere, Listed, reopen};
 use super::problem::Problem;
-use crate::api::policy::{Bounds, resolve};
-use crate::api::request::{Limits as Asked, Mount, Policy, Request};
+use crate::api::policy::{RunLimits, resolve};
+use crate::api::request::{Mount, Policy, Request, RequestLimits as Asked};
 use crate::artifact::PAGE;
 use crate::limits::MAX_CHECKPOINT_DOCUMENTS;
 use crate::memory::{HOST_PAGE, Pages};
@@ -48,7 +48,7 @@ pub(in crate::session) struct Given {
 pub(super) struct Room {
     /// Size of the image's memory, in bytes.
     pub image: u64,
-    pub bounds: Bounds,
+    pub bounds: RunLimits,
     /// Files of a guest that has not written anything.
     pub base: Files,
     /// Time of the restoration, in nanoseconds since 1970.
@@ -167,7 +167,7 @@ impl Room {
 pub(super) fn fixed(
     settings: &Settings,
     given: Given,
-    ceilings: &Bounds,
+    ceilings: &RunLimits,
     path: &Path,
 ) -> Result<FixedSettings, crate::error::Error> {
     let Given {
@@ -199,7 +199,7 @@ pub(super) fn fixed(
         },
         ..Request::default()
     };
-    let plan = resolve(request, &Bounds::default(), ceilings)?;
+    let plan = resolve(request, &RunLimits::default(), ceilings)?;
     let fixed = FixedSettings {
         mounts: plan.request.mounts,
         places,

@@ -4,8 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 #[cfg(unix)]
-use belljar::WorkspaceError;
-use belljar::{Capture, Error, FigureFormat, Request};
+use belljar::error::WorkspaceError;
+use belljar::request::{Capture, FigureFormat};
+use belljar::{Error, Request};
 
 use crate::case;
 use crate::support::{paths, run, run_on, runtime_in, succeeded};
@@ -250,7 +251,7 @@ fn contract_07_a_repr_is_cut_at_its_limit() {
     let outcome = run(Request::new(code).capture(capture)).outcome;
     assert!(outcome.dataframes[0].repr.chars().count() <= 103, "{:?}", outcome.dataframes[0]);
     assert_eq!(outcome.dataframes[1].repr, "0    1\ndtype: int64");
-    assert_eq!(outcome.truncated, [belljar::Truncated::Dataframes]);
+    assert_eq!(outcome.truncated, [belljar::outcome::Truncated::Dataframes]);
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn contract_12_the_result_is_cut_at_its_limit() {
     let capture = Capture::default().result_bytes(1000);
     let outcome = run(Request::new("result = list(range(10_000))").capture(capture)).outcome;
     succeeded(&outcome);
-    assert_eq!(outcome.truncated, [belljar::Truncated::Result]);
+    assert_eq!(outcome.truncated, [belljar::outcome::Truncated::Result]);
     let kept = outcome.result.as_array().unwrap();
     assert!((10..=1000).contains(&kept.len()), "{}", kept.len());
     assert!(serde_json::to_string(&outcome.result).unwrap().len() <= 1100);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request};
+use belljar::Request;
+use belljar::outcome::ErrorKind;
 
 use crate::support::{failed, outcome, run, succeeded};
 

@@ -1,6 +1,8 @@
 //! Item 13: what code may contain, as far as a caller wants to say so.
 
-use belljar::{ErrorKind, Policy, Request, Rules};
+use belljar::outcome::ErrorKind;
+use belljar::request::Rules;
+use belljar::{Policy, Request};
 
 use crate::support::{failed, run, runtime, succeeded};
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belljar::{ErrorKind, Limits, OutputWatcher, Request, Stream, Truncated};
+use belljar::event::{OutputWatcher, Stream};
+use belljar::outcome::{ErrorKind, Truncated};
+use belljar::{Request, RequestLimits};
 
 use crate::support::{check, failed, outcome, run, runtime, succeeded};
 
@@ -93,7 +95,7 @@ fn contract_01_output_is_seen_while_the_code_runs() {
 #[test]
 fn contract_14_a_watcher_sees_no_more_than_the_limit() {
     let watcher = Arc::new(Watcher::default());
-    let limits = Limits::default().output(1000);
+    let limits = RequestLimits::default().output(1000);
     let request = Request::new("for _ in range(1000):\n    print('x' * 99)").limits(limits);
     let run = runtime().blocking().run(request.watch(watcher.clone())).unwrap();
     assert_eq!(run.outcome.stdout.len(), 1000);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request, SessionOptions};
+use belljar::outcome::ErrorKind;
+use belljar::{Request, SessionOptions};
 
 use super::{block_on, interrupted, out, report, restarted, run, session_on};
 use crate::support::{failed, paths, runtime, succeeded};

@@ -3,7 +3,8 @@
 use std::pin::pin;
 use std::task::Poll;
 
-use belljar::{Request, RestoreOptions, Runtime, Session};
+use belljar::session::RestoreOptions;
+use belljar::{Request, Runtime, Session};
 
 use super::{block_on, run, session_on};
 

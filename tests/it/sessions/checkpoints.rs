@@ -4,10 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use belljar::{
-    ErrorKind, Limits, Policy, Request, RestoreOptions, Runtime, Session, SessionBounds,
-    SessionLimits, SessionOptions,
-};
+use belljar::outcome::ErrorKind;
+use belljar::session::{RegistryLimits, RestoreOptions, SessionLimits};
+use belljar::{Policy, Request, RequestLimits, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, run, session_on};
 use crate::caches::copy_of_the_shared_one;
@@ -136,7 +135,7 @@ fn limits_and_mounts_go_along() {
             .mount(dir.path(), "/data")
             .total_fuel(1_000_000_000)
             .policy(Policy::Custom(
-                belljar::Rules::default()
+                belljar::request::Rules::default()
                     .forbidden_names(vec!["eval".into()])
                     .imports(vec!["os".into()]),
             ));
@@ -157,7 +156,7 @@ fn limits_and_mounts_go_along() {
         crate::support::failed(&refused, ErrorKind::Policy);
         let mounted = Request::new("import io\nprint(io.open('/data/given.txt').read())");
         let mounted = mounted.policy(Policy::Custom(
-            belljar::Rules::default()
+            belljar::request::Rules::default()
                 .imports(vec!["io".into()])
                 .forbidden_names(Vec::new())
                 .forbidden_attributes(Vec::new()),
@@ -241,7 +240,7 @@ fn a_session_of_many_long_runs_is_written_and_goes_on() {
 fn settings_that_no_checkpoint_holds_are_refused() {
     block_on(async {
         let words = vec!["word".repeat(100); 4_000];
-        let policy = Policy::Custom(belljar::Rules::default().forbidden_names(words));
+        let policy = Policy::Custom(belljar::request::Rules::default().forbidden_names(words));
         let options = SessionOptions::new().image("core").policy(policy);
         let (error, _) = super::told(runtime().session(options).await);
         assert!(error.contains("policy: "), "{error}");
@@ -282,7 +281,7 @@ fn a_session_is_restored_from_a_reader_under_its_old_id() {
 #[test]
 fn no_more_is_read_than_a_session_may_have() {
     block_on(async {
-        let bounds = SessionBounds::default().restored(1 << 20);
+        let bounds = RegistryLimits::default().restored(1 << 20);
         let small = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let error = small.restore(RestoreOptions::reader(std::io::repeat(0))).await.err().unwrap();
         assert_eq!(error.code(), "session.format", "{error}");
@@ -434,7 +433,7 @@ fn a_hole_stays_a_hole_and_files_keep_their_numbers() {
         let path = dir.path().join("session.belljar");
         // Only memory has room for files, 256 MiB.
         let runtime = Runtime::builder().environment().temp_dir("/nowhere/at/all").build().unwrap();
-        let mut limits = Limits::default();
+        let mut limits = RequestLimits::default();
         limits.workspace = Some(2 << 30);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let session = session_on(&runtime, options).await;

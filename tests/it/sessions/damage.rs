@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use belljar::error::Blame;
 use belljar::fuzzing::parse_checkpoint;
-use belljar::{
-    Blame, Bounds, Deterministic, Limits, Request, Runtime, SessionBounds, SessionOptions,
-};
+use belljar::request::{Deterministic, RunLimits};
+use belljar::session::RegistryLimits;
+use belljar::{Request, RequestLimits, Runtime, SessionOptions};
 use serde_json::{Value, json};
 
 use super::{block_on, core, out, run, session_on, told};
@@ -91,7 +92,7 @@ fn what_cannot_be_had_is_told() {
         // A runtime that allows less.
         let strict = Runtime::builder()
             .environment()
-            .ceilings(Bounds::CEILINGS.memory(16 << 20))
+            .ceilings(RunLimits::CEILINGS.memory(16 << 20))
             .build()
             .unwrap();
         let (error, _) = told(strict.restore(&path).await);
@@ -199,7 +200,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
-        let limits = Limits::default().workspace(1 << 20);
+        let limits = RequestLimits::default().workspace(1 << 20);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let session = session_on(runtime(), options).await;
         out(&session, "open('a.txt', 'w').write('a')").await;
@@ -214,7 +215,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         let restored = runtime().restore(file.path()).await.unwrap();
         let more = run(&restored, Request::new("open('b', 'wb').write(bytes(2 << 20))")).await;
         assert!(more.error.as_ref().is_some_and(|e| e.starts_with("OSError")), "{more:#?}");
-        failed(&more, belljar::ErrorKind::Exception);
+        failed(&more, belljar::outcome::ErrorKind::Exception);
         restored.close();
 
         // A thousand names of one file are not a thousand files.
@@ -239,7 +240,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         let file = forged(&bytes, |manifest| {
             manifest["session"]["history_bounds"] = json!({"runs": u64::MAX, "bytes": u64::MAX});
         });
-        let ceilings = Bounds::CEILINGS.memory(256 << 20);
+        let ceilings = RunLimits::CEILINGS.memory(256 << 20);
         let strict = Runtime::builder().environment().ceilings(ceilings).build().unwrap();
         let restored = strict.restore(file.path()).await.unwrap();
         for n in 0..8 {
@@ -254,7 +255,7 @@ fn a_forged_manifest_does_not_widen_the_limits() {
         });
         let (error, _) = told(runtime().restore(file.path()).await);
         assert!(error.ends_with("its history is too long"), "{error}");
-        let sessions = SessionBounds::default().restored(1 << 10);
+        let sessions = RegistryLimits::default().restored(1 << 10);
         let small = Runtime::builder().environment().sessions(sessions).build().unwrap();
         let (error, _) = told(small.restore(&path).await);
         assert!(error.ends_with("it holds more than this runtime restores"), "{error}");

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use belljar::cluster::{NodeOptions, StoredSessions, collect_chunks};
+use belljar::session::RestoreOptions;
 use belljar::store::{Answer, Blob, Condition, Entry, MemoryStore, Put, Store, StoreError};
-use belljar::{
-    Error, NodeOptions, Request, RestoreOptions, Session, StoredSessions, collect_chunks,
-};
+use belljar::{Error, Request, Session};
 use bytes::Bytes;
 
 use super::{block_on, core, out};

@@ -4,10 +4,9 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use belljar::{
-    Error, PathEntry, PathKind, PathProblem, Request, RestoreOptions, Runtime, Session,
-    SessionBounds, SessionError, SessionOptions, SessionStatus,
-};
+use belljar::error::{PathProblem, SessionError};
+use belljar::session::{PathEntry, PathKind, RegistryLimits, RestoreOptions, SessionStatus};
+use belljar::{Error, Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, run, session_on};
 use crate::support::{failed, runtime};
@@ -49,7 +48,9 @@ fn sessions_that_take_turns_share_their_files() {
         assert!(of_a.replace_with(&of_a.clone()).await.is_ok_and(|changed| !changed));
         let small = session_on(
             runtime(),
-            SessionOptions::new().image("core").run_limits(belljar::Limits::default().workspace(1)),
+            SessionOptions::new()
+                .image("core")
+                .run_limits(belljar::RequestLimits::default().workspace(1)),
         )
         .await;
         let refused = small.workspace().replace_with(&of_a).await;
@@ -231,7 +232,7 @@ fn nothing_is_written_beyond_the_limits_or_from_a_broken_reader() {
 #[test]
 fn a_deleted_file_that_is_open_takes_its_room() {
     block_on(async {
-        let limits = belljar::Limits::default().workspace(1 << 20);
+        let limits = belljar::RequestLimits::default().workspace(1 << 20);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let session = session_on(runtime(), options).await;
         let files = session.workspace();
@@ -390,7 +391,7 @@ fn a_lost_interpreter_s_files_are_gone_with_the_change() {
         out(&session, "open('kept', 'w').close()").await;
         let lost =
             run(&session, Request::new("open('lost', 'w').close()\nimport os; os._exit(1)")).await;
-        failed(&lost, belljar::ErrorKind::Crash);
+        failed(&lost, belljar::outcome::ErrorKind::Crash);
         assert_eq!(all(&session).await, ["kept"]);
         session.workspace().remove("kept").await.unwrap();
         assert!(session.read("lost").await.is_err());
@@ -427,7 +428,7 @@ fn files_are_exchanged_within_one_runtime() {
 #[test]
 fn a_thousand_forks_have_the_same_files_once() {
     block_on(async {
-        let bounds = SessionBounds::default().max_awake(2_000);
+        let bounds = RegistryLimits::default().max_awake(2_000);
         let runtime = Runtime::builder()
             .environment()
             .temp_dir("/nowhere/at/all")

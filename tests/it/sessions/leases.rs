@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use belljar::{
-    Error, ErrorKind, LeaseEnd, Request, Session, SessionError, SessionOptions, SessionStatus,
-};
+use belljar::error::SessionError;
+use belljar::outcome::ErrorKind;
+use belljar::session::{LeaseEnd, SessionStatus};
+use belljar::{Error, Request, Session, SessionOptions};
 
 use super::{block_on, core, out, session_on};
 use crate::support::{failed, runtime};

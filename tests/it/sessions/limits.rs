@@ -4,10 +4,11 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use belljar::event::{OutputWatcher, Stream};
+use belljar::outcome::ErrorKind;
+use belljar::session::RestoreOptions;
 use belljar::store::{Condition, MemoryStore, Store};
-use belljar::{
-    ErrorKind, Limits, OutputWatcher, Request, RestoreOptions, Session, SessionOptions, Stream,
-};
+use belljar::{Request, RequestLimits, Session, SessionOptions};
 
 use super::{block_on, out, restarted, run, session_on, told};
 use crate::support::{alone, failed, runtime};
@@ -103,7 +104,7 @@ async fn stays_over(options: SessionOptions, brief: Duration, limit: &str) {
 #[test]
 fn memory_and_disk_of_all_runs() {
     block_on(async {
-        let limits = Limits::default().memory(48 << 20).workspace(1 << 20).files(5);
+        let limits = RequestLimits::default().memory(48 << 20).workspace(1 << 20).files(5);
         let session = session_on(runtime(), core().run_limits(limits)).await;
         out(&session, "x = bytearray(30 << 20)\nopen('a', 'w').write('a' * 700_000)").await;
         let second = run(&session, Request::new("y = bytearray(30 << 20)")).await;
@@ -130,7 +131,7 @@ fn memory_and_disk_of_all_runs() {
 #[test]
 fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
     block_on(async {
-        let limits = Limits::default().workspace(1 << 20).files(8);
+        let limits = RequestLimits::default().workspace(1 << 20).files(8);
         let session = session_on(runtime(), core().run_limits(limits)).await;
         for _ in 0..20 {
             let placed = Request::new("1").file("given", vec![b'g'; 300 << 10]);
@@ -166,7 +167,7 @@ fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
 #[test]
 fn files_without_a_name_count_also_after_a_crash() {
     block_on(async {
-        let limits = Limits::default().workspace(1 << 20);
+        let limits = RequestLimits::default().workspace(1 << 20);
         let session = session_on(runtime(), core().run_limits(limits)).await;
         let another = "import tempfile, os\nf = tempfile.TemporaryFile()\n\
                        _ = f.write(bytes(700_000)), f.flush()";
@@ -208,7 +209,7 @@ fn a_file_that_is_open_many_times_is_kept_once() {
 #[test]
 fn open_files_are_found_again_in_bounded_time() {
     block_on(async {
-        let limits = Limits::default().files(5_000);
+        let limits = RequestLimits::default().files(5_000);
         let options = SessionOptions::new().image("core").run_limits(limits);
         let mut took = Vec::new();
         for held in [0, 240] {
@@ -259,7 +260,7 @@ fn what_is_written_again_is_set_aside_on_another_thread() {
         let end = Arc::new(EndOfCode::default());
         // One thread for all runs.
         let spent = crate::support::tokio(1).block_on(async {
-            let limits = Limits::default().memory(600 << 20).timeout(Duration::from_mins(2));
+            let limits = RequestLimits::default().memory(600 << 20).timeout(Duration::from_mins(2));
             let session = session_on(runtime(), core().run_limits(limits)).await;
             out(&session, "b = bytearray(500 << 20)").await;
             let write = "for n in range(0, len(b), 8192): b[n] = 1\nprint('written')";

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use belljar::session::RestoreOptions;
 use belljar::store::{Answer, Blob, Condition, Entry, MemoryStore, Put, Store};
-use belljar::{Request, RestoreOptions, Session, SessionOptions};
+use belljar::{Request, Session, SessionOptions};
 use bytes::Bytes;
 
 use super::{block_on, core, out, run, session_on, told};

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use belljar::blocking::Session;
+use belljar::error::SessionError;
+use belljar::request::Deterministic;
+use belljar::session::Completeness;
 use belljar::value::{Array, Value};
-use belljar::{Completeness, Deterministic, Error, Request, SessionError, SessionOptions};
+use belljar::{Error, Request, SessionOptions};
 
 use crate::support::{runtime, succeeded};
 

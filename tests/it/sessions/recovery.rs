@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorKind, Request, Runtime, Session, SessionOptions, SessionStatus};
+use belljar::outcome::ErrorKind;
+use belljar::session::SessionStatus;
+use belljar::{Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, interrupted, out, report, restarted, run, session_on, told};
 use crate::support::{failed, program, runtime};
@@ -225,7 +227,8 @@ fn attempts_at_the_runner_cost_the_run_and_not_the_session() {
             let request = Request::new(program(&format!("forge/{name}")));
             let outcome = run(&session, request.timeout(Duration::from_secs(20))).await;
             let next =
-                run(&session, Request::new("print('after')").echo(belljar::Echo::None)).await;
+                run(&session, Request::new("print('after')").echo(belljar::request::Echo::None))
+                    .await;
             let lost =
                 report(&outcome).interpreter_restarted || report(&next).interpreter_restarted;
             // A guest may spoil its own session; it may never keep the host from an answer.

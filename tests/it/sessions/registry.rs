@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use belljar::{Request, Runtime, SessionBounds, SessionOptions, SessionStatus};
+use belljar::session::{RegistryLimits, SessionStatus};
+use belljar::{Request, Runtime, SessionOptions};
 
 use super::{block_on, out, run, session_on, told};
 use crate::support::comes_to;
@@ -13,14 +14,14 @@ fn core() -> SessionOptions {
     SessionOptions::new().image("core")
 }
 
-fn bounded(bounds: SessionBounds) -> Runtime {
+fn bounded(bounds: RegistryLimits) -> Runtime {
     Runtime::builder().environment().sessions(bounds).build().unwrap()
 }
 
 #[test]
 fn contract_18_sessions_are_listed_and_deleted() {
     block_on(async {
-        let runtime = bounded(SessionBounds::default());
+        let runtime = bounded(RegistryLimits::default());
         let sessions = runtime.sessions();
         let one = session_on(&runtime, core()).await;
         let two = session_on(&runtime, core()).await;
@@ -46,7 +47,7 @@ fn contract_18_sessions_are_listed_and_deleted() {
 #[test]
 fn contract_18_a_client_gets_its_own_default_session() {
     block_on(async {
-        let runtime = bounded(SessionBounds::default());
+        let runtime = bounded(RegistryLimits::default());
         let sessions = runtime.sessions();
         let ada = sessions.for_client("ada", core()).await.unwrap();
         let grace = sessions.for_client("grace", core()).await.unwrap();
@@ -128,12 +129,12 @@ fn two_runs_racing_on_one_session_lose_nothing() {
 #[test]
 fn there_are_no_more_than_the_bound() {
     block_on(async {
-        let runtime = bounded(SessionBounds::default().max(2));
+        let runtime = bounded(RegistryLimits::default().max(2));
         let one = session_on(&runtime, core()).await;
         let _two = session_on(&runtime, core()).await;
         let (error, hint) = told(runtime.session(core()).await);
         assert_eq!(error, "there are 2 sessions already, the most that this runtime holds");
-        assert_eq!(hint.unwrap(), "close some, or raise SessionBounds::max");
+        assert_eq!(hint.unwrap(), "close some, or raise RegistryLimits::max");
         assert!(one.fork().await.is_err());
         one.close();
         session_on(&runtime, core()).await;
@@ -143,7 +144,7 @@ fn there_are_no_more_than_the_bound() {
 #[test]
 fn those_used_longest_ago_are_suspended_and_wake_unnoticed() {
     block_on(async {
-        let runtime = bounded(SessionBounds::default().max_awake(3));
+        let runtime = bounded(RegistryLimits::default().max_awake(3));
         let mut sessions = Vec::new();
         for n in 0..8 {
             let session = session_on(&runtime, core()).await;
@@ -168,7 +169,7 @@ fn awake(runtime: &Runtime) -> usize {
 #[test]
 fn idle_ones_are_suspended() {
     block_on(async {
-        let runtime = bounded(SessionBounds::default().suspend_after(Duration::from_millis(150)));
+        let runtime = bounded(RegistryLimits::default().suspend_after(Duration::from_millis(150)));
         let session = session_on(&runtime, core()).await;
         out(&session, "x = 5").await;
         assert!(comes_to(|| session.info().status == SessionStatus::Suspended));
@@ -190,7 +191,7 @@ fn closing_stops_what_runs() {
         }
         session.close();
         let outcome = run.await.unwrap().unwrap();
-        crate::support::failed(&outcome, belljar::ErrorKind::Interrupted);
+        crate::support::failed(&outcome, belljar::outcome::ErrorKind::Interrupted);
         assert!(session.run(Request::new("1")).await.is_err());
     });
 }

@@ -1,7 +1,8 @@
 //! CONTRACT 15 and 16, forks and rewinds: what a run finds of those before it.
 
-use belljar::Strategy;
-use belljar::{Deterministic, Echo, Request, Runtime, Session, SessionOptions};
+use belljar::request::{Deterministic, Echo};
+use belljar::setup::Strategy;
+use belljar::{Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, report, run, session_on, told};
 use crate::support::{paths, runtime};
@@ -231,7 +232,7 @@ fn a_rewind_goes_back_in_memory_and_files() {
             session.id()
         );
         assert_eq!(error, expected);
-        assert_eq!(hint.unwrap(), "raise HistoryBounds to keep more");
+        assert_eq!(hint.unwrap(), "raise HistoryLimits to keep more");
         let later = session.rewind_keeping(1).await.unwrap();
         assert_eq!(out(&session, look).await, "1 ['f1']\n");
         assert_eq!(out(&later, look).await, "2 ['f1', 'f2']\n");
@@ -396,7 +397,7 @@ fn a_backslash_in_a_name_is_a_character_like_others() {
 #[test]
 fn a_file_without_a_name_is_kept_once() {
     block_on(async {
-        let limits = belljar::Limits::default().workspace(1 << 20);
+        let limits = belljar::RequestLimits::default().workspace(1 << 20);
         let options = SessionOptions::new().image("core").run_limits(limits).history(100, 16 << 20);
         let session = session_on(runtime(), options).await;
         out(&session, "import tempfile\nf = tempfile.TemporaryFile()\n_ = f.write(bytes(900_000))")

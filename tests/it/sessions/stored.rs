@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar::cluster::collect_chunks;
+use belljar::session::{CHUNK_GRACE, RestoreOptions, Saved};
 use belljar::store::{Condition, DirectoryStore, MemoryStore, Put, Store};
-use belljar::{
-    CHUNK_GRACE, Request, RestoreOptions, Runtime, Saved, Session, SessionOptions, collect_chunks,
-};
+use belljar::{Request, Runtime, Session, SessionOptions};
 
 use super::{block_on, core, out, run, session_on, told};
 use crate::support::{chain, runtime};
@@ -87,8 +87,11 @@ fn what_has_changed_is_written() {
 fn chunks_of_one_session_are_those_of_another_with_the_same_bytes() {
     block_on(async {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let options =
-            || SessionOptions::new().image("core").deterministic(belljar::Deterministic::new(7));
+        let options = || {
+            SessionOptions::new()
+                .image("core")
+                .deterministic(belljar::request::Deterministic::new(7))
+        };
         let code = "x = bytes(range(256)) * (1 << 14)\nopen('f', 'wb').write(x)";
         let mut written = Vec::new();
         for key in ["states/a", "states/b"] {

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar::Session;
+use belljar::session::RestoreOptions;
 use belljar::store::{Condition, MemoryStore, Store};
-use belljar::{RestoreOptions, Session};
 
 use super::{block_on, core, out};
 use crate::support::{chain, runtime};
@@ -43,7 +44,8 @@ mod nameless {
     use std::os::unix::fs::FileExt;
     use std::path::{Path, PathBuf};
 
-    use belljar::{Runtime, Session, SessionBounds, SessionOptions};
+    use belljar::session::RegistryLimits;
+    use belljar::{Runtime, Session, SessionOptions};
 
     use super::super::{block_on, out, session_on, told};
     use super::{is_after, more};
@@ -53,7 +55,7 @@ mod nameless {
 
     /// A session of a runtime that keeps its files in `dir`.
     async fn apart(dir: &Path) -> (Runtime, Session) {
-        let bounds = SessionBounds::default().dir(dir);
+        let bounds = RegistryLimits::default().dir(dir);
         let runtime = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let session = session_on(&runtime, SessionOptions::new().image("core")).await;
         (runtime, session)

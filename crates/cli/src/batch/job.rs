@@ -1,6 +1,7 @@
 //! One line of a batch: parse, run, answer.
 
-use belljar::{Error, Field, HostPaths, Outcome, RunRequest, Runtime};
+use belljar::request::{Field, HostPaths, RunRequest};
+use belljar::{Error, Outcome, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar::{Limits, Request};
+use belljar::{Request, RequestLimits};
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::exit::Usage;
@@ -124,9 +124,9 @@ impl KernelOptions {
         Ok(request)
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> RequestLimits {
         let bytes = |mib: u64| Some(mib.saturating_mul(1 << 20));
-        let mut limits = Limits::default();
+        let mut limits = RequestLimits::default();
         limits.timeout = Some(self.timeout);
         limits.memory = bytes(self.memory);
         limits.fuel = self.fuel;

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use belljar::{Error, SessionError};
+use belljar::Error;
+use belljar::error::SessionError;
 
 use super::command::{COMMANDS, Command, usage};
 use super::{Repl, show};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use belljar::{Capture, Echo, Request};
+use belljar::Request;
+use belljar::request::{Capture, Echo};
 use clap::{Args, ValueHint};
 
 use crate::exit::Usage;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar::{Bounds, HistoryEntry, Inspection, Limits, Outcome};
+use belljar::request::RunLimits;
+use belljar::session::{HistoryEntry, Inspection};
+use belljar::{Outcome, RequestLimits};
 
 use crate::printer::Printer;
 use crate::run;
@@ -84,7 +86,7 @@ pub(super) fn inspection(found: &Inspection) -> String {
 }
 
 /// The limits of a run with the limits `asked`, in a session with these `bounds`.
-pub(super) fn limits(bounds: &Bounds, asked: &Limits) -> Vec<[String; 3]> {
+pub(super) fn limits(bounds: &RunLimits, asked: &RequestLimits) -> Vec<[String; 3]> {
     let fuel = asked.fuel.or(bounds.fuel);
     let row = |name: &str, value: String, of: &str| [name.to_owned(), value, of.to_owned()];
     let timeout = asked.timeout.unwrap_or(bounds.timeout);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use belljar::{Event, OutputWatcher, Stream};
+use belljar::event::{Event, OutputWatcher, Stream};
 use tokio::sync::Notify;
 
 use crate::exit::{Usage, chain};

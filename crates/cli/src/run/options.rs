@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use belljar::Request;
+use belljar::request::{Capture, Dialect, Echo, Threads};
 use belljar::value::Value;
-use belljar::{Capture, Dialect, Echo, Request, Threads};
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::live::EventSink;

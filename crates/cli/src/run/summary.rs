@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use belljar::error::WorkspaceError;
+use belljar::outcome::{ErrorDetail, ErrorKind, FileEntry, Truncated};
 use belljar::value::Value;
-use belljar::{Error, ErrorDetail, ErrorKind, FileEntry, Outcome, Truncated, WorkspaceError};
+use belljar::{Error, Outcome};
 
 use crate::printer::{Printer, Tone};
 use crate::text::{count, plain, shorten, size, table};

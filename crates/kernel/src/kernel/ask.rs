@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use belljar::{Completeness, Inspection};
+use belljar::session::{Completeness, Inspection};
 use serde_json::{Value, json};
 
 use super::life::Life;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use belljar::event::{Display, EventKind, EventReader, event_channel};
+use belljar::outcome::{ErrorDetail, ErrorKind};
+use belljar::request::{Dialect, Echo};
 use belljar::value::Value as Typed;
-use belljar::{
-    Dialect, Display, Echo, ErrorDetail, ErrorKind, EventKind, EventReader, Interrupt, Outcome,
-    Request, event_channel,
-};
+use belljar::{Interrupt, Outcome, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar::{Event, EventKind, EventReader};
+use belljar::event::{Event, EventKind, EventReader};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 

@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use belljar::{Capture, Request};
+use belljar::Request;
+use belljar::request::Capture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -13,7 +13,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use belljar::{Bounds, Capture, Outcome, Request};
+use belljar::request::{Capture, RunLimits};
+use belljar::{Outcome, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -319,7 +320,7 @@ fn no_random_numbers() -> ServiceError {
 /// Whether a body is a submission, for tests.
 pub(crate) fn parse(body: Value) -> bool {
     let is_encoded = body["base64"] == true;
-    decoded(body, is_encoded).is_ok_and(|fields| request(&fields, &Bounds::CEILINGS).is_ok())
+    decoded(body, is_encoded).is_ok_and(|fields| request(&fields, &RunLimits::CEILINGS).is_ok())
 }
 
 /// A submission's fields as they are meant.
@@ -351,7 +352,7 @@ fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'stati
 /// What a submission asks for; or which field is wrong, and how.
 fn request(
     fields: &Map<String, Value>,
-    ceilings: &Bounds,
+    ceilings: &RunLimits,
 ) -> Result<Request, (&'static str, String)> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
     let code = text("source_code").ok_or(("source_code", "can't be blank".to_owned()))?;
@@ -517,8 +518,9 @@ mod tests {
     fn what_is_wrong_with_a_submission_is_told_by_its_field() {
         let wrong = |body: Value| {
             let fields = decoded(body, false).map_err(|(field, _)| field);
-            fields
-                .and_then(|f| request(&f, &Bounds::CEILINGS).map(drop).map_err(|(field, _)| field))
+            fields.and_then(|f| {
+                request(&f, &RunLimits::CEILINGS).map(drop).map_err(|(field, _)| field)
+            })
         };
         let python = |name: &str, value: Value| {
             let mut body = json!({"source_code": "1", "language_id": 71});

@@ -8,7 +8,9 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use belljar::{Bounds, Capture, Outcome, Request, Truncated};
+use belljar::outcome::Truncated;
+use belljar::request::{Capture, RunLimits};
+use belljar::{Outcome, Request};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -99,11 +101,11 @@ async fn execute(
 
 /// Whether a body is a request, for tests.
 pub(crate) fn parse(body: &Value) -> bool {
-    read(body, "3.15.0", &Bounds::CEILINGS).is_ok()
+    read(body, "3.15.0", &RunLimits::CEILINGS).is_ok()
 }
 
 /// The request that a body asks for; what is wrong with it, in the protocol's words.
-fn read(body: &Value, version: &str, ceilings: &Bounds) -> Result<Request, String> {
+fn read(body: &Value, version: &str, ceilings: &RunLimits) -> Result<Request, String> {
     let text = |name: &str| {
         let given = body[name].as_str().filter(|text| !text.is_empty());
         given.ok_or_else(|| format!("{name} is required as a string"))
@@ -350,8 +352,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_body_is_a_request_or_an_error(body in bodies()) {
-            if let Ok(request) = read(&body, "3.15.0", &Bounds::CEILINGS) {
-                assert!(request.limits.timeout <= Some(Bounds::CEILINGS.timeout));
+            if let Ok(request) = read(&body, "3.15.0", &RunLimits::CEILINGS) {
+                assert!(request.limits.timeout <= Some(RunLimits::CEILINGS.timeout));
             }
         }
 
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_body_is_told_in_the_protocols_words() {
-        let ceilings = Bounds::CEILINGS;
+        let ceilings = RunLimits::CEILINGS;
         let told = |body: Value| read(&body, "3.15.0", &ceilings).unwrap_err();
         let file = json!([{"content": "1"}]);
         assert_eq!(told(json!({})), "language is required as a string");

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use belljar::{Bounds, ErrorKind, Outcome, Truncated};
+use belljar::Outcome;
+use belljar::outcome::{ErrorKind, Truncated};
+use belljar::request::RunLimits;
 
 /// How a run ended, for protocols that know processes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +92,7 @@ pub(crate) fn explained(outcome: &Outcome) -> String {
 }
 
 /// A limit in seconds, or milliseconds made such, as near as the runtime allows; `None` for what is none.
-pub(crate) fn timeout(seconds: f64, ceilings: &Bounds) -> Option<Duration> {
+pub(crate) fn timeout(seconds: f64, ceilings: &RunLimits) -> Option<Duration> {
     if seconds.is_nan() || seconds <= 0.0 {
         return None;
     }
@@ -99,7 +101,7 @@ pub(crate) fn timeout(seconds: f64, ceilings: &Bounds) -> Option<Duration> {
 }
 
 /// A limit of memory in bytes, as near as the runtime allows; `None` for what is none.
-pub(crate) fn memory(bytes: i64, ceilings: &Bounds) -> Option<u64> {
+pub(crate) fn memory(bytes: i64, ceilings: &RunLimits) -> Option<u64> {
     let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
     Some(bytes.clamp(MIN_MEMORY, ceilings.memory))
 }
@@ -197,7 +199,7 @@ mod tests {
 
         #[test]
         fn limits_are_within_their_bounds(seconds: f64, bytes: i64) {
-            let ceilings = Bounds::CEILINGS;
+            let ceilings = RunLimits::CEILINGS;
             assert!(timeout(seconds, &ceilings).is_none_or(|t| t <= ceilings.timeout && !t.is_zero()));
             assert!(memory(bytes, &ceilings).is_none_or(|m| m <= ceilings.memory && m > 0));
         }
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_as_near_to_what_was_asked_as_it_may() {
-        let ceilings = Bounds::CEILINGS.timeout(Duration::from_secs(30)).memory(1 << 30);
+        let ceilings = RunLimits::CEILINGS.timeout(Duration::from_secs(30)).memory(1 << 30);
         for (asked, given) in [
             (10.0, Some(Duration::from_secs(10))),
             (1e300, Some(Duration::from_secs(30))),

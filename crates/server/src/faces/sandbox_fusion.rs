@@ -14,7 +14,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use belljar::{Capture, Outcome, Request, Run};
+use belljar::request::Capture;
+use belljar::{Outcome, Request, Run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use belljar::{Error, Reason};
+use belljar::Error;
+use belljar::request::Reason;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event as SentEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use belljar::{Event, EventReader};
+use belljar::event::{Event, EventReader};
 use futures_util::stream;
 use serde::Serialize;
 use tokio_util::task::AbortOnDropHandle;

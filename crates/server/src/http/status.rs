@@ -42,7 +42,8 @@ pub(crate) fn retry(wait: Option<Duration>, answer: impl IntoResponse) -> Respon
 
 #[cfg(test)]
 mod tests {
-    use belljar::{Error, SessionError};
+    use belljar::Error;
+    use belljar::error::SessionError;
 
     use super::*;
     use crate::service::error::ServiceError;

@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
-use belljar::{LeaseEnd, Session, StoredSessions};
+use belljar::Session;
+use belljar::cluster::StoredSessions;
+use belljar::session::LeaseEnd;
 
 use self::about::{About, millis};
 pub(super) use self::about::{Making, NewAbout};

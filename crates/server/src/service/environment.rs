@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use belljar::{Capture, Request};
+use belljar::Request;
+use belljar::request::Capture;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 

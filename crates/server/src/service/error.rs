@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use belljar::{Blame, Error, PathProblem, Refusal, SessionError};
+use belljar::Error;
+use belljar::error::{Blame, PathProblem, SessionError};
+use belljar::request::Refusal;
 
 /// What kind of failure an error is. Each interface has one status for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

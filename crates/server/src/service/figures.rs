@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
-use belljar::{Outcome, SessionStatus};
+use belljar::Outcome;
+use belljar::session::SessionStatus;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

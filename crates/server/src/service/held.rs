@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
-use belljar::{LeaseEnd, Session, SessionOptions};
+use belljar::session::LeaseEnd;
+use belljar::{Session, SessionOptions};
 
 use super::error::ServiceError;
 use super::view::View;

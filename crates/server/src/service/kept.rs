@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::{FileEntry, Outcome, Run, RunFile, RunFiles};
+use belljar::outcome::{FileEntry, RunFile, RunFiles};
+use belljar::{Outcome, Run};
 
 use super::Service;
 use super::error::ServiceError;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use belljar::{Runtime, SessionStatus};
+use belljar::Runtime;
+use belljar::session::SessionStatus;
 
 use super::Service;
 use super::error::ServiceError;
@@ -58,7 +59,7 @@ impl Service {
             tokio::time::sleep(STANDS).await;
             if budget.is_over(&self.shared.runtime) {
                 // What requests took that are over is free, and still counts as the process's.
-                let _ = tokio::task::spawn_blocking(belljar::trim_memory).await;
+                let _ = tokio::task::spawn_blocking(belljar::setup::trim_memory).await;
                 self.suspend_idle(budget).await;
                 if budget.is_over(&self.shared.runtime) {
                     tokio::time::sleep(REST).await;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use belljar::session::{Completeness, Completion, Inspection};
 use belljar::value::Value;
-use belljar::{Completeness, Completion, Inspection};
 
 use super::Service;
 use super::error::ServiceError;

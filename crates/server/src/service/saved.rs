@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use belljar::{LeaseEnd, RestoreOptions};
+use belljar::session::{LeaseEnd, RestoreOptions};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 

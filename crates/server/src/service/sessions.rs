@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use belljar::{RestoreOptions, Session, SessionStatus};
+use belljar::Session;
+use belljar::session::{RestoreOptions, SessionStatus};
 
 use super::alone::alone;
 use super::anywhere::{AtHand, Making, NewAbout};

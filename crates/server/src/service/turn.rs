@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use belljar::{Interrupt, Meter, Outcome, Request};
+use belljar::request::Meter;
+use belljar::{Interrupt, Outcome, Request};
 
 use super::error::ServiceError;
 use super::owner::{Owner, Work};

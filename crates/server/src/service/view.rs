@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belljar::{
-    Error, FileEntry, HistoryEntry, Request, Session, SessionFiles, SessionInfo, WaitingCall,
-};
+use belljar::outcome::FileEntry;
+use belljar::session::{HistoryEntry, SessionFiles, SessionInfo};
+use belljar::tool::WaitingCall;
+use belljar::{Error, Request, Session};
 
 /// A session, for what is no guest work. Runs, answers and questions go through
 /// [`Service`](super::Service), which counts them.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Request, StatusCode};
+use belljar::Runtime;
+use belljar::cluster::{NodeOptions, StoredSessions};
 use belljar::store::{self, Blob, Condition, Entry, MemoryStore, Put, Store};
-use belljar::{NodeOptions, Runtime, StoredSessions};
 use belljar_server::{App, Key, KeyLimits, Keys, Service, Settings, router};
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use belljar::Runtime;
+use belljar::cluster::{NodeOptions, StoredSessions};
 use belljar::store::{self, Blob, Condition, Entry, MemoryStore, Put, Store};
-use belljar::{NodeOptions, Runtime, StoredSessions};
 use belljar_server::{App, Key, KeyLimits, Keys, Service, router};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};

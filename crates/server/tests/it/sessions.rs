@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::Request;
+use belljar::Runtime;
+use belljar::cluster::{NodeOptions, StoredSessions};
+use belljar::session::{RegistryLimits, SessionLimits};
 use belljar::store::{MemoryStore, Store};
-use belljar::{NodeOptions, Runtime, SessionBounds, SessionLimits, StoredSessions};
 use belljar_server::{App, Keys, Service, Settings, router};
 use serde_json::json;
 
@@ -177,7 +179,7 @@ async fn sessions_go_no_further_than_the_operator_allows() {
         (SessionLimits::default().idle(short), "idle"),
         (SessionLimits::default().fuel(1), "fuel"),
     ] {
-        let bounds = SessionBounds::default().limits(most);
+        let bounds = RegistryLimits::default().limits(most);
         let bounded = Runtime::builder().environment().sessions(bounds).build().unwrap();
         let asking = |service| Client {
             router: router(App::new(service, Keys::none(), Settings::default())),

@@ -1,6 +1,7 @@
 //! Commands that can be answered without a process: Python itself, and a few that need none.
 
-use belljar::{Dialect, Request};
+use belljar::Request;
+use belljar::request::Dialect;
 
 /// What a command comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Command {
 
     /// The request that answers it, of one that has limits and nothing else.
     pub(super) fn into_request(self, mut request: Request) -> Request {
-        request.echo = Some(belljar::Echo::None);
+        request.echo = Some(belljar::request::Echo::None);
         match self {
             Self::Code(code, args) => {
                 request.code = if code.trim().is_empty() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use belljar::{ErrorKind, Event, EventKind, Outcome, event_channel};
+use belljar::Outcome;
+use belljar::event::{Event, EventKind, event_channel};
+use belljar::outcome::ErrorKind;
 use serde_json::{Value, json};
 
 use super::fault::Fault;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use belljar::{Error, SessionError};
+use belljar::Error;
+use belljar::error::SessionError;
 use serde_json::json;
 
 use crate::http::face::Face;

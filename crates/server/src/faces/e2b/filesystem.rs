@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use belljar::{PathEntry, PathKind, SessionFiles};
+use belljar::session::{PathEntry, PathKind, SessionFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

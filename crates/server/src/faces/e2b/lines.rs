@@ -1,6 +1,7 @@
 //! Lines of an execution: events of a run, as E2B's interpreter tells them.
 
-use belljar::{Display, ErrorDetail, EventKind};
+use belljar::event::{Display, EventKind};
+use belljar::outcome::ErrorDetail;
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar::{PathEntry, SessionFiles};
+use belljar::session::{PathEntry, SessionFiles};
 
 use super::fault::Fault;
 

@@ -1,6 +1,6 @@
 //! Files that a command has changed, given to a sandbox that may have changed meanwhile.
 
-use belljar::SessionFiles;
+use belljar::session::SessionFiles;
 
 use super::fault::Fault;
 use super::sandbox::Sandbox;

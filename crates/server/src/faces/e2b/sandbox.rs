@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use belljar::{Limits, Request};
+use belljar::{Request, RequestLimits};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -256,8 +256,9 @@ impl Sandbox {
     /// A request for code of the sandbox, with the limits of one execution.
     pub(super) fn request(&self, code: String) -> Request {
         let ceilings = self.service.runtime().ceilings();
-        let mut limits =
-            Limits::default().timeout(ceilings.timeout).output(MAX_OUTPUT.min(ceilings.output));
+        let mut limits = RequestLimits::default()
+            .timeout(ceilings.timeout)
+            .output(MAX_OUTPUT.min(ceilings.output));
         limits.fuel = ceilings.fuel;
         Request::new(code).limits(limits)
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use belljar::{Bounds, Limits, Request, SessionOptions};
+use belljar::request::RunLimits;
+use belljar::{Request, RequestLimits, SessionOptions};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -87,7 +88,7 @@ pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionO
         .cwd(cwd)
         .label("face", "e2b")
         .run_limits(
-            Limits::default()
+            RequestLimits::default()
                 .memory(MAX_MEMORY.min(ceilings.memory))
                 .workspace(max_disk(&ceilings))
                 .files(MAX_FILES.min(ceilings.files)),
@@ -97,12 +98,12 @@ pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionO
 }
 
 /// Memory and files that a sandbox may have, in MiB.
-pub(super) fn sizes(ceilings: &Bounds) -> (u64, u64) {
+pub(super) fn sizes(ceilings: &RunLimits) -> (u64, u64) {
     (MAX_MEMORY.min(ceilings.memory) >> 20, max_disk(ceilings) >> 20)
 }
 
 /// The most bytes that the files of a sandbox may have.
-pub(super) fn max_disk(ceilings: &Bounds) -> u64 {
+pub(super) fn max_disk(ceilings: &RunLimits) -> u64 {
     MAX_DISK.min(ceilings.workspace)
 }
 

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::{Error, Outcome, Request, SessionError, SessionFiles};
+use belljar::error::SessionError;
+use belljar::session::SessionFiles;
+use belljar::{Error, Outcome, Request};
 use tokio::sync::OwnedMutexGuard;
 
 use super::context::{Context, Latest, Note};

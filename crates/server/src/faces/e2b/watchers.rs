@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use belljar::{PathEntry, PathKind, SessionFiles};
+use belljar::session::{PathEntry, PathKind, SessionFiles};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar::{
-    Completeness, Completion, Inspection, LeaseEnd, Limits, Outcome, Request, SessionOptions,
-};
+use belljar::session::{Completeness, Completion, Inspection, LeaseEnd};
+use belljar::{Outcome, Request, RequestLimits, SessionOptions};
 use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, unique};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -242,7 +241,7 @@ impl Rented {
         env: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         let most = service.runtime().ceilings();
-        let mut limits = Limits::default();
+        let mut limits = RequestLimits::default();
         limits.timeout = Some(CELL.min(most.timeout));
         limits.memory = Some(MEMORY.min(most.memory));
         limits.output = Some(OUTPUT.min(most.output));

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use belljar::{Capture, FileEntry, Outcome, Request};
+use belljar::outcome::FileEntry;
+use belljar::request::Capture;
+use belljar::{Outcome, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -322,7 +324,7 @@ pub(super) fn collect(
 }
 
 /// A copy of a file that a program left. It blocks.
-fn copy(store: &Store, mut from: belljar::RunFile) -> Option<Written> {
+fn copy(store: &Store, mut from: belljar::outcome::RunFile) -> Option<Written> {
     let mut written = store.room().ok()?;
     let copied = std::fs::File::create_new(written.path())
         .and_then(|mut to| std::io::copy(&mut from, &mut to));

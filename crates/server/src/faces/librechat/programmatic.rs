@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use belljar::{
-    Error, ErrorKind, FileEntry, LeaseEnd, Outcome, Request, SessionFiles, SessionOptions,
-    ToolAnswer, Truncated, WaitingCall,
-};
+use belljar::outcome::{ErrorKind, FileEntry, Truncated};
+use belljar::session::{LeaseEnd, SessionFiles};
+use belljar::tool::{ToolAnswer, WaitingCall};
+use belljar::{Error, Outcome, Request, SessionOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use belljar::{ImageChoice, Outcome, Request};
+use belljar::request::ImageChoice;
+use belljar::{Outcome, Request};
 
 use crate::service::Service;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar::{Echo, ImageChoice, InputFile, Interrupt, Request, SessionOptions};
+use belljar::request::{Echo, ImageChoice, InputFile};
+use belljar::{Interrupt, Request, SessionOptions};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;

@@ -1,6 +1,7 @@
 //! How the face of MCP was started.
 
-use belljar::{ImageChoice, Limits, Request};
+use belljar::request::ImageChoice;
+use belljar::{Request, RequestLimits};
 
 use super::with::Servers;
 
@@ -34,7 +35,7 @@ impl Options {
         &self.start.image
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &RequestLimits {
         &self.start.limits
     }
 

@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use belljar::{Outcome, Truncated};
+use belljar::Outcome;
+use belljar::outcome::Truncated;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
 
@@ -147,7 +148,7 @@ impl Shown<'_> {
     }
 
     fn links(&self) -> impl Iterator<Item = Resource> {
-        let link = |place: &Place, file: &belljar::FileEntry| {
+        let link = |place: &Place, file: &belljar::outcome::FileEntry| {
             let resource =
                 Resource::new(place.uri_of(&file.path), &*file.path).with_size(file.size);
             match mime_guess::from_path(&file.path).first_raw() {

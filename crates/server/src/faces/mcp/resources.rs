@@ -65,7 +65,7 @@ impl Handler {
     async fn session_files(
         &self,
         owner: &Owner,
-    ) -> Result<Vec<(String, Vec<belljar::FileEntry>)>, ErrorData> {
+    ) -> Result<Vec<(String, Vec<belljar::outcome::FileEntry>)>, ErrorData> {
         let service = &self.shared.service;
         let listed = service.list(owner).await;
         let listed = listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
@@ -137,7 +137,7 @@ impl Handler {
     }
 }
 
-fn resource(place: &Place, file: &belljar::FileEntry) -> Option<Resource> {
+fn resource(place: &Place, file: &belljar::outcome::FileEntry) -> Option<Resource> {
     if file.symlink.is_some() {
         return None;
     }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use belljar::{
-    Capture, Dialect, Display, Echo, EventKind, Outcome, PathKind, Request, SessionOptions,
-};
+use belljar::event::{Display, EventKind};
+use belljar::request::{Capture, Dialect, Echo};
+use belljar::session::PathKind;
+use belljar::{Outcome, Request, SessionOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -7,7 +7,8 @@ use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use belljar::{Policy, RestoreOptions, SessionBounds, SessionLimits};
+use belljar::Policy;
+use belljar::session::{RegistryLimits, RestoreOptions, SessionLimits};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -127,7 +128,7 @@ async fn restore(
 ) -> Result<Response, Problem> {
     let limits = given.limits()?;
     let mut receiver = Receiver::of(&app, &owner).await?;
-    let upload = receiver.body(request, SessionBounds::default().restored).await?;
+    let upload = receiver.body(request, RegistryLimits::default().restored).await?;
     let mut options = RestoreOptions::reader(upload).limits(limits);
     if let Some(policy) = given.policy {
         options = options.policy(policy.into());

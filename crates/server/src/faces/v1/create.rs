@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belljar::{HostPaths, LeaseEnd, RunRequest, SessionLimits, SessionOptions};
+use belljar::SessionOptions;
+use belljar::request::{HostPaths, RunRequest};
+use belljar::session::{LeaseEnd, SessionLimits};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};

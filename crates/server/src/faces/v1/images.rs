@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
-use belljar::ImageContents;
+use belljar::images::ImageContents;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ async fn list(State(app): State<App>, _: Owner) -> Result<Json<ImageList>, Probl
     let images = app.service().runtime().images();
     let listed = tokio::task::spawn_blocking(move || images.list()).await;
     let images = listed.map_err(|_| Problem::internal("the images were lost"))??;
-    let image = |info: belljar::ImageInfo| Image {
+    let image = |info: belljar::images::ImageInfo| Image {
         name: info.name,
         built_in: info.built_in,
         contents: info.contents.map(Contents::from),

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
+use belljar::session::{Completeness, Completion, Inspection};
 use belljar::value::Value as PythonValue;
-use belljar::{Completeness, Completion, Inspection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,9 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use belljar::{HostPaths, Outcome, RunRequest, event_channel};
+use belljar::Outcome;
+use belljar::event::event_channel;
+use belljar::request::{HostPaths, RunRequest};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, patch, post};
 use axum::{Extension, Json};
-use belljar::{HistoryEntry, SessionStatus};
+use belljar::session::{HistoryEntry, SessionStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use belljar::{LeaseEnd, Session, StoredInfo};
+use belljar::Session;
+use belljar::cluster::StoredInfo;
+use belljar::session::LeaseEnd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

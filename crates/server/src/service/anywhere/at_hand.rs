@@ -3,7 +3,10 @@
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 
-use belljar::{Claim, Interrupt, Outcome, Reading, Request, SessionError, ToolAnswer};
+use belljar::cluster::{Claim, Reading};
+use belljar::error::SessionError;
+use belljar::tool::ToolAnswer;
+use belljar::{Interrupt, Outcome, Request};
 use serde_json::Value;
 
 use super::Anywhere;

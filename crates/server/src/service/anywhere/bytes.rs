@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use belljar::SessionFiles;
+use belljar::session::SessionFiles;
 
 use super::Anywhere;
 use crate::service::error::ServiceError;

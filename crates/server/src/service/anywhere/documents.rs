@@ -303,8 +303,9 @@ fn failed(key: &str, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -
 mod tests {
     use std::sync::Arc;
 
+    use belljar::Runtime;
+    use belljar::cluster::{NodeOptions, StoredSessions};
     use belljar::store::MemoryStore;
-    use belljar::{NodeOptions, Runtime, StoredSessions};
     use futures_util::FutureExt;
 
     use super::*;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use belljar::{CHUNK_GRACE, SessionStatus, StoredInfo, collect_chunks};
+use belljar::cluster::{StoredInfo, collect_chunks};
+use belljar::session::{CHUNK_GRACE, SessionStatus};
 use futures_util::{StreamExt, stream};
 
 use super::about::About;

@@ -1,6 +1,6 @@
 //! What a server answers, as a value for the code.
 
-use belljar::ToolError;
+use belljar::tool::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
 

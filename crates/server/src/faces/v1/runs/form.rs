@@ -5,7 +5,7 @@ use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use belljar::{ByteSource, FileSource, RunRequest};
+use belljar::request::{ByteSource, FileSource, RunRequest};
 
 use crate::http::app::App;
 use crate::http::json;

@@ -1,6 +1,6 @@
-//! What happens to runtimes when the process forks, as hosts in Python do (`multiprocessing`,
-//! pre-forking servers). The children are real, and so is what they inherit: the test's own process
-//! has threads, locks, tokio runtimes and sandboxes at the moment of the fork.
+//! Runtimes when the process forks, as in Python hosts (`multiprocessing`, pre-forking servers).
+//! The children are real, and so is the state that they inherit: the process has threads, locks,
+//! tokio runtimes and sandboxes at the time of the fork.
 #![cfg(target_os = "linux")]
 #![expect(
     unsafe_code,
@@ -21,25 +21,25 @@ use belljar::{Error, Policy, Request, Runtime, Session, SessionOptions};
 /// Leaves a mark in pages of the image.
 const LEAVE: &str =
     "import sys, json\nsys.left_here = json.left_here = 'a secret of ' + sys.argv[1]";
-/// Prints what an earlier sandbox left.
+/// Prints marks of an earlier sandbox.
 const LOOK: &str = "
 import sys, json
 print(getattr(sys, 'left_here', None), getattr(json, 'left_here', None))";
 
-/// How long a child may take: it is killed then, and waits for something that never comes.
+/// Time limit of a child, which is killed then: it waits for something that never happens.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A forked process that says one thing.
+/// A forked process with one line of output.
 struct Child {
     id: libc::pid_t,
     says: File,
 }
 
-/// Forks; the child does `work`, says what it returns, and ends without coming back.
+/// Forks; the child does `work`, prints its result, and exits without returning.
 fn fork(mut work: impl FnMut() -> String) -> Child {
     let (says, mut tell) = pipe();
-    // SAFETY: the child has the one thread that this is. What it does from there on is what is being
-    // tested; it leaves by `_exit`, so that nothing of the test's harness is done twice.
+    // SAFETY: the child has only this thread. Its behaviour from here on is what is tested; it
+    // leaves by `_exit`, so that the test's harness does nothing twice.
     match unsafe { libc::fork() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
         0 => {
@@ -50,19 +50,19 @@ fn fork(mut work: impl FnMut() -> String) -> Child {
                     format!("panicked: {}", text.unwrap_or("?"))
                 });
             let _ = tell.write_all(said.as_bytes());
-            // SAFETY: ends the process, of which nothing is needed any more.
+            // SAFETY: ends the process, whose state is no longer needed.
             unsafe { libc::_exit(0) }
         }
         id => Child { id, says },
     }
 }
 
-/// A pipe's two ends.
+/// The two ends of a pipe.
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
     // SAFETY: there is room for two descriptors.
     assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
-    // SAFETY: the descriptors are new, and nobody else's.
+    // SAFETY: the descriptors are new, and owned by nothing else.
     let [from, to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
     (from, to)
 }
@@ -155,7 +155,7 @@ fn a_runtime_of_the_parents_refuses_in_the_child() {
         ];
         session.close();
         let suspended = wait(session.suspend());
-        // One of its own works, and is as little its child's.
+        // A new runtime of the child works, and does not affect the parent's.
         let own = runtime_in(dir.path());
         let printed = stdout(&own, "print('mine')", "");
         let grandchild = fork(|| {
@@ -176,7 +176,7 @@ data = data[1:] + data[:1]
 open('large.bin', 'ab').write(data)";
     let dir = tempfile::tempdir().unwrap();
     let mut runtime = Some(runtime_in(dir.path()));
-    // A directory that was not used is kept for the next run.
+    // An unused directory is kept for the next run.
     let used = runtime.as_ref().unwrap();
     stdout(used, "pass", "");
     let mut run =
@@ -209,7 +209,7 @@ open('large.bin', 'ab').write(data)";
     for (number, session) in sessions.as_ref().unwrap().iter().enumerate() {
         let look = "print(data[:4], len(open('large.bin', 'rb').read()))";
         assert_eq!(session_prints(session, look), "b'\\x03\\x04\\x05\\x06' 3145728\n", "{number}");
-        // An earlier state: its pages and its file are those that nothing live has any more.
+        // An earlier state: its pages and its file are not used by a live instance.
         wait(session.rewind(2)).unwrap();
         assert_eq!(session_prints(session, look), "b'\\x01\\x02\\x03\\x04' 1048576\n", "{number}");
         session_prints(session, CHANGE);
@@ -247,7 +247,7 @@ fn no_sandbox_sees_what_another_left() {
     }
 }
 
-/// A session's states are told by what was written since the last one.
+/// A session's states contain the changes since the last one.
 #[test]
 fn sessions_of_a_child_are_as_good_as_any() {
     let dir = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ fn sessions_of_a_child_are_as_good_as_any() {
     let session = wait(runtime.session(SessionOptions::new().image("core"))).unwrap();
     session_prints(&session, count);
     wait(session.checkpoint(&checkpoint)).unwrap();
-    // Whatever threads the process has for that are started.
+    // Starts all threads needed for that.
     let restored = wait(runtime.restore(&checkpoint)).unwrap();
     let go_on = |session: &Session| {
         let mut printed = String::new();
@@ -281,7 +281,7 @@ fn sessions_of_a_child_are_as_good_as_any() {
     assert_eq!(child.said(), format!("{expected}50002\n"));
 }
 
-/// Random numbers of sandboxes are the system's, not a generator's that both have inherited.
+/// Random numbers of sandboxes come from the system, not from an inherited generator.
 #[test]
 fn parent_and_children_draw_other_numbers() {
     let dir = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn parent_and_children_draw_other_numbers() {
     assert_eq!(numbers.len(), 9, "{drawn:?}");
 }
 
-/// The moment of the fork is nobody's choice: other threads are in the middle of runs.
+/// The time of the fork is arbitrary: other threads are in the middle of runs.
 #[test]
 fn a_child_of_a_busy_parent_runs() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! The shape of the source, which neither the compiler nor clippy checks: modules import towards
-//! the start of the flow and in no circle, `unsafe` stays in the files that are named for it, files
-//! stay readable, links in the documents lead somewhere.
+//! The structure of the source, which neither the compiler nor clippy checks: imports point towards
+//! the start of the flow and form no circle, `unsafe` is limited to named files, files stay
+//! readable, and links in documents work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -57,7 +57,7 @@ const RANKS: &[&[&str]] = &[
     &["tests"],
 ];
 
-/// The one module that is ranked apart from its room: it asks `memory` whether the process was
+/// The only module with a rank outside of its room: it asks `memory` whether the process was
 /// forked.
 const APART: &str = "util::parallel";
 
@@ -113,7 +113,7 @@ fn modules_import_towards_the_start_of_the_flow() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A folder's door and what is behind it may name each other; nobody else may.
+/// A folder's module file and its contents may import each other; other modules may not.
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
     for top in ["src", "crates/cli/src", "crates/kernel/src", "crates/server/src"] {
@@ -130,7 +130,7 @@ fn every_rank_belongs_to_a_module() {
     }
 }
 
-/// Otherwise two rooms could import each other, though no two of their modules do.
+/// Otherwise two rooms could import each other although no two of their modules do.
 #[test]
 fn the_ranks_of_a_room_follow_each_other() {
     let room = |name: &'static str| name.split("::").next().unwrap();
@@ -141,7 +141,7 @@ fn the_ranks_of_a_room_follow_each_other() {
     assert_eq!(rooms.len(), distinct.len(), "{rooms:?}");
 }
 
-/// Each block of it argues why it is sound: clippy sees to that.
+/// Clippy checks that each block argues why it is sound.
 #[test]
 fn unsafe_code_is_where_it_is_expected() {
     let mut found = Vec::new();
@@ -275,7 +275,7 @@ fn circles_are_found_and_doors_are_seen_through() {
     assert_eq!(circles(&long), ["a imports b", "b imports c", "c imports a"]);
     let family = [module("a", "use b::X;"), module("a::b", "use super::Y;")];
     assert!(circles(&family).is_empty());
-    // Each of two children names the other by what their parent shows of it.
+    // Two children import each other via their parent's re-exports.
     let through = [
         module("a", "pub(crate) use b::X;\npub use c::{self, Y};"),
         module("a::b", "use super::Y;"),
@@ -286,7 +286,7 @@ fn circles_are_found_and_doors_are_seen_through() {
 
 /// A source file.
 struct Source {
-    /// Its path from the top of the project.
+    /// Path relative to the top of the project.
     name: String,
     text: String,
     /// The text without comments.
@@ -307,7 +307,7 @@ fn source(name: &str) -> Source {
     }
 }
 
-/// A line up to its comment. A `//` in a string ends it as well, which hides no import.
+/// A line without its comment. A `//` in a string ends it as well, which hides no import.
 fn without_comment(line: &str) -> &str {
     line.find("//").map_or(line, |at| &line[..at])
 }
@@ -338,14 +338,14 @@ fn files(directory: &Path, endings: &[&str]) -> Vec<String> {
     found
 }
 
-/// The modules of a crate, each with those that it imports from: neither itself, nor those that it
-/// is in or that are in it. What a module shows of its children is the children's.
+/// The modules of a crate, each with the modules that it imports from, except itself, its ancestors
+/// and its descendants. Re-exports of children count as the children's.
 struct Modules {
     imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Modules {
-    /// Those of the files below a directory, but for the folders' tables of contents.
+    /// The modules in the files below a directory, except the folders' tables of contents.
     fn of(directory: &str) -> Self {
         let contents = ["lib", "main", "api"];
         Self::new(sources(directory).into_iter().filter_map(|file| {
@@ -388,7 +388,7 @@ impl Modules {
     fn circles(mut self) -> Vec<String> {
         loop {
             let before: usize = self.imports.values().map(BTreeSet::len).sum();
-            // Nothing leads back from who imports nothing, nor to whom nobody imports.
+            // Modules without imports, or that no module imports, are in no circle.
             let imported: BTreeSet<String> = self.imports.values().flatten().cloned().collect();
             self.imports.retain(|name, imports| !imports.is_empty() && imported.contains(name));
             let left: BTreeSet<String> = self.imports.keys().cloned().collect();
@@ -409,7 +409,7 @@ fn below(parent: &str, name: &str) -> bool {
     name.strip_prefix(parent).is_some_and(|rest| rest.starts_with("::"))
 }
 
-/// The module that a path leads to, given what modules show of their children.
+/// The module that a path leads to, resolving re-exports of children.
 fn home(mut import: Vec<String>, shown: &BTreeMap<&str, Vec<Vec<String>>>) -> String {
     loop {
         let known = (1..=import.len()).rev().find_map(|length| {
@@ -429,7 +429,7 @@ fn home(mut import: Vec<String>, shown: &BTreeMap<&str, Vec<Vec<String>>>) -> St
     }
 }
 
-/// The rank of the longest known path that a module's begins with.
+/// The rank of the longest known prefix of a module's path.
 fn rank_of(name: &str) -> Option<usize> {
     let path: Vec<&str> = name.split("::").collect();
     (1..=path.len()).rev().find_map(|length| {
@@ -438,7 +438,7 @@ fn rank_of(name: &str) -> Option<usize> {
     })
 }
 
-/// Every path into this crate that `code`, which is the module `here`, names.
+/// Every path in `code`, of the module `here`, that leads into this crate.
 fn imports(code: &str, here: &[String]) -> Vec<Vec<String>> {
     let parent = &here[..here.len() - 1];
     let mut found = Vec::new();
@@ -453,7 +453,7 @@ fn imports(code: &str, here: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path or use-tree below `path`, and returns what comes after it.
+/// Parses one path or use-tree below `path`, and returns the rest.
 fn tree<'a>(text: &'a str, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
     let text = text.trim_start();
     if let Some(mut inside) = text.strip_prefix('{') {
@@ -492,7 +492,7 @@ fn without_fences(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// What links call the headings of a document.
+/// The anchors of a document's headings.
 fn headings(text: &str) -> BTreeSet<String> {
     let headings = without_fences(text);
     let headings = headings.lines().filter(|line| line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! The meter and its checker, on modules written by hand and on modules made at random.
+//! The meter and its checker, on handwritten and on random modules.
 
 #[path = "../fuzz/random_modules.rs"]
 mod random;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use belljar::fuzzing::{check_metered as check_module, meter_module};
 use wasmtime::{Config, Engine, Error, Extern, Instance, Linker, Module, Store, Trap, Val};
 
-/// A module around `functions`, with what every metered one has. Types: 0 gives fuel, 1 takes and
-/// gives nothing. Functions: 0 gives fuel, 1 asks for it. The counter is global 0.
+/// A module with `functions`, and the parts of every metered module. Types: 0 returns fuel, 1 takes
+/// and returns nothing. Functions: 0 returns fuel, 1 requests it. The counter is global 0.
 fn metered(functions: &str) -> String {
     format!(
         r#"(module
@@ -26,10 +26,11 @@ fn metered(functions: &str) -> String {
 
 const LOOK: &str = "global.get $fuel i64.const 3 i64.sub global.set $fuel global.get $fuel
     i64.const 0 i64.lt_s if call $slow end";
-/// The block that ends in a trap, and a quiet loop that counts its turns in `$n`, up to its body.
+/// A block that ends in a trap, and a quiet loop that counts its iterations in `$n`, up to its
+/// body.
 const QUIET: &str = "block i32.const 0 local.set $n
     loop local.get $n i32.const 1 i32.add local.tee $n i32.const 1000000 i32.gt_u br_if 1";
-/// Takes the turns of a quiet loop.
+/// Takes the iterations of a quiet loop.
 const TAKE: &str = "global.get $fuel local.get $n i64.extend_i32_u i64.const 3 i64.mul i64.sub
     global.set $fuel";
 /// The end of the block.
@@ -146,9 +147,9 @@ fn what_does_not_look_at_its_fuel_is_refused() {
              i64.extend_i32_u i64.const 3 i64.mul i64.sub global.set $fuel TRAP)",
             "does not take the turns",
         ),
-        // What it takes is more than nothing.
+        // Its cost is more than nothing.
         ("(func (local $n i32) QUIET end LESS TRAP)", "does not take the turns"),
-        // So many turns, of that size, take too long.
+        // This many iterations of that size take too long.
         ("(func (local $n i32) MORE nop nop end TAKE TRAP)", "may go on for too long"),
         ("(func (local $n i32) EVER end TAKE TRAP)", "has a loop that does not look"),
         // It does not trap, or not at once.
@@ -220,14 +221,14 @@ fn what_does_not_look_at_its_fuel_is_refused() {
     assert!(judge(&metered(&long)).unwrap_err().contains("runs for too long"));
 }
 
-/// A call of one export on an engine of its own, with `fuel` given `refills` times by slices.
+/// Calls an export on a new engine, with `fuel` provided `refills` times in slices.
 struct Running {
     store: Store<()>,
     instance: Instance,
     refills: Arc<AtomicU64>,
 }
 
-/// What a program traps with that has had all its fuel.
+/// The trap of a program that has used all of its fuel.
 #[derive(Debug, thiserror::Error)]
 #[error("no more fuel")]
 struct Dry;
@@ -259,7 +260,7 @@ fn start(engine: &Engine, module: &[u8], slice: i64, most: u64) -> Result<Runnin
 }
 
 impl Running {
-    /// Calls an export; a trap by its kind.
+    /// Calls an export; returns a trap by its kind.
     fn call(&mut self, name: &str, arguments: &[Val]) -> Result<Vec<Val>, Option<Trap>> {
         let function = self.instance.get_func(&mut self.store, name).unwrap();
         let mut results = vec![Val::I32(0); function.ty(&self.store).results().len()];
@@ -281,7 +282,7 @@ fn metered_text(text: &str) -> Vec<u8> {
     module
 }
 
-/// Loops of every kind, that never end by themselves.
+/// Endless loops of every kind.
 #[test]
 fn every_endless_program_comes_to_the_host() {
     let text = r#"(module (memory 1) (type $none (func)) (table 1 funcref) (elem (i32.const 0) $through) (tag $t)
@@ -324,11 +325,11 @@ fn every_endless_program_comes_to_the_host() {
         let mut running = start(&engine, &module, 100_000, 20).unwrap();
         assert_eq!(running.call(name, arguments).unwrap_err(), None, "{name}");
         assert_eq!(running.refills.load(Ordering::Relaxed), 21, "{name}");
-        // What it has had is used, but for what one turn takes.
+        // All fuel is used, except for one iteration's.
         let left = running.fuel();
         assert!((-70..0).contains(&left), "{name}: {left}");
     }
-    // A loop that calls nothing goes on for a while, and traps.
+    // A loop without calls continues for a while, then traps.
     for (name, arguments) in [("quiet", &[][..]), ("quiet table", &[Val::I32(1)])] {
         let mut running = start(&engine, &module, 100_000, 20).unwrap();
         let ended = running.call(name, arguments);
@@ -339,7 +340,7 @@ fn every_endless_program_comes_to_the_host() {
     }
 }
 
-/// What is counted, to the unit: whoever changes it changes what every limit means.
+/// The exact fuel: a change here changes the meaning of every limit.
 #[test]
 fn costs_are_what_the_documentation_says() {
     let text = r#"(module (memory 400)
@@ -391,7 +392,7 @@ fn costs_are_what_the_documentation_says() {
     }
 }
 
-/// Copies of all sizes, which overlap in both directions, against the instruction itself.
+/// Copies of all sizes, overlapping in both directions, compared with the instruction itself.
 #[test]
 fn memory_is_copied_and_filled_as_by_the_instruction() {
     const MIB: i32 = 1 << 20;
@@ -439,7 +440,7 @@ fn memory_is_copied_and_filled_as_by_the_instruction() {
         let ends = both.each_mut().map(|running| running.call(name, &values).map(|r| r.len()));
         assert_eq!(ends[0], ends[1], "{name}{arguments:?}");
         number += 1;
-        // All of the memory after some, what was touched after each.
+        // All of the memory after some, the touched part after each.
         let all = arguments[2] > MIB || number % 97 == 0;
         let pages = both.each_mut().map(|running| {
             let memory = running.instance.get_memory(&mut running.store, "memory").unwrap();
@@ -450,7 +451,7 @@ fn memory_is_copied_and_filled_as_by_the_instruction() {
                 data[..4_096].to_vec()
             }
         });
-        // A copy that ends out of bounds may have begun where it is cut into pieces.
+        // A copy that ends out of bounds may have started, because it is cut into pieces.
         if ends[0].is_ok() {
             assert!(pages[0] == pages[1], "{name}{arguments:?}");
         }
@@ -460,7 +461,7 @@ fn memory_is_copied_and_filled_as_by_the_instruction() {
     assert_eq!(stopped.unwrap_err(), None, "one instruction is interrupted");
 }
 
-/// What a module does, call by call: what each gives, and what memory and globals hold behind it.
+/// The effects of a module, call by call: results, and the memory and globals after each.
 fn trace(engine: &Engine, module: &[u8], names: &[String]) -> (Vec<String>, u64) {
     let mut running = start(engine, module, 50, u64::MAX).unwrap();
     let mut seen = Vec::new();

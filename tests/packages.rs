@@ -1,4 +1,5 @@
-//! The packages of this workspace: who depends on whom, and what an embedder gets with the library.
+//! The packages of this workspace: their dependencies, and the library's dependencies for
+//! embedders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What belongs to a command, a server or a test, and never to the library.
+/// Dependencies of commands, servers or tests that must not be in the library.
 const NOT_FOR_EMBEDDERS: &[&str] = &[
     "axum",
     "clap",
@@ -28,17 +29,17 @@ const NOT_FOR_EMBEDDERS: &[&str] = &[
 
 /// The package that may depend on the others below `crates`.
 const COMMAND: &str = "belljar-cli";
-/// The one that may depend on one of them.
+/// Packages that may depend on one of them.
 const SERVER: (&str, &str) = ("belljar-server", "belljar-kernel");
-/// What opens stores by URL, and who does.
+/// The package that opens stores by URL, and its users.
 const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0]);
-/// The file system of guests, which knows nobody, and who may know it.
+/// The file system of guests, which is independent, and its users.
 const FILES: (&str, [&str; 2]) = ("belljar-files", ["belljar", "belljar-fuzz"]);
 
 #[test]
 fn an_embedder_gets_no_more_than_the_engine() {
-    // What is linked: neither what builds and tests it, nor what macros are made of. Only `cargo tree`
-    // tells the features of these apart.
+    // Linked packages: without build, test and macro dependencies. Only `cargo tree` distinguishes
+    // their features.
     let tree =
         cargo(&["tree", "--package=belljar", "--edges=normal,no-proc-macro", "--prefix=none"]);
     let linked: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -51,13 +52,13 @@ fn an_embedder_gets_no_more_than_the_engine() {
     );
 }
 
-/// wasmtime has anyhow for itself; the library has errors of its own.
+/// wasmtime uses anyhow; the library has its own errors.
 #[test]
 fn the_library_has_errors_with_names() {
     assert!(!Packages::read().dependencies["belljar"].contains("anyhow"));
 }
 
-/// A classifier is a promise to whoever looks for packages.
+/// A classifier promises a supported platform or version.
 #[test]
 fn the_python_package_promises_what_was_tested() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -85,7 +86,7 @@ fn no_edge_knows_another() {
                 COMMAND => true,
                 name if name == SERVER.0 && dependency == SERVER.1 => true,
                 name if dependency == STORES.0 && STORES.1.contains(&name) => true,
-                // What strangers' messages are fuzzed against.
+                // Used to fuzz messages of clients.
                 "belljar-fuzz" => {
                     dependency == "belljar" || [SERVER.0, SERVER.1].contains(&dependency.as_str())
                 }
@@ -99,7 +100,7 @@ fn no_edge_knows_another() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A number that the command has and the library's documents state.
+/// A number in the command that the library's documents state.
 #[test]
 fn the_longest_line_of_a_batch() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -113,11 +114,11 @@ fn the_longest_line_of_a_batch() {
     assert!(read("docs/reference/cli.md").contains(&format!("A line may be {mib} MiB long")));
 }
 
-/// What `cargo metadata` says of this workspace.
+/// The output of `cargo metadata` for this workspace.
 struct Packages {
-    /// The packages, and where they are.
+    /// The packages, and their paths.
     own: BTreeMap<String, String>,
-    /// What each depends on, its tests and its build aside.
+    /// The dependencies of each, without those for tests and builds.
     dependencies: BTreeMap<String, BTreeSet<String>>,
 }
 

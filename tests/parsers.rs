@@ -1,5 +1,5 @@
-//! Every parser of bytes that others send, on damaged inputs: the corpus of the fuzz targets, cut,
-//! spliced and overwritten. The same cases every time; `fuzz/run` looks further.
+//! All parsers of untrusted bytes, on damaged inputs: the corpus of the fuzz targets, cut, spliced
+//! and overwritten. The cases are the same every time; `fuzz/run` searches further.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 const CASES: u32 = 20_000;
 
-/// The inputs that a fuzz target starts from, in the order of their names.
+/// The corpus of a fuzz target, sorted by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
@@ -43,7 +43,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// What parsers stumble over.
+/// Values that often break parsers.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let known: [&[u8]; 12] = [
         b"\"",
@@ -97,7 +97,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage, corpus: &[Vec<u8>]) {
     }
 }
 
-/// Parses every input of the corpus, whole and damaged. Parsing may fail and must not panic.
+/// Parses every input of the corpus, intact and damaged. Parsing may fail but must not panic.
 fn withstands(target: &str, parse: impl Fn(&[u8])) {
     let corpus = corpus(target);
     for bytes in &corpus {
@@ -143,7 +143,7 @@ fn typed_values_of_a_guest() {
     });
 }
 
-/// The corpus of images begins with a byte for the fuzz target alone.
+/// In the corpus of images, the first byte is for the fuzz target only.
 #[test]
 fn heads_of_images() {
     withstands("image_head", |bytes| {
@@ -151,8 +151,7 @@ fn heads_of_images() {
     });
 }
 
-/// The corpus of checkpoints begins with a byte that says what follows: a file, or a text that stands
-/// for one.
+/// In the corpus of checkpoints, the first byte selects what follows: a file, or a text for one.
 #[test]
 fn checkpoints_of_sessions() {
     withstands("checkpoint", |bytes| match bytes.split_first() {
@@ -166,14 +165,14 @@ fn checkpoints_of_sessions() {
     });
 }
 
-/// A corpus of which nothing is read to the end would not be worth damaging.
+/// A corpus without valid inputs would not be worth damaging.
 #[test]
 fn checkpoints_of_the_corpus_are_whole() {
     for name in ["chunked", "chunked_files", "chunked_history", "chunked_waiting"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint").join(name);
         assert!(parse_checkpoint(&checkpoint_of(&fs::read(path).unwrap()[1..]), true), "{name}");
     }
-    // What nobody needs at first is looked at all the same.
+    // Parts that are loaded later are checked as well.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/checkpoint/past_past_chunk");
     assert!(!parse_checkpoint(&checkpoint_of(&fs::read(path).unwrap()[1..]), true));
 }
@@ -190,7 +189,7 @@ fn requests_are_written_as_they_were_read() {
     });
 }
 
-/// The corpus is worth something: it holds what is taken and what is refused.
+/// The corpus has both valid and invalid inputs.
 #[test]
 fn the_corpus_holds_good_and_bad() {
     let both = |verdicts: Vec<bool>| verdicts.contains(&true) && verdicts.contains(&false);
@@ -199,7 +198,7 @@ fn the_corpus_holds_good_and_bad() {
     assert!(corpus("calls").iter().any(|frames| call_tools(frames) > 40));
     let read = |line: &Vec<u8>| serde_json::from_slice::<RunRequest>(line).is_ok();
     assert!(both(corpus("request").iter().map(read).collect()));
-    // An image's memory would make its file large: it is added here.
+    // The image's memory would make its file large, so it is added here.
     let whole = |head: &Vec<u8>| {
         let mut file = head.get(1..).unwrap_or_default().to_vec();
         file.resize(2 << 16, 0);

@@ -1,4 +1,4 @@
-//! The published JSON Schemas: they are those of the types, and real requests and outcomes fit.
+//! The published JSON Schemas match the types, and real requests and outcomes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn compare(name: &str, schema: &schemars::Schema) {
     );
 }
 
-/// The schema as it is published.
+/// The schema as published.
 fn published(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema").join(name);
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
@@ -39,13 +39,13 @@ fn validator(schema: &Value) -> Validator {
     jsonschema::draft202012::options().should_validate_formats(true).build(schema).unwrap()
 }
 
-/// The outcome's schema, closed: a key that it does not name is an error, which it is not for
-/// readers of outcomes, because later versions may add some.
+/// The outcome's schema, closed: an unknown key is an error. Readers of outcomes must accept
+/// unknown keys, because later versions may add some.
 fn closed_outcome() -> Validator {
     let mut schema = published("outcome.schema.json");
     schema["additionalProperties"] = false.into();
     for (name, definition) in schema["$defs"].as_object_mut().unwrap() {
-        // What is displayed is part of an event.
+        // Displays are part of an event.
         if definition["type"] == "object" && name != "Display" {
             definition["unevaluatedProperties"] = false.into();
         }
@@ -126,7 +126,7 @@ fn keys_are_there_in_the_order_of_the_contract() {
         "usage",
     ];
     assert_eq!(schema["required"], json!(order));
-    // Where the request asks for them; and a session adds the others at the end.
+    // If the request asks for them; a session adds the others at the end.
     let asked_for = ["typed", "events", "tool_calls"];
     let of_session = [
         "interpreter_id",
@@ -139,7 +139,8 @@ fn keys_are_there_in_the_order_of_the_contract() {
     assert!(schema["properties"].as_object().unwrap().keys().eq(all));
 }
 
-/// A request for each way a run ends, with what makes the outcome's optional keys appear.
+/// A request for each way in which a run can end, with settings that add the outcome's optional
+/// keys.
 fn requests() -> Vec<(Request, Option<ErrorKind>)> {
     let everything = Capture::default()
         .inline_images(true)
@@ -204,7 +205,7 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
     all
 }
 
-/// The outcome of a run that waits for the answer of a tool, which only a session's can.
+/// The outcome of a run that waits for a tool's answer, which needs a session.
 fn waiting(runtime: &Runtime) -> Outcome {
     let ask = Tool::deferred("ask", json!({"type": "object"}));
     let options = SessionOptions::new().image("core").tool(ask);
@@ -236,7 +237,7 @@ fn outcomes_fit() {
         let again: Outcome = serde_json::from_value(value).unwrap();
         assert_eq!(again, outcome, "an outcome is read back as it was written");
     }
-    // An interruption is asked for from outside the run; it has the form of a time limit.
+    // An interrupt comes from outside the run; it has the form of a time limit.
     let of_the_schema = &published("outcome.schema.json")["$defs"]["ErrorKind"]["oneOf"];
     let of_the_schema: BTreeSet<String> =
         of_the_schema.as_array().unwrap().iter().map(|k| name(&k["const"])).collect();
@@ -256,7 +257,7 @@ fn text(kind: ErrorKind) -> String {
     name(&serde_json::to_value(kind).unwrap())
 }
 
-/// Collects the keys of an outcome, those of its result left out.
+/// Collects the keys of an outcome, except those of its result.
 fn names(value: &Value, keys: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -270,7 +271,7 @@ fn names(value: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// What is no outcome is refused, by the schema as by the type.
+/// Invalid outcomes are rejected, by the schema and by the type.
 #[test]
 fn outcomes_that_lack_something_do_not_fit() {
     let schema = validator(&published("outcome.schema.json"));

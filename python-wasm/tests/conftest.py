@@ -1,6 +1,6 @@
-"""The runner for unit tests: the package `_belljar` over a door that a test can look through.
+"""The runner for unit tests: the package `_belljar` with a door that tests can observe.
 
-Whole runs happen in a process of their own instead: see `process.py`.
+Whole runs use a separate process instead: see `process.py`.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ RUNNER = pathlib.Path(__file__).parent.parent / "runner"
 
 
 class Door:
-    """Stands for the host: keeps the frames, or refuses them."""
+    """A mock host: stores the frames, or rejects them."""
 
     def __init__(self):
         self.frames = []

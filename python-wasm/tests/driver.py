@@ -1,7 +1,7 @@
-"""The host's part in a process of its own: boots the runner and hands it requests.
+"""The host's part in a separate process: boots the runner and passes it requests.
 
-Started as `python -c "import driver; driver.main()" SPEC`, so that `__main__` is as empty as in
-an image. Frames leave through a descriptor that the code does not close.
+Started as `python -c "import driver; driver.main()" SPEC`, so that `__main__` is as empty as in an
+image. Frames leave through a descriptor that the code does not close.
 """
 
 import json
@@ -27,7 +27,7 @@ def modules():
 
 
 def _lines(request):
-    """As the host sends it: what most runs have in common, and the rest."""
+    """In the host's format: the part that most runs share, and the rest."""
     own = {name: request.pop(name) for name in _OWN if name in request}
     return json.dumps(request).encode() + b"\n" + json.dumps(own).encode()
 

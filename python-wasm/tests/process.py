@@ -1,4 +1,4 @@
-"""Runs of the runner in a process of its own, as the host would ask for them."""
+"""Runs of the runner in a separate process, as requested by the host."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def request(code, cwd, **changes):
-    """A request with every key, changed where a test says so."""
+    """A request with every key, changed as the test needs."""
     order = {
         "version": 1,
         "code": code,
@@ -41,7 +41,7 @@ def request(code, cwd, **changes):
 
 
 class Ended:
-    """What one process of one or more runs did."""
+    """The results of one process with one or more runs."""
 
     def __init__(self, out, err, frames):
         self.stdout = out.decode()
@@ -81,7 +81,7 @@ class Runs:
         return self.of([self.request(code, session=True, **changes) for code in codes])
 
     def of(self, requests, bake="", stdin=b"", seal=True, interrupt_when=None):
-        """Run them in one process; `interrupt_when` is a path, SIGINT is sent when it exists."""
+        """Run them in one process; SIGINT is sent when the path `interrupt_when` exists."""
         spec = self._folder / "spec.json"
         lines = [json.dumps(one) for one in requests]
         spec.write_text(json.dumps({"requests": lines, "bake": bake, "seal": seal}))

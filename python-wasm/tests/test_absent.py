@@ -1,4 +1,4 @@
-"""Functions that the build lacks: what they do is what the usual ones do."""
+"""Replacements for functions that the build lacks behave like the originals."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Feather files and Arrow streams, compared with pyarrow both ways where that is installed."""
+"""Feather files and Arrow streams, compared with pyarrow in both directions if it is installed."""
 
 import datetime
 import decimal
@@ -37,7 +37,7 @@ def _written(frame, rows=None):
 
 
 def _as_here(frame):
-    # What pyarrow makes of text are arrays of its own.
+    # pyarrow converts text to its own arrays.
     for column in frame.columns:
         if isinstance(frame[column].dtype, pd.StringDtype):
             is_new = frame[column].dtype.na_value is pd.NA
@@ -451,7 +451,7 @@ def test_a_schema_that_is_deep_or_contains_itself_is_refused():
         arrow_read.read(io.BytesIO(_message(_schema(field))))
     field = {0: b"x", 2: ("<B", 12), 3: {}, 5: flatbuffers.Vector([_NUMBER, _NUMBER])}
     data = bytearray(_message(_schema(field)))
-    # Both children become their own parent: the offsets in the last vector are made to point back.
+    # Both children become their own parent: the offsets in the last vector point back.
     at = data.rindex(struct.pack("<I", 2), 0, data.rindex(b"\x01\x00\x00\x00x"))
     parent = data.index(b"\x01\x00\x00\x00x\x00")
     for place in (at + 4, at + 8):

@@ -1,4 +1,4 @@
-"""Loading the runner the way the host does."""
+"""Loads the runner like the host."""
 
 import ast
 import json
@@ -30,7 +30,7 @@ NOT_IN_IMAGES = "formats."
 
 
 def imports(tree):
-    """The runner's modules that a module imports while it is executed, and those that wait."""
+    """The runner's modules that a module imports when executed, and those imported later."""
     at_once, later = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("_belljar"):
@@ -48,7 +48,7 @@ def loaded_by(name):
 
 
 def load(sources):
-    """Load modules with these sources in a process of its own, and print which were executed."""
+    """Load modules with these sources in a new process, and print which were executed."""
     program = (
         "import json, sys, types\n"
         "spec = json.loads(sys.argv[1])\n"

@@ -1,4 +1,4 @@
-"""Charts: what figures show, as data."""
+"""The data of figures as charts."""
 
 PLOT = "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n"
 FORM = "application/vnd.belljar.chart+json"

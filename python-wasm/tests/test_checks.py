@@ -1,4 +1,4 @@
-"""`belljar check`: a look at code that is not run."""
+"""`belljar check`: checks code without running it."""
 
 from test_policy import RULES
 

@@ -1,4 +1,4 @@
-"""IPython's dialect: what is rewritten and what is left, what the commands do, and tracebacks."""
+"""IPython's dialect: rewriting, commands, and tracebacks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Displays: the forms of values, what hostile hooks return, and the order of frames."""
+"""Displays: the forms of values, hostile hooks, and the order of frames."""
 
 import base64
 

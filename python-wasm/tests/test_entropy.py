@@ -1,4 +1,4 @@
-"""Random numbers: fresh for every run, the same when asked for, a session's own."""
+"""Random numbers: fresh for every run, repeatable on request, kept in a session."""
 
 import random
 

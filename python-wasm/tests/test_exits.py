@@ -1,4 +1,4 @@
-"""How code can end, and what the status says."""
+"""The ways in which code can end, and the resulting status."""
 
 import subprocess
 import sys

@@ -42,7 +42,7 @@ def test_show_captures_the_open_figures_there_and_then(runs):
 
 
 def colours(*names):
-    """Each picture's red, green and blue, as whole numbers."""
+    """The colours of each picture as integers."""
     return f"[(plt.imread(n)[5, 5] * 255).astype(int).tolist()[:3] for n in {names!r}]"
 
 
@@ -124,7 +124,7 @@ def test_a_figure_that_shows_itself_stays_open_and_is_captured_once(runs):
         "result = [plt.get_fignums(), fig is plt.figure(1), len(plt.gcf().axes)]"
     )
     assert done.value() == [[1, 2, 3], True, 1]
-    # The second one changed after it was shown, and so it is shown again with the third.
+    # The second one changed after it was shown, so it is shown again with the third.
     assert [path for path, _ in plots(done)] == [f"plots/plot_{n}.png" for n in (1, 2, 3, 4)]
 
 

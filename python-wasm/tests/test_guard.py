@@ -1,4 +1,4 @@
-"""What fails costs only itself."""
+"""A failure affects only its own item."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The hints, for the failures as they look in the guest."""
+"""The hints, for failures as they appear in the guest."""
 
 import errno
 import hashlib

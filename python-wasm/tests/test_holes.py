@@ -1,4 +1,4 @@
-"""Holes in the heap, in a heap that is made up."""
+"""Filling holes in a simulated heap."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from _belljar.baking import holes
 
 
 class Heap:
-    """Holes first, then what lies behind everything."""
+    """Holes first, then space after everything."""
 
     def __init__(self, addresses):
         self.addresses = list(addresses)

@@ -1,4 +1,4 @@
-"""Code that works against the runner: the frames still arrive, each exactly as it must."""
+"""Code that attacks the runner: all frames still arrive, unchanged."""
 
 import sys
 

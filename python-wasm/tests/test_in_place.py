@@ -1,4 +1,4 @@
-"""Threads, pools and processes whose work is done in place, on the host's Python."""
+"""Threads, pools and processes executed in place, on the host's Python."""
 
 import pathlib
 import re

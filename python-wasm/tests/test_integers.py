@@ -30,7 +30,7 @@ def test_a_name_in_a_function_is_replaced_by_another():
 
 
 def standin(size):
-    """Stands for numpy, whose default integer has `size` bytes for who asks."""
+    """A mock numpy whose default integer has `size` bytes, depending on the caller."""
     module = types.ModuleType("standin")
 
     def usual(attr):

@@ -1,10 +1,10 @@
-"""The soft interrupt: in user code, in the harvest, and where nothing may be lost."""
+"""The soft interrupt: in user code, in the harvest, and in critical sections."""
 
 import pytest
 
 
 def interrupted(runs, code, **changes):
-    """Interrupt the run as soon as it has made the file `go`."""
+    """Interrupt the run as soon as it has created the file `go`."""
     order = runs.request(code, **changes)
     return runs.of([order], interrupt_when=runs.workspace / "go")
 

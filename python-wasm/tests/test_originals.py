@@ -1,4 +1,4 @@
-"""Names that the code has patched: it sees no call of ours, and loses nothing."""
+"""Patched names: the code sees no calls of the runner, and loses no results."""
 
 import sys
 import types
@@ -112,7 +112,7 @@ def after_show():
 
 
 def outcome(done):
-    """What was told, without the questions that imports ask."""
+    """The frames, without the questions that imports ask."""
     return [(name, payload) for _, name, payload in done.frames if name != "m"]
 
 

@@ -1,4 +1,4 @@
-"""Parquet files, compared with pyarrow both ways where that is installed."""
+"""Parquet files, compared with pyarrow in both directions if it is installed."""
 
 import datetime
 import decimal
@@ -94,7 +94,7 @@ def _written(frame, compression="snappy", index=None, rows=None):
 
 
 def _same(found, expected):
-    # What pyarrow makes of text are arrays of its own.
+    # pyarrow converts text to its own arrays.
     for column in expected.columns:
         if isinstance(expected[column].dtype, pd.StringDtype):
             is_new = expected[column].dtype.na_value is pd.NA
@@ -123,7 +123,7 @@ def test_pyarrow_reads_what_is_written(name):
     for compression in (None, "snappy", "gzip"):
         found = pd.read_parquet(_written(frame, compression, rows=128), engine="pyarrow")
         for column in frame.columns:
-            # Which of them are categories is told to pyarrow by a schema of its own.
+            # pyarrow needs its own schema to know the categories.
             if isinstance(frame[column].dtype, pd.CategoricalDtype):
                 found[column] = found[column].astype(frame[column].dtype)
             elif isinstance(frame[column].dtype, pd.DatetimeTZDtype):
@@ -150,7 +150,7 @@ def test_what_pyarrow_writes_is_read(name, settings):
     FRAMES[name].to_parquet(file, engine="pyarrow", **settings)
     expected = pd.read_parquet(file, engine="pyarrow")
     if name == "categories":
-        # Categories that are no text are lost to pyarrow, not to this.
+        # pyarrow loses categories that are not text; this reader does not.
         expected["i"] = FRAMES[name]["i"].cat.reorder_categories([3, 1])
     _same(parquet_read.read(file), expected)
 

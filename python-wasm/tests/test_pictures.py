@@ -1,4 +1,4 @@
-"""Pictures of figures: the same pixels as matplotlib's own, for less work."""
+"""Pictures of figures: the same pixels as matplotlib's own, with less work."""
 
 import struct
 import zlib
@@ -17,7 +17,7 @@ PLOT = (
 
 
 def chunks(data):
-    """The chunks of a PNG file, whose checksums must be right, with those of pixels as one."""
+    """The chunks of a PNG file, with valid checksums, and those with pixels joined."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     found, at = [], 8
     while at < len(data):
@@ -32,7 +32,7 @@ def chunks(data):
     return found
 
 
-# Each `save(fig, target)`, and whether the file is one of ours.
+# Each `save(fig, target)`, and whether it uses our encoder.
 WAYS = {
     "plain": ("fig.savefig(target)", True),
     "named": ("fig.savefig(target, format='png')", True),

@@ -1,4 +1,4 @@
-"""Questions about a session: what is completed, described, and complete."""
+"""Questions about a session: completion, description, completeness."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole runs: the frames a host sees, in order, for ordinary code."""
+"""Whole runs: the frames that a host receives for ordinary code, in order."""
 
 import pytest
 

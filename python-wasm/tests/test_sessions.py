@@ -1,4 +1,4 @@
-"""Runs that follow each other in one interpreter."""
+"""Consecutive runs in one interpreter."""
 
 import pytest
 

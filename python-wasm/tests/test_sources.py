@@ -1,4 +1,4 @@
-"""Dedenting, echoing and finding source text again."""
+"""Dedenting, echoing and finding source text."""
 
 import ast
 import sys

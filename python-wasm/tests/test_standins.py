@@ -1,4 +1,4 @@
-"""The stand-in for `IPython`: importable, with the names that models write, and out of the way."""
+"""The stand-in for `IPython`: importable, with the names that models use, and unobtrusive."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""The module `tools`, over a host that answers as a test says."""
+"""The module `tools`, with a scripted host."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Typed values: what becomes what, there and back, and objects that lie."""
+"""Typed values: conversion in both directions, and objects that lie."""
 
 import ctypes
 import datetime
@@ -22,14 +22,14 @@ LIMITS = typed.Limits(32, 10_000, 1 << 20, 1 << 24)
 
 
 def form(value, limits=LIMITS):
-    """The head of what is sent: buffers and the tagged form."""
+    """The head of an encoded value: buffers and the tagged form."""
     payload = typed.encode(value, limits).payload
     (length,) = struct.unpack_from("<I", payload)
     return json.loads(payload[4 : 4 + length])
 
 
 def as_host(encoded):
-    """The payload that a host sends back: with every buffer beside the head."""
+    """The payload that a host would send back: with every buffer after the head."""
     payload = encoded.payload
     (length,) = struct.unpack_from("<I", payload)
     buffers, value = json.loads(payload[4 : 4 + length])

@@ -1,4 +1,4 @@
-"""Which pandas objects are not printed again: only those that would be printed alike."""
+"""Which pandas objects are not printed again: only those that would look the same."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def table(rows=1_000):
 
 @pytest.fixture
 def told(door, monkeypatch):
-    """Harvests a session's run, and compares with a harvest that remembers nothing."""
+    """Harvests a session's run, and compares with a harvest without memory."""
     printed = []
     described = frames._described
     monkeypatch.setattr(frames, "_TOLD", {})
@@ -39,7 +39,7 @@ def told(door, monkeypatch):
         frames.harvest(namespace, order, lambda _: False)
         fresh = door.of("d")
         door.frames.clear()
-        # What is remembered goes with the harvest that remembers nothing.
+        # The harvest without memory clears what is remembered.
         frames._TOLD.update(kept)
         printed.clear()
         monkeypatch.setattr(frames, "_described", counting)

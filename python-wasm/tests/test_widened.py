@@ -1,4 +1,4 @@
-"""Indices that libraries give, on a numpy whose addresses may have 64 bits."""
+"""Indices returned by libraries, on a numpy whose addresses may have 64 bits."""
 
 import types
 
@@ -26,7 +26,7 @@ class Index:
 
 
 def made(monkeypatch, asked, name="pandas.core.indexes.base", source=MODULE, act=widened.patch):
-    """A module like those of the libraries, in a numpy whose user has indices of `asked` bits."""
+    """A mock library module, in a numpy whose user has indices of `asked` bits."""
     narrow, wide = numpy.dtype("int32"), numpy.dtype("int64")
     standin = types.SimpleNamespace(
         intp=numpy.int32,

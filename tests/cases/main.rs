@@ -27,10 +27,10 @@ use libtest_mimic::{Arguments, Trial};
 
 use support::{failed, program, programs_in, run, still_serves};
 
-/// What is expected of a program, by its name.
+/// The expected result of a program, by its name.
 type Check = fn(&str);
 
-/// What is done with the programs of each directory.
+/// The check for the programs of each directory.
 const DIRECTORIES: &[(&str, Check)] = &[
     ("contract", |name| drop(case::check(&format!("contract/{name}")))),
     ("forge", |name| drop(case::check(&format!("forge/{name}")))),
@@ -66,7 +66,7 @@ fn test(name: &str, body: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// Asks for twice the memory that there is.
+/// Allocates twice the available memory.
 fn runs_out_of_memory(name: &str) {
     const LIMIT_MIB: u64 = 128;
     let request = Request::new(program(&format!("out_of_memory/{name}")))

@@ -1,4 +1,4 @@
-//! The real plotly, where its wheels are at hand: no test fetches anything.
+//! The real plotly, if its wheels are available: tests download nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ pub fn wheels() -> Option<PathBuf> {
     env::var_os("BELLJAR_TEST_WHEELS").map(PathBuf::from)
 }
 
-/// The example builds from its lock file, and figures of plotly are kept as data and as pages. The
-/// ordinary client downloads the wheels, told to look in their directory and at no network.
+/// The example builds from its lock file, and figures of plotly are kept as data and as pages. pip
+/// uses the wheels in a directory, without network.
 pub fn figures_are_kept() {
     let wheels = wheels().expect("BELLJAR_TEST_WHEELS names a directory");
     let mut command = Command::new(env::current_exe().unwrap());

@@ -1,4 +1,4 @@
-//! Recursion without end, in Python and through C code: it costs at most the sandbox.
+//! Endless recursion, in Python and through C code, costs at most the sandbox.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use belljar::outcome::ErrorKind;
 
 use crate::support::{program, run, still_serves};
 
-/// Any end is a good one that is the guest's own, and after which the next run is as usual.
+/// Any end is accepted that affects only the guest, and after which the next run works.
 pub fn survives(name: &str) {
     let code = format!("print('started')\n{}", program(&format!("recursion/{name}")));
     let outcome = run(Request::new(code).timeout(Duration::from_secs(3)).image("core")).outcome;
@@ -25,7 +25,7 @@ pub fn survives(name: &str) {
     still_serves();
 }
 
-/// At once, and on every thread: a stack overflow is one sandbox's own.
+/// At the same time on every thread: a stack overflow affects only its own sandbox.
 pub fn many_at_once() {
     std::thread::scope(|scope| {
         for name in

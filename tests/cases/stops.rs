@@ -7,10 +7,10 @@ use belljar::outcome::ErrorKind;
 
 use crate::support::{program, run, still_serves};
 
-/// How long each may run.
+/// Time limit of each.
 const LIMIT: Duration = Duration::from_millis(500);
-/// What stopping may take on top: the grace of a soft stop, and a busy machine. One that is not
-/// stopped takes for ever.
+/// Additional time for stopping: the grace period of a soft stop, on a busy machine. A program that
+/// is not stopped takes forever.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn stops(name: &str) {
@@ -24,9 +24,9 @@ pub fn stops(name: &str) {
     assert!(outcome.stdout.starts_with("started\n"), "{name}: {outcome:#?}");
     let kind = outcome.error_detail.as_ref().map(|detail| detail.kind);
     let expected = match (name, kind) {
-        // Its own code had ended in time; what it left for the end was cut short.
+        // Its own code ended in time; its exit handlers were cut short.
         ("exit_hook", None) => None,
-        // One that prints without end may also be stopped for that.
+        // A program that prints endlessly may also be stopped for that.
         ("printing", Some(ErrorKind::Output)) => {
             Some("Code execution printed far more than its limit")
         }

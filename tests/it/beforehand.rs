@@ -1,4 +1,4 @@
-//! Code that is compiled before a run needs it: nothing that somebody waits for waits for it.
+//! Code compiled ahead of its first use: no caller waits for the compilation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,7 +11,7 @@ use crate::caches;
 use crate::support::succeeded;
 use crate::tiers::without_code;
 
-/// Tells when a compilation begins, and whether it has ended.
+/// Reports the start and the end of a compilation.
 #[derive(Default)]
 struct Compiling {
     begun: Mutex<bool>,
@@ -34,8 +34,8 @@ impl Progress for Compiling {
     }
 }
 
-/// Writing a session to the disk divides itself among threads. If these were the compiler's, it
-/// would end with the compilation.
+/// Suspending a session is divided among threads. On the compiler's threads it would end with the
+/// compilation.
 #[test]
 fn a_session_is_suspended_while_code_is_compiled() {
     let session =
@@ -51,7 +51,7 @@ fn a_session_is_suspended_while_code_is_compiled() {
     let runtime = builder.build().unwrap();
     let begun = compiling.told.wait_while(compiling.begun.lock().unwrap(), |begun| !*begun);
     drop(begun.unwrap());
-    // It compiles one tier to its end, and no other, when nobody has the runtime any more.
+    // It finishes the current tier, and starts no other, once the runtime is dropped.
     drop(runtime);
     let mut meanwhile = 0;
     while meanwhile < 3 && !compiling.ended.load(Ordering::SeqCst) {

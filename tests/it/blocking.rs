@@ -89,7 +89,7 @@ fn a_blocking_call_in_an_asynchronous_place_is_refused() {
     }
 }
 
-/// What it waits on has a thread, for which nobody may wait there.
+/// Its reactor has a thread, on which blocking calls are refused.
 #[test]
 fn a_runtime_that_was_blocked_on_can_end_in_an_asynchronous_place() {
     let runtime = Runtime::builder().environment().build().unwrap();

@@ -1,5 +1,5 @@
-//! Bundles: made from the cache, run from without one, and refused where they are not whole or not
-//! for this program and machine.
+//! Bundles: created from the cache, used without one, and rejected if damaged or for another
+//! version or machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn bundle() -> &'static Path {
     &MADE.0
 }
 
-/// The bundle again, by links, for a test that spoils it.
+/// A copy of the bundle, by links, for a test that damages it.
 fn copy() -> TempDir {
     fn link(from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
@@ -50,7 +50,7 @@ fn copy() -> TempDir {
     dir
 }
 
-/// Changes a file of a copy, and not that of the bundle.
+/// Changes a file of the copy only.
 fn change(path: PathBuf, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(&path).unwrap();
     change(&mut bytes);
@@ -66,7 +66,7 @@ fn change_manifest(bundle: &Path, change_it: impl FnOnce(&mut Value)) {
     });
 }
 
-/// Why a runtime cannot be had from a bundle.
+/// The error of starting a runtime from a bundle.
 #[track_caller]
 fn refused(bundle: &Path, hash: Option<&str>) -> Error {
     let mut builder = Runtime::builder().environment().bundle(bundle);
@@ -100,7 +100,7 @@ fn a_bundle_runs_what_its_image_runs() {
 #[test]
 fn a_bundle_has_the_library_that_its_code_can_run_where_images_remember_it() {
     let runtime = open(bundle());
-    // Modules from both ends of the archive, also where its directory is read anew.
+    // Modules from both ends of the archive, also after reading its directory again.
     let code = "
 import annotationlib, attr, yaml, zoneinfo
 print(zoneinfo.ZoneInfo('Europe/Vienna'), yaml.safe_load('[1]'))
@@ -178,7 +178,7 @@ fn an_image_that_is_not_in_it_is_named_with_those_that_are() {
     assert_eq!(asked.code(), "image.not_in_bundle");
     assert!(chain(&asked).contains("has no image \"data\"; it has core"), "{}", chain(&asked));
     assert!(asked.hint().unwrap().contains("belljar bundle --image data"));
-    // Nobody asked for `data` here, so what there is has to do.
+    // `data` is not in the bundle, so the available images are used.
     let code = "if False:\n    import pandas\nprint(1)";
     let run = run_on(&runtime, Request::new(code));
     assert_eq!(run.outcome.stdout, "1\n", "{:#?}", run.outcome);
@@ -295,7 +295,7 @@ fn a_bundle_is_made_for_another_system_and_refused_on_this() {
     assert_eq!((made.target.as_str(), made.processor.as_str()), ("x86_64-windows", "common"));
     let heard = heard.0.lock().unwrap().join("\n");
     assert!(heard.contains("for a bundle core x86_64-windows"), "{heard}");
-    // What Windows finds a function's frame by.
+    // The table with which Windows finds a function's frame.
     let code = fs::read(made.path.join("code.cwasm")).unwrap();
     assert!(code.windows(7).any(|name| name == b".pdata\0"));
     let error = refused(&made.path, None);

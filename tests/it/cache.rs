@@ -1,4 +1,4 @@
-//! The cache directory: files that are not what was written there, places that cannot be written.
+//! The cache directory: damaged files, and directories that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use belljar::{Error, Request, Runtime, SessionOptions};
 use crate::caches::{copy, copy_of_the_shared_one, shared};
 use crate::support::{apart, chain, run_on};
 
-/// Notes what a runtime had to do.
+/// Records the setup steps of a runtime.
 #[derive(Default)]
 struct Notes(Mutex<Vec<Stage>>);
 
@@ -31,7 +31,7 @@ impl Notes {
     }
 }
 
-/// Starts a runtime on a cache, runs something, and says what had to be made.
+/// Starts a runtime on a cache, runs code, and returns the setup steps.
 #[track_caller]
 fn works(cache: &Path) -> Vec<Stage> {
     let notes = Arc::new(Notes::default());
@@ -73,7 +73,7 @@ fn seal_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Changes one byte in the middle, and nothing about the file's size.
+/// Changes one byte in the middle, keeping the file's size.
 fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
@@ -81,8 +81,8 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Puts a copy of a file in its place, which no runtime of before has mapped: a memory that is still being put
-/// back to its image must find all of it.
+/// Replaces a file with a copy that earlier runtimes have not mapped: memory that is still being
+/// reset to its image must stay readable.
 fn renew(path: &Path) {
     let copy = path.with_extension("copy");
     fs::copy(path, &copy).unwrap();
@@ -105,7 +105,7 @@ fn a_copied_cache_is_as_good() {
     );
 }
 
-/// A way to spoil an image file.
+/// A way to damage an image file.
 type Spoil = fn(&Path);
 
 #[test]
@@ -143,7 +143,7 @@ fn an_image_that_is_not_the_one_written_is_made_again() {
     assert_eq!(works(cache.path()), []);
 }
 
-/// Another image in the place of `core`, seal and all, is not `core`.
+/// Another image in the place of `core`, with its seal, is not accepted.
 #[test]
 fn an_image_under_another_name_is_refused() {
     let cache = copy_of_the_shared_one();
@@ -154,7 +154,7 @@ fn an_image_under_another_name_is_refused() {
     assert!(made.contains(&Stage::Bake), "{made:?}");
 }
 
-/// The directory of what came with the wheel.
+/// The directory of the wheel's contents.
 fn artifact(cache: &Path) -> PathBuf {
     let mut entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
     let is_it =
@@ -162,7 +162,7 @@ fn artifact(cache: &Path) -> PathBuf {
     entries.find(is_it).unwrap()
 }
 
-/// Has a cache be as versions left it that had matplotlib's data in a directory.
+/// Makes a cache as written by versions with matplotlib's data in a directory.
 pub fn as_earlier_versions_left_it(cache: &Path) {
     for file in ["mpl-data.files", "mpl-data.files.seal"] {
         fs::remove_file(artifact(cache).join(file)).unwrap();
@@ -176,7 +176,7 @@ fn what_an_earlier_version_left_is_brought_up_to_date() {
     let data = artifact(cache.path()).join("mpl-data.files");
     let before = fs::read(&data).unwrap();
     as_earlier_versions_left_it(cache.path());
-    // Nothing is downloaded, unpacked or compiled for that.
+    // This downloads, unpacks and compiles nothing.
     assert_eq!(works(cache.path()), []);
     assert!(fs::read(&data).unwrap() == before);
 }
@@ -193,7 +193,7 @@ fn an_artifact_that_was_changed_is_unpacked_again() {
     assert_eq!(works(cache.path()), []);
 }
 
-/// Two processes find code that is not what was written: one of them compiles, the other waits.
+/// Two processes find damaged code: one of them compiles, the other waits.
 #[test]
 fn code_that_was_changed_is_compiled_again_and_only_once() {
     const PLACE: &str = "BELLJAR_TEST_CACHE";
@@ -202,7 +202,8 @@ fn code_that_was_changed_is_compiled_again_and_only_once() {
         return;
     }
     let cache = copy_of_the_shared_one();
-    // That of smaller tiers would do instead, and another version of belljar may have left some of its own.
+    // Code of smaller tiers would be used instead, and another version of belljar may have left
+    // some.
     let is_of_a_tier = |path: &Path| {
         let name = path.file_stem().unwrap().to_string_lossy();
         name.ends_with("-core") || name.ends_with("-data")
@@ -250,7 +251,7 @@ fn code_that_was_changed_is_compiled_again_and_only_once() {
 #[test]
 fn only_the_user_can_read_it() {
     let cache = copy_of_the_shared_one();
-    // Made anew, so that it is the engine that sets the modes.
+    // Recreated, so that the engine sets the modes.
     fs::remove_dir_all(cache.path().join("images")).unwrap();
     works(cache.path());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -275,7 +276,7 @@ fn a_place_that_cannot_be_written_is_a_clear_error() {
     }
 }
 
-/// A small file system of the test's own.
+/// A small file system for the test.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
@@ -308,8 +309,8 @@ fn mounted(path: &Path, options: &str) -> bool {
     mount.status().is_ok_and(|status| status.success())
 }
 
-/// Runs the body of the test `name` where file systems can be mounted: as root, or in a namespace
-/// in which whoever runs the tests is root. It fails where neither can be.
+/// Runs the body of the test `name` where file systems can be mounted: as root, or in a user
+/// namespace. Fails if neither is possible.
 #[track_caller]
 fn with_disks(name: &str, body: impl FnOnce()) {
     let probe = tempfile::tempdir().unwrap();
@@ -329,7 +330,7 @@ fn a_full_disk_is_a_clear_error() {
 
 fn full_disk() {
     let source = copy_of_the_shared_one();
-    // Everything but the images is there, and room for a third of one.
+    // Everything except the images is set up, and there is room for a third of an image.
     fs::remove_dir_all(source.path().join("images")).unwrap();
     let size = directory_size(source.path());
     let disk = Disk::mount(&format!("size={}", size + (6 << 20)));
@@ -341,7 +342,7 @@ fn full_disk() {
     assert!(text.contains(disk.path().to_str().unwrap()), "{text}");
     let hint = error.hint().unwrap_or_default();
     assert!(hint.contains("BELLJAR_CACHE"), "{hint:?}");
-    // Nothing half-written is left in the way.
+    // No partial file is left.
     for path in files(&disk.path().join("images"), "") {
         assert!(
             path.ends_with(".lock") || fs::metadata(&path).unwrap().len() == 0,
@@ -356,8 +357,7 @@ fn a_disk_that_fills_up_does_not_end_the_process() {
     with_disks("cache::a_disk_that_fills_up_does_not_end_the_process", disk_that_fills_up);
 }
 
-/// In memory, a hole of a file that is mapped is filled when it is looked at: for want of room, with
-/// a signal.
+/// On tmpfs, reading a hole of a mapped file allocates memory: without room, it raises a signal.
 fn disk_that_fills_up() {
     let shared = shared();
     for is_writable in [true, false] {
@@ -372,7 +372,7 @@ fn disk_that_fills_up() {
         };
         assert!(is_sparse());
         if is_writable {
-            // What is made there has no holes.
+            // Files created there have no holes.
             fs::remove_file(&image).unwrap();
             works(disk.path());
             assert!(!is_sparse());
@@ -400,7 +400,7 @@ fn disk_that_fills_up() {
     }
 }
 
-/// Takes all the room that is left.
+/// Fills the remaining space.
 fn fill(dir: &Path) {
     let path = dir.join("fill");
     let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
@@ -457,7 +457,7 @@ fn a_full_disk_for_workspaces() {
 fn full_disk_for_workspaces() {
     let disk = Disk::mount("size=1m");
     let runtime = Runtime::builder().environment().temp_dir(disk.path()).build().unwrap();
-    // The code is told, as on any full disk, once memory has no room for more either.
+    // The code gets the error of a full disk, once the memory limit is reached, too.
     let code = "import errno\nwritten = 0\ntry:\n    with open('big.bin', 'wb') as file:\n        \
                 for _ in range(300):\n            written += file.write(b'x' * (1 << 20))\n\
                 except OSError as error:\n    print(errno.errorcode[error.errno], written >= 255 << 20)";
@@ -465,7 +465,7 @@ fn full_disk_for_workspaces() {
     request.limits.workspace = Some(1 << 30);
     let outcome = run_on(&runtime, request).outcome;
     assert_eq!(outcome.stdout, "ENOSPC True\n", "{outcome:#?}");
-    // And so is the caller, when there is no room even for what is carried in.
+    // The caller gets it, too, if there is no room for the input files.
     let request = Request::new("1").file("big.bin", vec![1; 300 << 20]);
     let error = runtime.blocking().run(request).unwrap_err();
     assert!(chain(&error).contains("no space left on device"), "{}", chain(&error));

@@ -1,4 +1,4 @@
-//! The cache that all tests share, and copies of it to spoil. The command's tests include this file.
+//! The cache shared by all tests, and copies of it to damage. Also included by the command's tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,13 @@ use std::sync::OnceLock;
 use belljar::Runtime;
 use belljar::setup::Tier;
 
-/// The runtime that tests share, on the default cache: code and images are made once.
+/// The runtime shared by tests, on the default cache: code and images are made once.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
         let runtime = Runtime::builder().environment().build().expect("the engine starts");
-        // Where `BELLJAR_BUNDLE` names a bundle, as on a machine that cannot compile, there is what it has.
+        // With `BELLJAR_BUNDLE`, as on a machine that cannot compile, only the bundle's contents
+        // are available.
         if cfg!(feature = "compile") {
             runtime.compile(Tier::All).expect("Python is compiled");
         }
@@ -20,14 +21,14 @@ pub fn runtime() -> &'static Runtime {
     })
 }
 
-/// Where the shared runtime keeps its files.
+/// The cache directory of the shared runtime.
 pub fn shared() -> PathBuf {
     runtime().images().prepare("core").unwrap();
     let core = runtime().images().get("core").unwrap().path;
     core.parent().unwrap().parent().unwrap().to_owned()
 }
 
-/// A cache like the shared one, for a test that spoils it.
+/// A copy of the shared cache, for a test that damages it.
 pub fn copy_of_the_shared_one() -> tempfile::TempDir {
     runtime().images().prepare("data").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -35,7 +36,7 @@ pub fn copy_of_the_shared_one() -> tempfile::TempDir {
     dir
 }
 
-/// Copies a directory with everything in it.
+/// Copies a directory with its contents.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -44,7 +45,7 @@ pub fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
         } else if let Err(error) = fs::copy(entry.path(), target) {
-            // Another test may just have given a file that was being written its name.
+            // Another test may have renamed a temporary file meanwhile.
             assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         }
     }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::support::{paths, program, run};
 
-/// A case, taken apart.
+/// A parsed case.
 pub struct Case {
     name: String,
     pub code: String,
@@ -28,7 +28,7 @@ pub struct Case {
     pub expect: BTreeMap<String, Value>,
 }
 
-/// Runs the case `name` and checks everything that it expects.
+/// Runs the case `name` and checks all of its expectations.
 #[track_caller]
 pub fn check(name: &str) -> Run {
     let case = Case::read(name);
@@ -80,7 +80,7 @@ impl Case {
         }
     }
 
-    /// The request that the case asks for. The time limit is generous: these are not about time.
+    /// The request of the case. Its time limit is generous, because these tests are not about time.
     pub fn request(&self) -> Request {
         let mut request = Request::new(&self.code).timeout(Duration::from_mins(1));
         for (key, value) in &self.with {
@@ -194,7 +194,7 @@ fn kind_name(kind: ErrorKind) -> Value {
     serde_json::to_value(kind).unwrap()
 }
 
-/// What is in the files that the expectation names.
+/// The contents of the files in the expectation.
 fn contents(run: &Run, expected: &Value) -> Value {
     let names = expected.as_object().unwrap().keys();
     let read = |name: &String| {

@@ -1,6 +1,6 @@
-//! The result contract, item by item, as far as a program alone cannot say what comes of it:
-//! those that can are in `tests/programs/contract`. The numbers are those of the contract. Items
-//! 15, 18 and 19 are about sessions, 10 is in `forge`, and 21 in `seeds`.
+//! The result contract, item by item, as far as programs alone cannot check it: those that can are
+//! in `tests/programs/contract`. The numbers are those of the contract. Items 15, 18 and 19 are
+//! about sessions, 10 is in `forge`, and 21 in `seeds`.
 
 mod artifacts;
 mod limits;
@@ -50,7 +50,7 @@ fn contract_08_runs_share_nothing() {
 
 #[test]
 fn contract_08_the_same_runs_notice_each_other_in_one_interpreter() {
-    // The check can fail: both programs in one run find what the first one did.
+    // The check can fail: in one run, the second program finds the effects of the first.
     let both = program("contract/contract_08_spoil") + &program("contract/contract_08_unspoiled");
     let code =
         both.replace("builtins.len = lambda _: -1", "").replace("sys.stdout = open", "_ = open");

@@ -1,4 +1,4 @@
-//! Contract 20: in deterministic mode the same request gives the same bytes and the same fuel.
+//! Item 20: in deterministic mode the same request gives the same bytes and the same fuel.
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ fn the_same_bytes_every_time() {
 #[test]
 fn the_same_bytes_in_another_place() {
     let mut places = vec![std::env::temp_dir()];
-    // A file system in memory numbers and orders its files in another way.
+    // A file system in memory numbers and orders its files differently.
     places.extend(Some("/dev/shm".into()).filter(|place: &PathBuf| place.is_dir()));
     for place in places {
         let elsewhere =
@@ -69,7 +69,7 @@ fn the_same_bytes_in_another_place() {
     }
 }
 
-/// Where objects lie, what was cached and counted: all of it follows from the recipe.
+/// Addresses, caches and counters: all of them follow from the recipe.
 #[test]
 fn the_same_bytes_from_an_image_made_again() {
     let cache = crate::caches::copy_of_the_shared_one();
@@ -81,7 +81,7 @@ fn the_same_bytes_from_an_image_made_again() {
     }
 }
 
-/// What is shown instead of the host's numbers and times still makes sense.
+/// The values shown instead of the host's numbers and times are plausible.
 #[test]
 fn files_are_what_programs_take_them_for() {
     let outcome = run(repeatable("files")).outcome;
@@ -174,7 +174,7 @@ fn another_seed_gives_something_else() {
         run(Request::new(code).deterministic(fixed(seed))).outcome.stdout.trim().to_owned()
     };
     for (code, known) in [
-        // What `random.seed(1)` and `numpy.random.seed(1)` give anywhere.
+        // The results of `random.seed(1)` and `numpy.random.seed(1)` on any platform.
         ("import random\nprint(random.random())", Some("0.13436424411240122")),
         ("import numpy as np\nprint(np.random.rand())", Some("0.417022004702574")),
         ("import os\nprint(os.urandom(4))", None),
@@ -226,7 +226,7 @@ fn fuel_is_the_same_every_time() {
     let used = |_| run(Request::new(code).deterministic(fixed(1))).outcome.usage.fuel;
     let all: Vec<u64> = (0..5).map(used).collect();
     assert!(all.iter().all(|fuel| *fuel == all[0]), "{all:?}");
-    // One iteration more is more.
+    // One iteration more costs more.
     let more = code.replace("1000", "1001");
     assert!(run(Request::new(more).deterministic(fixed(1))).outcome.usage.fuel > all[0]);
 }
@@ -242,7 +242,7 @@ fn it_stops_at_the_same_place() {
     };
     let place = stop(301_000_000);
     assert_same(&place, &stop(301_000_000));
-    // That place is the limit's own, not the next look at the clock.
+    // That is the place of the limit itself, not of the next check of the clock.
     assert_ne!(place, stop(310_000_000));
 }
 

@@ -1,4 +1,4 @@
-//! IPython's input dialect: what notebooks and those who imitate them send.
+//! IPython's input dialect, as sent by notebooks and their imitators.
 
 use belljar::outcome::ErrorKind;
 use belljar::request::{Capture, Dialect, Echo};

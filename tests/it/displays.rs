@@ -1,4 +1,4 @@
-//! What is displayed: the forms of values, their order, and guests that lie about them.
+//! Displays: the forms of values, their order, and guests that lie about them.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn form<'a>(display: &'a Display, name: &str) -> &'a str {
     display.data.get(name).and_then(|v| v.as_str()).unwrap_or_else(|| panic!("{display:#?}"))
 }
 
-/// What happened, each in a word or two.
+/// The events, each in a word or two.
 fn words(outcome: &Outcome) -> Vec<String> {
     let word = |kind: &EventKind| match kind {
         EventKind::Stdout { text } => format!("out {}", text.trim_end()),
@@ -148,7 +148,7 @@ fn a_hook_that_exits_ends_the_code() {
     assert!(words(&outcome).is_empty());
 }
 
-/// What the runner would never send costs itself or the run, and never more.
+/// Frames that the runner would never send cost at most the run.
 #[test]
 fn forged_frames_are_not_believed() {
     let frames = [

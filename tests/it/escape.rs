@@ -1,5 +1,5 @@
-//! Ways out: the host's files, environment, network and processes. Every attack is first tried on
-//! the host's own Python, where it reaches what it is after.
+//! Escapes: the host's files, environment, network and processes. Every attack is first tried on
+//! the host's own Python, where it succeeds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::support::{program, run, run_on, runtime_in, succeeded};
 
 const SECRET: &str = "what nobody may read";
 
-/// A directory with a secret in it, and a place to work below it.
+/// A directory with a secret, and a working directory below it.
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -39,7 +39,7 @@ impl Place {
         self.path().join("secret.txt")
     }
 
-    /// What is there, by name.
+    /// The existing entries, by name.
     fn entries(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.path())
             .unwrap()
@@ -49,7 +49,7 @@ impl Place {
         names
     }
 
-    /// Checks that nothing was changed.
+    /// Checks that nothing has changed.
     #[track_caller]
     fn is_untouched(&self) {
         assert_eq!(self.entries(), ["secret.txt", "work"]);
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// What became of each attack: reached or refused.
+/// The result of each attack: reached or refused.
 fn report(stdout: &str) -> BTreeMap<&str, bool> {
     let lines = stdout.lines().filter_map(|line| line.split_once(": "));
     lines.map(|(name, rest)| (name, rest.starts_with("reached"))).collect()
@@ -86,7 +86,7 @@ fn reaches_on_the_host(name: &str, args: &[&str]) -> Vec<String> {
     report.into_keys().map(str::to_owned).collect()
 }
 
-/// The request that tries the same in a sandbox.
+/// The request with the same attacks in a sandbox.
 fn attack(name: &str, args: &[&str]) -> Request {
     let request = Request::new(program(&format!("escape/{name}")))
         .file("attempts.py", program("attempts"))
@@ -95,7 +95,7 @@ fn attack(name: &str, args: &[&str]) -> Request {
     args.iter().fold(request, |request, arg| request.arg(*arg))
 }
 
-/// Checks that each of the attacks was tried, and came to nothing.
+/// Checks that each attack was tried and failed.
 #[track_caller]
 fn refused(outcome: &Outcome, attacks: &[String]) {
     succeeded(outcome);
@@ -106,7 +106,7 @@ fn refused(outcome: &Outcome, attacks: &[String]) {
     assert!(reached.is_empty(), "{reached:?}\n{}", outcome.stdout);
 }
 
-/// Tries the attacks of a program against a secret beside the workspaces.
+/// Tries the attacks of a program against a secret next to the workspaces.
 #[track_caller]
 fn cannot(name: &str) {
     let attacks = reaches_on_the_host(name, &[]);
@@ -152,14 +152,14 @@ fn the_hosts_environment() {
     let outcome = run(Request::new(code).env("MINE", "given")).outcome;
     let seen: BTreeMap<String, String> = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(seen.get("MINE").map(String::as_str), Some("given"));
-    // The language is the same everywhere, and no secret.
+    // The language is the same everywhere, and not secret.
     let telling = std::env::vars().filter(|(name, value)| value.len() > 4 && name != "LANG");
     for (name, value) in telling.filter(|(name, _)| !name.starts_with("LC_")) {
         assert!(seen.get(&name) != Some(&value), "{name} of the host is seen: {value}");
     }
 }
 
-/// Servers on this machine that count who comes.
+/// Servers on this machine that count connections.
 struct Servers {
     tcp: u16,
     udp: u16,
@@ -194,7 +194,7 @@ impl Servers {
     }
 
     fn visits(&self) -> usize {
-        // What is on its way gets a moment to arrive.
+        // Packets on their way get a moment to arrive.
         std::thread::sleep(Duration::from_millis(100));
         self.visits.load(Ordering::Relaxed)
     }
@@ -272,7 +272,7 @@ attempt('parent', lambda: read('/data/../secret.txt'))
     assert_eq!(fs::read_dir(&work).unwrap().count(), if cfg!(unix) { 3 } else { 2 });
 }
 
-/// Modes and times do not exist in the guest's system, so that changing them does nothing at all.
+/// The guest's file system has no modes and owners, so changing them has no effect.
 #[test]
 fn a_mounts_modes_and_times_stay_as_they_are() {
     let place = Place::new();
@@ -285,12 +285,12 @@ fn a_mounts_modes_and_times_stay_as_they_are() {
     assert_eq!(after.modified().unwrap(), before.modified().unwrap());
 }
 
-/// The name of this machine is nobody's business.
+/// The name of this machine is not revealed.
 #[test]
 fn the_hosts_name() {
     let code = "import os, platform, socket\n\
                 print([platform.node(), socket.gethostname(), os.uname().nodename])";
-    // Outside there is one, and that code finds it.
+    // On the host there is a name, and the code finds it.
     let outside = host::python().args(["-c", code]).output().unwrap();
     let outside = String::from_utf8(outside.stdout).unwrap();
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
@@ -317,7 +317,7 @@ print(found)
     assert_eq!(first.read("mine.txt").unwrap(), b"x");
 }
 
-/// Paths of the host are nowhere in what code can ask for.
+/// No answer to the code contains a path of the host.
 #[test]
 fn nothing_tells_where_the_host_keeps_things() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What happens in a run, in order: live, in the outcome, and with a reader that is slow.
+//! Events of a run, in order: live, in the outcome, and with a slow reader.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn listed(code: &str) -> Request {
     Request::new(code).capture(Capture::default().events(true))
 }
 
-/// The events of an outcome between the first and the last, without their times.
+/// The events of an outcome between the first and the last, without times.
 #[track_caller]
 fn events(request: Request) -> Vec<EventKind> {
     between(run(request).outcome.events.expect("events were asked for"))
@@ -36,7 +36,7 @@ fn stderr(text: &str) -> EventKind {
     EventKind::Stderr { text: text.into() }
 }
 
-/// Runs a request while this thread reads its events in its own time.
+/// Runs a request while this thread reads its events at its own pace.
 fn read_with<T>(request: Request, read: impl FnOnce(&mut EventReader) -> T) -> (Run, T) {
     let (watcher, mut events) = event_channel();
     let request = request.watch(watcher);
@@ -178,7 +178,7 @@ fn a_reader_sees_events_as_they_happen() {
 #[test]
 fn a_reader_on_the_same_thread_gets_its_turn() {
     let reactor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Busy to the end: without a turn in between, the reader would be late by all of it.
+    // Busy to the end: if it never yielded, the reader would be late by all of it.
     let code =
         "print('a', end='')\nt = __import__('time').monotonic\ns = t()\nwhile t() < s + 1: pass";
     let late = reactor.block_on(async {
@@ -301,6 +301,6 @@ fn an_event_reaches_a_reader_that_waits_at_once() {
     });
     late.sort();
     assert_eq!(late.len(), 50);
-    // The promise is 1 ms; a machine that does other things as well gets more.
+    // The budget is 1 ms; a busy machine gets more.
     assert!(late[25] < Duration::from_millis(4), "{late:?}");
 }

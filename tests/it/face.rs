@@ -1,4 +1,4 @@
-//! What an embedder relies on without ever naming it.
+//! Properties that embedders rely on implicitly.
 
 use std::error::Error as _;
 

@@ -1,4 +1,4 @@
-//! Many at once: fair to each other, and to the threads that they share.
+//! Concurrent runs: fair to each other, and to the threads that they share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::support::{program, runtime, tokio};
 
 const SPIN: &str = "while True: pass";
 
-/// Notes when the guest has said something.
+/// Records that the guest has printed something.
 #[derive(Default)]
 struct Said(AtomicBool);
 
@@ -23,8 +23,8 @@ impl OutputWatcher for Said {
     }
 }
 
-/// Beside a run that never waits, another task of the same thread gets its turns. A run that does
-/// not give way keeps the thread until its time is over.
+/// During a run that never waits, another task of the same thread gets its turns. A run that does
+/// not yield keeps the thread until its time limit.
 #[test]
 fn a_spinning_run_gives_way() {
     const LIMIT: Duration = Duration::from_secs(30);
@@ -55,8 +55,8 @@ fn a_spinning_run_gives_way() {
     }
 }
 
-/// Nor does a run that begins a call in every slice of its time, without waiting for an answer: it gives
-/// way long before it has used up its calls.
+/// The same for a run that starts a call in every time slice without waiting for an answer: it
+/// yields long before it has used up its calls.
 #[test]
 fn a_run_that_begins_calls_gives_way() {
     const TURNS: usize = 20;
@@ -93,7 +93,7 @@ while True:
                 tokio::task::yield_now().await;
             }
             let then = noted.load(Ordering::Relaxed);
-            // The attack works: the host sees calls in slice after slice.
+            // The attack works: the host sees calls in consecutive slices.
             while noted.load(Ordering::Relaxed) < then + 20 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -1,16 +1,16 @@
-//! Filters of system calls, for tests of what this process asks of its system.
+//! System call filters, for tests of the calls that this process makes.
 #![expect(unsafe_code, reason = "a filter of system calls is installed")]
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use libc::{c_int, c_long, c_void, siginfo_t, ucontext_t};
 
-/// A system call that is filtered.
+/// A system call to filter.
 #[derive(Clone, Copy)]
 pub struct Call {
     number: c_long,
-    /// Which argument counts, its bits, and whether the call is filtered when it has one of them or when it
-    /// has none.
+    /// The argument to test, its bits, and whether the call is filtered if any of them is set or if
+    /// none is.
     flags: Option<(u32, c_int, bool)>,
 }
 
@@ -22,7 +22,7 @@ impl Call {
         }
     }
 
-    /// It is filtered if the argument has one of these bits.
+    /// Filtered if the argument has one of these bits.
     pub const fn with(number: c_long, argument: u32, bits: c_int) -> Self {
         Self {
             number,
@@ -30,7 +30,7 @@ impl Call {
         }
     }
 
-    /// It is filtered if the argument has none of these bits.
+    /// Filtered if the argument has none of these bits.
     pub const fn without(number: c_long, argument: u32, bits: c_int) -> Self {
         Self {
             number,
@@ -43,11 +43,11 @@ impl Call {
         const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
         const HAS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
         const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-        /// Where the arguments begin, of eight bytes each.
+        /// Offset of the arguments, eight bytes each.
         const ARGUMENTS: u32 = 16;
         let step = |code, k: u32, jt, jf| libc::sock_filter { code, jt, jf, k };
         let number = u32::try_from(self.number).unwrap();
-        // The number of the call is the first word.
+        // The first word is the number of the call.
         let load = step(LOAD, 0, 0, 0);
         let Some((argument, bits, when_set)) = self.flags else {
             return vec![load, step(EQUAL, number, 0, 1), step(RETURN, action, 0, 0)];
@@ -63,7 +63,8 @@ impl Call {
     }
 }
 
-/// Has the kernel do `action` where any thread of this process makes one of these calls, for good.
+/// Makes the kernel do `action` when any thread of this process makes one of these calls,
+/// permanently.
 fn install(calls: &[Call], action: u32) {
     let mut steps: Vec<_> = calls.iter().flat_map(|call| call.steps(action)).collect();
     steps.push(libc::sock_filter {
@@ -76,8 +77,8 @@ fn install(calls: &[Call], action: u32) {
         len: u16::try_from(steps.len()).unwrap(),
         filter: steps.as_mut_ptr(),
     };
-    // SAFETY: the numbers are those that the calls take, and the program is a valid one that is borrowed for
-    // as long as the call takes. The kernel checks it and copies it.
+    // SAFETY: the arguments are valid for these calls, and the program is valid and borrowed during
+    // the call. The kernel checks and copies it.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let (set, all) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
@@ -85,7 +86,7 @@ fn install(calls: &[Call], action: u32) {
     }
 }
 
-/// Has these calls fail as if no file system could be written.
+/// Makes these calls fail as on a read-only file system.
 pub fn refuse(calls: &[Call]) {
     install(calls, libc::SECCOMP_RET_ERRNO | libc::EROFS.cast_unsigned());
 }
@@ -93,17 +94,17 @@ pub fn refuse(calls: &[Call]) {
 static NOTED: AtomicUsize = AtomicUsize::new(0);
 static LAST: AtomicI64 = AtomicI64::new(0);
 
-/// How many calls were noted since this was asked last, and the number of the latest.
+/// The number of calls recorded since the last query, and the number of the latest.
 pub fn noted() -> (usize, i64) {
     (NOTED.swap(0, Ordering::Relaxed), LAST.load(Ordering::Relaxed))
 }
 
-/// Has these calls noted. They fail as if that was not permitted.
+/// Records these calls. They fail with a permission error.
 pub fn note(calls: &[Call]) {
     extern "C" fn noted(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
-        // SAFETY: the kernel gives a handler the registers of the thread, which nobody else has meanwhile.
+        // SAFETY: the kernel gives the handler exclusive access to the thread's registers.
         let machine = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext };
-        // As the call found them: the answer takes the place of the number.
+        // Unchanged registers, except that the result replaces the call's number.
         #[cfg(target_arch = "x86_64")]
         let (number, answer) = {
             let register = &mut machine.gregs[libc::REG_RAX as usize];
@@ -115,7 +116,7 @@ pub fn note(calls: &[Call]) {
         NOTED.fetch_add(1, Ordering::Relaxed);
         *answer = (-i64::from(libc::EPERM)) as _;
     }
-    // SAFETY: a handler of that signal, which touches nothing but numbers, is all zeros but for its address
+    // SAFETY: a handler of that signal, which only touches numbers, is all zeros except its address
     // and a flag.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -126,7 +127,7 @@ pub fn note(calls: &[Call]) {
     install(calls, libc::SECCOMP_RET_TRAP);
 }
 
-/// The system calls that change what has a path.
+/// System calls that change files by path.
 pub const CHANGES: &[Call] = &[
     #[cfg(target_arch = "x86_64")]
     Call::always(libc::SYS_creat),
@@ -178,7 +179,7 @@ pub const CHANGES: &[Call] = &[
     Call::always(REMOVEXATTRAT),
 ];
 
-/// The others that take a path: to open or look at something, to run it, to mount it, to watch it.
+/// Other calls with a path: to open, stat, execute, mount or watch files.
 pub const LOOKS: &[Call] = &[
     #[cfg(target_arch = "x86_64")]
     Call::always(libc::SYS_open),
@@ -193,7 +194,7 @@ pub const LOOKS: &[Call] = &[
     #[cfg(target_arch = "x86_64")]
     Call::always(libc::SYS_uselib),
     Call::always(libc::SYS_openat),
-    // Of a descriptor, they are called with an empty path and this flag.
+    // For a descriptor, they are called with an empty path and this flag.
     Call::without(libc::SYS_newfstatat, 3, libc::AT_EMPTY_PATH),
     Call::without(libc::SYS_statx, 2, libc::AT_EMPTY_PATH),
     Call::always(libc::SYS_statfs),
@@ -227,7 +228,7 @@ pub const LOOKS: &[Call] = &[
     Call::always(libc::SYS_swapoff),
 ];
 
-// New in Linux 6.6 and 6.13, with the same numbers everywhere.
+// New in Linux 6.6 and 6.13, with the same numbers on all architectures.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const GETXATTRAT: c_long = 464;

@@ -1,7 +1,6 @@
-//! Contract 10: what a program cannot make the host believe, and cannot break: after the programs of
-//! `tests/programs/forge`, what comes next.
+//! Item 10: forged and damaged results. Runs after the programs of `tests/programs/forge`.
 
-/// Whatever these programs did to their own sandbox, the next run is as good as any.
+/// Whatever these programs did to their own sandbox, the next run is not affected.
 #[test]
 fn the_next_run_notices_nothing() {
     for name in ["broken_bytecode", "door_garbage", "cleared_builtins", "preopens_moved"] {

@@ -1,4 +1,4 @@
-//! The host's own Python: where an attack works, and a program does what it does in a sandbox.
+//! The host's own Python, for attacks that must work there, and for comparing results.
 
 use std::io::Read;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Running {
     _dir: tempfile::TempDir,
 }
 
-/// Starts a program on the host, and waits until it says that it has started.
+/// Starts a program on the host, and waits until it reports that it has started.
 #[track_caller]
 pub fn start(name: &str) -> Running {
     let dir = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ pub fn start(name: &str) -> Running {
 }
 
 impl Running {
-    /// Checks that it did not come to an end by itself.
+    /// Checks that it has not exited.
     #[track_caller]
     pub fn goes_on(&mut self) {
         let ended = self.child.try_wait().unwrap();

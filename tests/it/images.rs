@@ -1,4 +1,4 @@
-//! Images of one's own, and the built-in ones as they are listed.
+//! Custom images, and the list of built-in ones.
 
 use std::fs;
 use std::io::Write;
@@ -11,8 +11,8 @@ use belljar::{Error, Request, Runtime};
 
 use crate::support::{apart, chain, failed, run_on, runtime};
 
-/// A runtime on a cache of its own for the images of these tests, with code and built-in images
-/// taken from the shared one. Tests that run at the same time share it; the last removes it.
+/// A runtime with its own cache for these tests, with code and built-in images from the shared one.
+/// Concurrent tests share it; the last removes it.
 fn own() -> Arc<(Runtime, tempfile::TempDir)> {
     static OWN: Mutex<Weak<(Runtime, tempfile::TempDir)>> = Mutex::new(Weak::new());
     let mut shared = OWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ fn refused(runtime: &Runtime, text: &str) -> String {
     chain(&error)
 }
 
-/// Writes a wheel of one pure Python package with these and `more` files, as its author would.
+/// Writes a wheel of one pure Python package with these and `more` files.
 pub(crate) fn wheel(
     folder: &Path,
     (name, version): (&str, &str),
@@ -65,7 +65,7 @@ pub(crate) fn wheel(
     archive.finish().unwrap();
 }
 
-/// The ordinary client downloads them, told to look in a folder and at no network.
+/// pip installs them from a directory, without network.
 #[test]
 fn packages_are_added() {
     let index = std::env::temp_dir().join(format!("belljar-test-index-{}", std::process::id()));
@@ -100,13 +100,13 @@ fn with_packages() {
     let run = |code: &str| run_on(runtime, Request::new(code).image("bell")).outcome;
     let code = "import sys\nprint('clapper' in sys.modules)\nimport clapper\nprint(clapper.ring())";
     assert_eq!(run(code).stdout, "True\n42\n");
-    // What is mounted for it cannot be changed by a run.
+    // A run cannot change the image's mounted files.
     let outcome = run("import clapper\nopen(clapper.__file__, 'w')");
     failed(&outcome, ErrorKind::Exception);
     let read = "import clapper\nprint(open(clapper.__file__).readline())";
     assert_eq!(run(read).stdout, "from rope import LENGTH\n\n");
 
-    // It is pinned: the lock file beside the recipe names every file by its hash.
+    // It is pinned: the lock file next to the recipe has the hash of every file.
     let lock = folder.path().join("bell.lock");
     let text = fs::read_to_string(&lock).unwrap();
     let wheels: Vec<PathBuf> = text
@@ -119,7 +119,7 @@ fn with_packages() {
     assert!(!wheels.iter().any(|wheel| wheel.exists()), "{wheels:?}");
     assert!(runtime.images().get("bell").is_err());
     assert!(runtime.blocking().run(Request::new("1").image("bell")).is_err());
-    // From then on it is those files or none.
+    // From then on only those files are accepted.
     fs::write(&lock, text.replace("sha256 = \"", "sha256 = \"0")).unwrap();
     let error = runtime.images().build(&recipe).unwrap_err();
     assert!(chain(&error).contains("its hashes are not those"), "{}", chain(&error));
@@ -136,19 +136,19 @@ fn an_image_keeps_what_its_code_did_to_modules() {
     let request = Request::new(code).image("mine");
     assert_eq!(run_on(runtime, request.clone()).outcome.stdout, "5 False []\n");
 
-    // It is there for the next process, too.
+    // It exists for the next process, too.
     let second = Runtime::builder().environment().cache(dir.path()).build().unwrap();
     assert_eq!(run_on(&second, request).outcome.stdout, "5 False []\n");
     assert_eq!(second.images().get("mine").unwrap().path, info.path);
 
-    // Building it again takes the new recipe.
+    // Building it again uses the new recipe.
     runtime.images().build(recipe(&text.replace("= 5", "= 6")).path()).unwrap();
     let outcome = run_on(runtime, Request::new(code).image("mine")).outcome;
     assert_eq!(outcome.stdout, "6 False []\n");
 }
 
-/// What counts a reference writes to the page of the object, so nothing of an image is counted; what the
-/// code makes is given up as ever.
+/// Counting a reference writes to the page of the object, so objects of an image are not counted;
+/// objects created by the code are freed as usual.
 #[test]
 fn what_an_image_holds_is_immortal() {
     const CODE: &str = "import sys, weakref\n\
@@ -209,13 +209,13 @@ fn what_a_recipe_leaves_open_is_closed_or_refused() {
     let text = |init: &str| {
         format!("name = \"leaky\"\nbase = \"core\"\ninit = '''\nimport builtins, os\n{init}\n'''\n")
     };
-    // A file is closed where it is.
+    // A file is closed when its last reference is dropped.
     let file = text("builtins.held = open('held.txt', 'w')");
     let built = runtime.images().build(recipe(&file).path());
     built.unwrap_or_else(|e| panic!("{}", chain(&e)));
     let outcome = run_on(runtime, Request::new("print(held.closed)").image("leaky")).outcome;
     assert_eq!(outcome.stdout, "True\n", "{outcome:#?}");
-    // Of a number of a descriptor nobody knows where else it is.
+    // An integer that is a descriptor may be stored in other places.
     let number = text("builtins.held = os.open('held.txt', os.O_WRONLY | os.O_CREAT)");
     let error = refused(runtime, &number);
     assert!(error.contains("are still open after its code ran"), "{error}");
@@ -233,7 +233,7 @@ fn the_built_in_images_are_listed_first() {
         assert!(image.built_in && image.path.exists(), "{image:?}");
         let contents = image.contents.as_ref().unwrap();
         assert!(!contents.description.is_empty(), "{contents:?}");
-        // It is stored without its holes.
+        // It is stored sparsely.
         assert!(image.disk_bytes <= contents.memory_bytes + (1 << 20), "{image:?}");
     }
     assert!(matches!(runtime().images().get("nope"), Err(Error::Image(_))));

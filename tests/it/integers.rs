@@ -1,5 +1,5 @@
-//! Numbers are what they are on Linux: values, types and warnings of more than a thousand expressions
-//! are those of native numpy, pandas and scipy, except for a list in the documentation.
+//! Numbers are the same as on Linux: values, types and warnings of more than a thousand expressions
+//! match native numpy, pandas and scipy, except for a list in the documentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,12 +13,12 @@ use crate::calls;
 use crate::host;
 use crate::support::{program, run, succeeded};
 
-/// What each expression gives.
+/// The result of each expression.
 type Found = BTreeMap<String, Value>;
 
 const PROGRAM: &str = "expressions";
 
-/// The expressions, and the image that they are evaluated in.
+/// The expressions, and the image in which they are evaluated.
 const CORPORA: [(&str, &str, usize); 3] =
     [("expressions", "data", 1_000), ("warnings", "data", 140), ("libraries", "science", 180)];
 
@@ -27,13 +27,13 @@ fn expressions_give_what_they_give_on_linux() {
     gives_what_it_gives_on_linux(CORPORA[0]);
 }
 
-/// Without the flags, nothing warns; with conversions that saturate, values differ.
+/// Without the flags, nothing warns; with saturating conversions, values differ.
 #[test]
 fn numpy_warns_and_converts_as_on_linux() {
     gives_what_it_gives_on_linux(CORPORA[1]);
 }
 
-/// Where values of libraries have 32 bits, most sums and products here are other numbers.
+/// With values of 32 bits, most sums and products here would differ.
 #[test]
 fn libraries_give_what_they_give_on_linux() {
     gives_what_it_gives_on_linux(CORPORA[2]);
@@ -83,7 +83,7 @@ fn documented_differences_are_tried() {
     assert!(unknown.is_empty(), "documented, but not tried: {unknown:?}");
 }
 
-/// What was recorded is what the host says today.
+/// The recorded values match those of this host.
 #[test]
 fn the_host_says_what_was_recorded() {
     let modules = "import numpy, pandas, scipy, sklearn, statsmodels, networkx, joblib";
@@ -111,7 +111,7 @@ fn expected() -> Found {
     serde_json::from_str(&read("tests/integers/expected.json")).unwrap()
 }
 
-/// The table in the documentation: an expression, and what is said of Linux and of here.
+/// The table in the documentation: an expression, and its results on Linux and here.
 pub fn known_differences() -> BTreeMap<String, (String, String)> {
     let text = read("docs/reference/numbers.md");
     let head = "| expression | on Linux | here |";

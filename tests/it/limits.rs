@@ -1,4 +1,4 @@
-//! Memory, output, files and calls to the host: what a run may take, and no more.
+//! Limits on memory, output, files and host calls.
 
 use std::collections::HashMap;
 use std::fs;
@@ -49,7 +49,7 @@ fn sizes_beyond_reason_are_refused_to_the_guest() {
 
 #[test]
 fn the_limit_is_above_the_image() {
-    // Both images leave the same to the code, however large they are themselves.
+    // Both images leave the same memory to the code, whatever their own size.
     for image in ["core", "data"] {
         let request = |mib: &str| limited("out_of_memory/bytearray", &[mib]).image(image);
         succeeded(&run(request("110")).outcome);
@@ -106,7 +106,7 @@ fn an_endless_message_is_cut() {
     assert!(outcome.stderr.len() as u64 <= MIB);
 }
 
-/// A flood of output, or of messages, does not pile up in the host.
+/// A flood of output or messages does not accumulate in the host.
 #[test]
 fn floods_do_not_fill_the_host() {
     alone("limits::floods_do_not_fill_the_host", || {
@@ -118,7 +118,7 @@ fn floods_do_not_fill_the_host() {
             ("door_flood", vec![]),
         ] {
             run(hog(name, &args).memory_mib(256));
-            // Memory of the last run is given back in the background.
+            // Memory of the last run is freed in the background.
             let mut more = u64::MAX;
             let few = comes_to(|| {
                 more = memory_taken().saturating_sub(before);
@@ -146,7 +146,7 @@ fn fill(name: &str, args: &[&str], dir: &Path) -> Run {
     run_on(&runtime_in(dir), request)
 }
 
-/// What a directory takes on the disk and how many entries it has, itself not counted.
+/// The disk space and number of entries of a directory, without itself.
 fn usage(dir: &Path) -> (u64, u64) {
     let (mut bytes, mut entries) = (0, 0);
     for entry in fs::read_dir(dir).unwrap() {
@@ -167,7 +167,7 @@ fn usage(dir: &Path) -> (u64, u64) {
     (bytes, entries)
 }
 
-/// What the program printed: the error that stopped it, and how far it came.
+/// The program's output: the error that stopped it, and its progress.
 #[track_caller]
 fn stopped_at(outcome: &Outcome) -> (String, u64) {
     succeeded(outcome);
@@ -198,7 +198,7 @@ fn bytes_are_counted_as_they_are_written() {
 
 #[test]
 fn the_host_has_no_such_limit() {
-    // A disk has; so only that the same tricks work there.
+    // A disk has; so only check that the same tricks work there.
     let dir = tempfile::tempdir().unwrap();
     let output = host::run("hogs/files_sparse", dir.path(), &[]);
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -309,7 +309,7 @@ fn links_and_descriptors_lead_no_deeper() {
         }
         deepest
     };
-    // Those of the host lie around it.
+    // The host's files are around it.
     assert!(deepest(dir.path()) <= 64 + 2, "{}", run.outcome.stdout);
     assert!(!run.outcome.stdout.contains("worked"), "{}", run.outcome.stdout);
 }
@@ -348,7 +348,7 @@ fn every_hog_is_named_here() {
     }
 }
 
-/// Without a limit of the host's, the time that a caller names may be later than any clock.
+/// Without a host limit, the caller's time limit may be later than any clock.
 #[test]
 fn a_time_without_end_is_no_panic() {
     let unlimited = RunLimits::CEILINGS.timeout(Duration::MAX);
@@ -363,7 +363,7 @@ fn a_time_without_end_is_no_panic() {
     }
 }
 
-/// The parser says `MemoryError`, natively too, whatever memory there is.
+/// The parser raises `MemoryError`, natively too, independent of memory.
 #[test]
 fn source_that_is_nested_too_deeply_is_no_limit_of_memory() {
     let nested = format!("x = {}1", "-".repeat(100_000));
@@ -377,7 +377,7 @@ fn source_that_is_nested_too_deeply_is_no_limit_of_memory() {
 
 #[test]
 fn limits_differ_from_run_to_run() {
-    // The same code under several limits at once: none of them sees another's.
+    // The same code with several limits at once: none of them affects another.
     let results: HashMap<u64, String> = std::thread::scope(|scope| {
         let runs: Vec<_> = [16, 64, 200]
             .map(|mib| {

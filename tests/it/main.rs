@@ -1,7 +1,7 @@
-//! The engine from the outside: real programs, real files, a real cache.
+//! Tests of the public interface: real programs, real files, a real cache.
 //!
-//! Guest programs are in `tests/programs`, as Python that the host's own interpreter runs as well.
-//! An attack is first tried there, where it works, and only then in a sandbox, where it must not.
+//! Guest programs are in `tests/programs`, as Python that also runs on the host's interpreter. An
+//! attack is first tried there, where it works, and then in a sandbox, where it must not.
 
 #[cfg(feature = "compile")]
 mod beforehand;

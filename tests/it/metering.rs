@@ -1,4 +1,4 @@
-//! What guest code costs in fuel, and that nothing which takes long escapes the count.
+//! The fuel that guest code costs, and that all slow code is metered.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use belljar::request::Deterministic;
 
 use crate::support::{failed, run, still_serves, succeeded};
 
-/// Programs that do something `N` times, and what ten thousand times more cost. A figure that grew
-/// says that the guest does more work. What starting and ending a run costs does not matter here.
+/// Programs that do something `N` times, and the fuel of ten thousand times more. A higher figure
+/// means that the guest does more work. The cost of starting and ending a run does not matter here.
 const COSTS: &[(&str, u64)] = &[
     ("for i in range(N): i * i", 17_709_744),
     ("n = 0\nwhile n < N: n += 1", 17_130_019),
@@ -30,7 +30,8 @@ fn work_costs_what_it_cost() {
     };
     for &(code, expected) in COSTS {
         let cost = fuel(code, 30_000) - fuel(code, 20_000);
-        // Where the allocator stands after the start depends on the image, and with it a few turns.
+        // The state of the allocator after the start depends on the image, which affects a few
+        // iterations.
         assert!(cost.abs_diff(expected) * 50 <= expected, "{code:?}: {cost}, not {expected}");
         let again = fuel(code, 30_000) - fuel(code, 20_000);
         assert_eq!(again, cost, "{code:?}");
@@ -52,8 +53,8 @@ fn filling_gigabytes_stops_at_the_deadline() {
         let outcome = run(request).outcome;
         let late = started.elapsed().saturating_sub(Duration::from_millis(1_500));
         failed(&outcome, ErrorKind::Timeout);
-        // The grace is over after 1.5 s; a busy machine and giving back the memory take the rest. What
-        // numpy fills without a look is 2 GB of memory that is touched for the first time.
+        // The grace period ends after 1.5 s; a busy machine and freeing memory take the rest. numpy
+        // fills 2 GB of memory without checks, each page for the first time.
         let most = Duration::from_secs(if code.contains("np.full") { 8 } else { 3 });
         assert!(late < most, "{code}: {late:?} late");
         println!("{code:?}: {:.0} ms, with the end {late:?} late", outcome.usage.wall_ms);
@@ -61,8 +62,8 @@ fn filling_gigabytes_stops_at_the_deadline() {
     still_serves();
 }
 
-/// A loop of compiled code that goes over more than any memory holds, by strides of zero: it does not
-/// look at its fuel, and is stopped for good after very many turns.
+/// A loop of compiled code over more elements than memory can hold, with strides of zero: it does
+/// not check its fuel, and is stopped after very many iterations.
 #[test]
 fn a_loop_that_does_not_look_ends_after_very_many_turns() {
     let code = "
@@ -80,8 +81,7 @@ np.bitwise_or.reduce(many)
     still_serves();
 }
 
-/// Loops that do not look are over soon where they go over an array: the code around them is
-/// interrupted, and knows where it was.
+/// Unchecked loops over an array end soon: the code around them is interrupted, and knows the line.
 #[test]
 fn a_loop_over_an_array_is_interrupted_behind_it() {
     for code in [

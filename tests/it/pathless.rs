@@ -1,5 +1,5 @@
-//! While guests run, no path of the host is opened or looked at, except below mounts. A machine on which no
-//! file can be written runs them all the same.
+//! While guests run, no path of the host is opened or read, except below mounts. Guests run even if
+//! no file can be written.
 
 use std::fs;
 use std::io::Write;
@@ -110,7 +110,7 @@ fn see_packages(runtime: &blocking::Runtime) {
     prints(runtime, Request::new(PACKAGES).image("tied"), expected);
 }
 
-/// Runs a session, forks it, rewinds it, suspends and wakes both.
+/// Runs a session, forks it, rewinds it, suspends and resumes both.
 fn keep_sessions(runtime: &blocking::Runtime, image: &str) {
     let session = runtime.session(SessionOptions::new().image(image)).unwrap();
     session_prints(&session, "1 1 1\n b'\\x00\\x01'\n");
@@ -151,12 +151,12 @@ fn runs_and_sessions_take_no_path_of_the_host() {
             .unwrap();
         let bundled = Runtime::builder().environment().bundle(bundle).build().unwrap();
         take_no_path(&runtime.blocking(), &bundled.blocking());
-        // Nothing can be removed any more by this process.
+        // From now on this process cannot remove files.
         let _ = cache.keep();
     });
 }
 
-/// A runtime that has an image with packages.
+/// A runtime with an image that has packages.
 fn with_packages(cache: &Path) -> Runtime {
     let runtime = Runtime::builder().environment().cache(cache).build().unwrap();
     let mut recipe = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
@@ -183,7 +183,7 @@ fn take_no_path(runtime: &blocking::Runtime, bundled: &blocking::Runtime) {
         let (calls, number) = noted();
         assert_eq!(calls, 0, "round {round}: the system call {number} took a path");
     }
-    // They would have been seen.
+    // Such calls would have been recorded.
     assert!(fs::read(mounted.path().join("x")).is_err());
     assert!(fs::metadata(mounted.path()).is_err());
     assert!(fs::create_dir(mounted.path().join("y")).is_err());
@@ -193,7 +193,7 @@ fn take_no_path(runtime: &blocking::Runtime, bundled: &blocking::Runtime) {
     let _ = mounted.keep();
 }
 
-/// What a checkpoint is written to.
+/// The target of a checkpoint.
 #[derive(Clone, Default)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 
@@ -207,7 +207,7 @@ impl Write for Bytes {
     }
 }
 
-/// Has every call fail that would write to a file system, or make a file there.
+/// Makes every call fail that would write or create a file.
 fn write_nowhere() {
     const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let opens = [
@@ -237,7 +237,7 @@ fn a_machine_on_which_nothing_can_be_written_runs_and_keeps_sessions() {
         for _ in 0..3 {
             keep_sessions(&runtime, "core");
         }
-        // A checkpoint comes from a reader, too.
+        // A checkpoint can be read from a reader, too.
         let session = runtime.session(SessionOptions::new().image("core")).unwrap();
         session_prints(&session, "1 1 1\n b'\\x00\\x01'\n");
         let bytes = Bytes::default();
@@ -247,7 +247,7 @@ fn a_machine_on_which_nothing_can_be_written_runs_and_keeps_sessions() {
             runtime.restore(RestoreOptions::reader(std::io::Cursor::new(bytes))).unwrap();
         session_prints(&restored, "2 2 False b'\\x00\\x01'\n");
 
-        // Memory is all the room there is, and what finds none leaves everything as it was.
+        // Memory is the only storage, and a write that does not fit changes nothing.
         let fill = "import errno
 try:
     with open('large', 'wb') as file:
@@ -265,7 +265,7 @@ except OSError as error:
     });
 }
 
-/// What an earlier version left in a cache is brought up to date, and where that cannot be, the error says so.
+/// A cache of an earlier version is upgraded; if that fails, the error says so.
 #[test]
 fn an_earlier_cache_that_cannot_be_written_is_refused_by_name() {
     let name = "pathless::an_earlier_cache_that_cannot_be_written_is_refused_by_name";

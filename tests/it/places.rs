@@ -1,4 +1,4 @@
-//! Where code finds its workspace, where it starts, and the environment of one run.
+//! Paths of the workspace, the working directory, and the environment of one run.
 
 use belljar::request::Field;
 use belljar::session::RestoreOptions;
@@ -6,7 +6,7 @@ use belljar::{Error, Request, SessionOptions};
 
 use crate::support::{failed, paths, run, runtime, succeeded, tokio};
 
-/// The fields that a request is refused for.
+/// The fields for which a request is rejected.
 fn refused(request: Request) -> Vec<Field> {
     match tokio(1).block_on(runtime().run(request)) {
         Err(Error::Refused(refusal)) => refusal.reasons.iter().map(|reason| reason.field).collect(),

@@ -1,5 +1,5 @@
-//! Recursion, in Python and through C code: where it ends, what it costs, and what it costs the host.
-//! That each program of `tests/programs/recursion` costs at most its sandbox is in `tests/cases`.
+//! Recursion, in Python and through C code: its limit, and its cost. That each program of
+//! `tests/programs/recursion` affects only its sandbox is in `tests/cases`.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn recursion_that_ends_is_no_error() {
     assert_eq!(outcome.stdout, "caught: maximum recursion depth exceeded\n");
 }
 
-/// Has all kinds of recursion through C code in `tests/programs/dives/kinds.py` go deep.
+/// Runs all kinds of deep recursion through C code in `tests/programs/dives/kinds.py`.
 fn dives(how: &[&str]) -> Request {
     let mut request = Request::new(program("dives/drive")).image("core").echo(Echo::None);
     request.limits.timeout = Some(Duration::from_mins(2));
@@ -30,7 +30,7 @@ fn dives(how: &[&str]) -> Request {
     request.file("kinds.py", program("dives/kinds"))
 }
 
-/// How each kind ended, all of which must have come to an end.
+/// The end of each kind; all must have ended.
 fn ends(outcome: &Outcome) -> Vec<(&str, &str)> {
     succeeded(outcome);
     let ends: Vec<_> = outcome
@@ -42,7 +42,7 @@ fn ends(outcome: &Outcome) -> Vec<(&str, &str)> {
     ends
 }
 
-/// CPython takes the stack for 128 KiB where nobody tells it more, and ends all of them before.
+/// By default CPython assumes a stack of 128 KiB, and ends all of them earlier.
 #[test]
 fn recursion_through_c_reaches_pythons_own_limit() {
     let outcome = run(dives(&[])).outcome;
@@ -52,7 +52,7 @@ fn recursion_through_c_reaches_pythons_own_limit() {
     }
 }
 
-/// A limit that is too low for what the stacks hold would be a trap here.
+/// With a limit that exceeds the stack, this would be a trap.
 #[test]
 fn recursion_through_c_without_a_limit_is_an_error_and_no_crash() {
     let overflows = |outcome: &Outcome| {
@@ -62,7 +62,7 @@ fn recursion_through_c_without_a_limit_is_an_error_and_no_crash() {
     assert!(overflows(&run(dives(&["lifted"])).outcome));
     let session = runtime().blocking().session(SessionOptions::new().image("core")).unwrap();
     for how in [&["lifted"][..], &["lifted", "inside"][..]] {
-        // A session's memory is set when it begins.
+        // A session's memory is fixed at its start.
         let mut request = dives(how);
         request.limits.memory = None;
         request.code = request.code.replace("300_000", "40_000");
@@ -79,7 +79,7 @@ fn a_crash_keeps_the_output() {
     assert_eq!(outcome.stdout, "before\n");
 }
 
-/// Outside, the same program takes the whole process with it.
+/// On the host, the same program crashes the whole process.
 #[cfg(unix)]
 #[test]
 fn the_host_dies() {

@@ -1,4 +1,4 @@
-//! What is refused before anything starts, and what a request carries in.
+//! Requests that are rejected before the start, and inputs of valid ones.
 
 use std::fs;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn an_image_is_chosen_by_the_imports() {
     assert_eq!(chosen("import numpy as np"), "['pandas']\n");
     assert_eq!(chosen("if True:\n    from matplotlib import pyplot"), "['pandas']\n");
     assert_eq!(chosen("import seaborn"), "['pandas', 'sklearn']\n");
-    // A name that only looks like an import costs nothing but memory; code runs all the same.
+    // A name that only looks like an import costs memory, but the code runs.
     assert_eq!(chosen("text = 'import pandas'").lines().count(), 1);
     let mut request = Request::new(loaded);
     request.image = ImageChoice::Named("data".into());

@@ -1,4 +1,4 @@
-//! What runs leave behind: nothing, however many they are and however they end.
+//! Runs leave nothing behind, however many they are and however they end.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::{alone, check, comes_to, memory_taken, outcome, program, run
 
 const MIB: u64 = 1 << 20;
 
-/// What a process holds.
+/// The resources of a process.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -35,8 +35,8 @@ impl Held {
         }
     }
 
-    /// Checks that no more is held than before, but for some bytes of memory that may be cached.
-    /// Memory of the last runs is given back in the background.
+    /// Checks that resources have not grown, except for some cached memory. Memory of the last runs
+    /// is freed in the background.
     #[track_caller]
     fn comes_back_to(before: &Self, more: u64, dir: &Path) {
         let mut now = Self::now(dir);
@@ -52,7 +52,7 @@ impl Held {
     }
 }
 
-/// Programs that end in every way there is, quickly.
+/// Programs that end in every possible way, quickly.
 fn mixed(number: usize) -> Request {
     let request = match number % 10 {
         0 => Request::new("print(1)"),
@@ -72,7 +72,7 @@ fn mixed(number: usize) -> Request {
     request.memory_mib(128)
 }
 
-/// How many are run to get everything going before anything is counted.
+/// Number of warm-up runs before counting.
 const WARM: usize = 60;
 
 #[test]
@@ -117,12 +117,12 @@ fn two_hundred_at_once_leave_nothing() {
         for _ in 0..4 {
             wave();
         }
-        // Sixteen idle memories of up to 8 MiB, which may not all have been there before.
+        // Sixteen idle memories of up to 8 MiB, which may not all have existed before.
         Held::comes_back_to(&before, 128 * MIB, dir.path());
     });
 }
 
-/// Two hundred that are alive at the same time, each asleep with what it holds until all are.
+/// Two hundred runs at the same time, each waiting with its memory until all have started.
 #[test]
 fn two_hundred_live_at_the_same_time() {
     alone("reuse::two_hundred_live_at_the_same_time", || {
@@ -174,7 +174,7 @@ impl OutputWatcher for Lines {
     }
 }
 
-/// A run that nobody waits for any more is over at once, wherever it was.
+/// A cancelled run ends at once, wherever it was.
 #[test]
 fn a_dropped_run_is_gone() {
     alone("reuse::a_dropped_run_is_gone", || {
@@ -207,13 +207,13 @@ fn a_dropped_run_is_gone() {
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{code} left its workspace");
         }
         Held::comes_back_to(&before, 24 * MIB, dir.path());
-        // Its place is free again, too.
+        // Its slot is free again, too.
         let last = tokio.block_on(runtime.run(Request::new("print('free')"))).unwrap();
         assert_eq!(last.outcome.stdout, "free\n");
     });
 }
 
-/// What a run wrote into its memory is in no other run's.
+/// Data written to a run's memory never appears in another run.
 #[test]
 fn memory_is_never_seen_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn memory_is_never_seen_again() {
         Runtime::builder().environment().temp_dir(dir.path()).concurrency(1).build().unwrap(),
     );
     let write = "marker = bytes.fromhex('5ec7e75ec7e7') * 4_000_000\nlen(marker)";
-    // Memory that nobody has written yet in this run, as numpy hands it out.
+    // Memory that this run has not written yet, as returned by numpy.
     let look = "
 import numpy as np
 needle = bytes.fromhex('5ec7e7' * 4)
@@ -237,7 +237,7 @@ print(sum(piece.tobytes().count(needle) for piece in pieces))
     }
 }
 
-/// In one run what was let go of is seen again, so the look is one that finds something.
+/// Within one run freed memory is seen again, so the search can find something.
 #[test]
 fn the_same_run_does_see_its_memory_again() {
     let code = "

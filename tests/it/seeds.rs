@@ -1,5 +1,5 @@
-//! The examples of the tutorials that this project was made for, with the corrected answers:
-//! those that belong to the language, and not to the sandbox, are the host's as well.
+//! The examples of the tutorials that this project covers, with the corrected answers: those that
+//! depend on the language, not on the sandbox, are the same on the host.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use crate::case::Case;
 use crate::host;
 use crate::support::programs_in;
 
-/// Prints the program's result after what it prints itself, for comparison.
+/// Prints the program's result after its own output, for comparison.
 const REPORT: &str = "
 import json as _json, sys as _sys
 _sys.stdout.write('\\n=== ' + _json.dumps(globals().get('result')))
 ";
 
-/// What these programs print and compute, they print and compute outside, too.
+/// These programs print and compute the same on the host.
 #[test]
 fn the_host_agrees() {
     let mut compared = 0;
@@ -21,7 +21,7 @@ fn the_host_agrees() {
         let name = format!("seeds/{name}");
         let case = Case::read(&name);
         let plain = case.expect.keys().all(|key| ["result", "stdout"].contains(&key.as_str()));
-        // Dedenting, echoing and choosing the variable are the sandbox's own.
+        // Dedenting, echoing and choosing the variable are features of the sandbox.
         let ordinary = !["pantheon_basic", "pantheon_echo", "pantheon_indented"]
             .iter()
             .any(|own| name.ends_with(own));

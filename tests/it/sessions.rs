@@ -27,7 +27,7 @@ use belljar::{Error, Outcome, Request, Runtime, Session, SessionOptions};
 
 use crate::support::{check, runtime, succeeded, tokio};
 
-/// Runs a test's body where sessions can be.
+/// Runs a test's body if sessions are supported.
 fn block_on<T>(body: impl Future<Output = T>) -> T {
     tokio(2).block_on(body)
 }
@@ -41,7 +41,7 @@ async fn session_on(runtime: &Runtime, options: SessionOptions) -> Session {
     runtime.session(options).await.unwrap_or_else(|e| panic!("{}", crate::support::chain(&e)))
 }
 
-/// One run; its outcome is one that the published schema allows.
+/// One run; checks its outcome against the published schema.
 async fn run(session: &Session, request: Request) -> Outcome {
     let outcome =
         session.run(request).await.unwrap_or_else(|e| panic!("{}", crate::support::chain(&e)));
@@ -50,7 +50,7 @@ async fn run(session: &Session, request: Request) -> Outcome {
     outcome
 }
 
-/// What a run prints that succeeds and loses nothing.
+/// The output of a run that succeeds and loses nothing.
 async fn out(session: &Session, code: &str) -> String {
     let outcome = run(session, Request::new(code)).await;
     succeeded(&outcome);
@@ -62,7 +62,7 @@ fn report(outcome: &Outcome) -> &SessionReport {
     outcome.session.as_ref().expect("a session's outcome says so")
 }
 
-/// Checks that a run lost the interpreter, and that the session says so.
+/// Checks that a run lost the interpreter, and that the session reports it.
 #[track_caller]
 fn restarted(outcome: &Outcome, kind: ErrorKind, reason: &str) {
     crate::support::failed(outcome, kind);
@@ -72,7 +72,7 @@ fn restarted(outcome: &Outcome, kind: ErrorKind, reason: &str) {
     assert!(said.contains(reason), "{said}");
 }
 
-/// An error as people read it, with its hint.
+/// An error as shown to people, with its hint.
 #[track_caller]
 fn told<T>(result: Result<T, Error>) -> (String, Option<String>) {
     match result {
@@ -81,7 +81,7 @@ fn told<T>(result: Result<T, Error>) -> (String, Option<String>) {
     }
 }
 
-/// Interrupts a run as soon as its code has said that it is ready.
+/// Interrupts a run as soon as its code reports that it is ready.
 async fn interrupted(session: &Session, code: &str) -> Outcome {
     let request = Request::new(code).timeout(Duration::from_mins(2));
     let (running, ready) = (session.clone(), Arc::new(Ready::default()));
@@ -94,7 +94,7 @@ async fn interrupted(session: &Session, code: &str) -> Outcome {
     outcome
 }
 
-/// Notices that something was printed.
+/// Waits for output.
 #[derive(Default)]
 struct Ready(::tokio::sync::Notify);
 

@@ -1,5 +1,5 @@
-//! Programs that never end by themselves, beside their being stopped (`tests/cases`): where the code
-//! was, and that the host needs somebody to stop them.
+//! Programs that never end by themselves, apart from stopping them (`tests/cases`): the reported
+//! line, and that they run forever on the host.
 
 use std::thread;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use belljar::Request;
 use crate::host;
 use crate::support::{program, programs_in, run};
 
-/// How long each may run.
+/// Time limit of each.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// A soft stop says where the code was; it is the rule, not the exception.
+/// A soft stop reports the line; it is the rule, not the exception.
 #[test]
 fn a_soft_stop_names_the_line() {
     for (name, lines) in
@@ -25,7 +25,7 @@ fn a_soft_stop_names_the_line() {
     }
 }
 
-/// None of them ends on the host, which has nothing that stops them.
+/// None of them ends on the host, which does not stop them.
 #[test]
 fn the_host_goes_on() {
     let names: Vec<String> = programs_in("stops")
@@ -34,7 +34,7 @@ fn the_host_goes_on() {
         .filter(|name| host::has_modules_of(name))
         .collect();
     assert!(names.len() >= 20);
-    // A few at a time: each of them takes all of a processor.
+    // A few at a time, because each of them takes a whole processor.
     for names in names.chunks(4) {
         let mut running: Vec<_> = names.iter().map(|name| host::start(name)).collect();
         thread::sleep(Duration::from_millis(200));

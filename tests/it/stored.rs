@@ -18,7 +18,7 @@ use crate::support::{check, runtime_in, tokio};
 
 const LEASE: Duration = Duration::from_millis(600);
 
-/// A node with a runtime of its own, as another process has it.
+/// A node with its own runtime, as in another process.
 fn node(dir: &Path, store: &Arc<impl Store + 'static>) -> (StoredSessions, Runtime) {
     let runtime = runtime_in(dir);
     let options = NodeOptions::default().lease(LEASE).patience(2 * LEASE);
@@ -32,7 +32,7 @@ async fn start(sessions: &StoredSessions, runtime: &Runtime) -> String {
     sessions.add(session, Map::new()).await.unwrap()
 }
 
-/// A run in a session; what it printed, and why something was lost before it.
+/// A run in a session; returns its output, and the reason for an earlier loss.
 async fn run(
     sessions: &StoredSessions,
     id: &str,
@@ -49,7 +49,7 @@ fn out(printed: &str) -> (String, Option<String>) {
     (format!("{printed}\n"), None)
 }
 
-/// A store that a node can be cut off from: what it asks for then is not answered.
+/// A store that a node can be disconnected from: its requests are then not answered.
 #[derive(Debug)]
 struct Cable {
     store: Arc<MemoryStore>,
@@ -118,7 +118,7 @@ fn any_node_goes_on_with_a_session() {
         assert_eq!(reading.info().execution, 7);
         assert_eq!(reading.session().history().await.unwrap().len(), 7);
         drop(reading);
-        // Of all states the last is there.
+        // Of all states only the last is stored.
         let left = store.list("sessions").await.unwrap();
         assert_eq!(left.len(), 2, "{left:?}");
         one.remove(&id).await.unwrap();
@@ -171,7 +171,7 @@ fn a_node_that_stalled_cannot_write_late() {
         cable.is_cut.store(true, Ordering::Release);
         let outcome = claim.run(Request::new("log.append('late')")).await.unwrap();
         assert!(outcome.success);
-        // It gives no sign of life: another takes the session, and says what was lost.
+        // It gives no sign of life: another node takes the session, and reports the loss.
         let (printed, lost) = run(&other, &id, "log").await.unwrap();
         assert_eq!(printed, "['kept']\n");
         let told = format!(
@@ -180,14 +180,14 @@ fn a_node_that_stalled_cannot_write_late() {
         );
         assert_eq!(lost, Some(told));
         assert_eq!(other.counts().taken_over, 1);
-        // Said once.
+        // Reported once.
         assert_eq!(run(&other, &id, "log").await.unwrap(), out("['kept']"));
         cable.is_cut.store(false, Ordering::Release);
         let late = claim.release_behind().await;
         assert!(matches!(late, Err(Error::Session(SessionError::Taken { .. }))), "{late:?}");
         assert_eq!(stalled.counts().lost, 1);
         stalled.settled().await;
-        // It goes on from what there is.
+        // It continues from the stored state.
         assert_eq!(
             run(&stalled, &id, "log.append('next'); log").await.unwrap().0,
             "['kept', 'next']\n"
@@ -221,13 +221,13 @@ fn a_claim_that_nobody_waits_for_is_given_back() {
         assert!(tokio::time::timeout(Duration::from_millis(50), running).await.is_err());
         drop(claim);
         one.settled().await;
-        // As on one node: the run that was given up is gone.
+        // As on one node: the cancelled run is gone.
         assert_eq!(run(&other, &id, "log").await.unwrap(), out("[]"));
     });
 }
 
-/// Whoever kept a handle of a claim, of a reading or from before the session was added would change what
-/// this node goes on with, without holding it.
+/// A handle kept from a claim, from reading, or from before the session was added must not change
+/// the session without holding it.
 #[test]
 fn handles_change_a_session_as_long_as_it_is_claimed() {
     fn is_refused<T: std::fmt::Debug>(changed: &Result<T, Error>) -> bool {
@@ -263,10 +263,10 @@ fn handles_change_a_session_as_long_as_it_is_claimed() {
         }
         assert!(is_refused(&runtime.sessions().delete(&id)));
         drop(reading);
-        // What it goes on with, and what the others do.
+        // Its own state, and that of the other nodes.
         assert_eq!(run(&one, &id, "log").await.unwrap(), out("[1]"));
         assert_eq!(run(&other, &id, "log").await.unwrap(), out("[1]"));
-        // A change that is given back as if there were none is dropped.
+        // A change that is released as unchanged is discarded.
         let claim = one.claim(&id).await.unwrap();
         check(&claim.session().run(Request::new("log.append(3)")).await.unwrap());
         claim.release_unchanged().await.unwrap();
@@ -306,7 +306,7 @@ fn a_session_that_is_removed_elsewhere_is_interrupted() {
     });
 }
 
-/// A store that fails does not lose what it has.
+/// A failing store does not lose existing data.
 #[test]
 fn a_store_that_fails_for_a_moment_is_asked_again() {
     #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What every subject needs: one runtime for all, guest programs by name, checked outcomes.
+//! Shared by all subjects: one runtime, guest programs by name, checked outcomes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use belljar::{Outcome, Request, Run, Runtime};
 
 pub use crate::caches::runtime;
 
-/// A runtime of the test's own, whose workspaces are in `dir`.
+/// A runtime for one test, with workspaces in `dir`.
 pub fn runtime_in(dir: &Path) -> Runtime {
     Runtime::builder().environment().temp_dir(dir).build().expect("the engine starts")
 }
@@ -40,7 +40,7 @@ pub fn programs_in(directory: &str) -> Vec<String> {
     names
 }
 
-/// Runs a request on the shared runtime; its outcome is one that the published schema allows.
+/// Runs a request on the shared runtime; checks the outcome against the published schema.
 #[track_caller]
 pub fn run(request: Request) -> Run {
     run_on(runtime(), request)
@@ -54,13 +54,13 @@ pub fn run_on(runtime: &Runtime, request: Request) -> Run {
     run
 }
 
-/// The outcome of code under every default.
+/// The outcome of code with all defaults.
 #[track_caller]
 pub fn outcome(code: &str) -> Outcome {
     run(Request::new(code)).outcome
 }
 
-/// Checks what holds for every outcome.
+/// Checks properties of all outcomes.
 #[track_caller]
 pub fn check(outcome: &Outcome) {
     let json = serde_json::to_value(outcome).unwrap();
@@ -82,7 +82,7 @@ static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&schema).expect("the schema is one")
 });
 
-/// Checks that code ran well, and shows all of its outcome when it did not.
+/// Checks that code succeeded, and shows the outcome if not.
 #[track_caller]
 pub fn succeeded(outcome: &Outcome) {
     assert!(outcome.success, "{outcome:#?}");
@@ -95,7 +95,7 @@ pub fn failed(outcome: &Outcome, kind: ErrorKind) {
     assert_eq!(found, Some(kind), "{outcome:#?}");
 }
 
-/// Checks that the shared runtime still does its work.
+/// Checks that the shared runtime still works.
 #[track_caller]
 pub fn still_serves() {
     let outcome = outcome("print('still here')");
@@ -107,7 +107,7 @@ pub fn paths(outcome: &Outcome) -> Vec<&str> {
     outcome.files.iter().map(|f| f.path.as_str()).collect()
 }
 
-/// An error with everything that caused it, as a person reads it.
+/// An error with all of its causes, as shown to people.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -118,21 +118,21 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Runs the body of the test `name` alone in a process of its own, because it counts what the
-/// process holds or changes what belongs to all of it.
+/// Runs the body of the test `name` in a separate process, because it measures or changes the
+/// process as a whole.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
     apart(name, &mut Command::new(std::env::current_exe().unwrap()), body);
 }
 
-/// The same in a process that is started by `command`, to which the test's name is added.
+/// The same in a process started by `command`, to which the test's name is added.
 #[track_caller]
 pub fn apart(name: &str, command: &mut Command, body: impl FnOnce()) {
     const MARK: &str = "BELLJAR_TEST_ALONE";
     if std::env::var(MARK).is_ok_and(|v| v == name) {
         return body();
     }
-    // The shared engine is made first: the other process finds it in the cache.
+    // Created first, so that the other process finds it in the cache.
     runtime();
     let output = command
         .args(["--exact", name, "--nocapture", "--test-threads", "1"])
@@ -149,7 +149,7 @@ pub fn apart(name: &str, command: &mut Command, body: impl FnOnce()) {
     print!("{stdout}");
 }
 
-/// A tokio runtime with so many threads.
+/// A tokio runtime with this many threads.
 pub fn tokio(threads: usize) -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
@@ -158,8 +158,7 @@ pub fn tokio(threads: usize) -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Waits until something holds, for what the engine does in the background; false when it never
-/// does.
+/// Waits until a condition holds, for work in the background; returns false if it never does.
 pub fn comes_to(mut holds: impl FnMut() -> bool) -> bool {
     let patience = Instant::now() + Duration::from_secs(15);
     loop {
@@ -173,8 +172,7 @@ pub fn comes_to(mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Bytes of memory that only this process has: not what it maps of files and did not change, such
-/// as native code and images.
+/// Private memory of this process, without unmodified mapped files such as native code and images.
 pub fn memory_taken() -> u64 {
     let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();

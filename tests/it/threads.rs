@@ -1,4 +1,4 @@
-//! Public types go from thread to thread, and so does whoever waits for them: the compiler checks it.
+//! Public types and futures can be sent between threads: checked by the compiler.
 
 use std::future::Future;
 

@@ -1,5 +1,5 @@
-//! Less code than all of it: what a run needs is there, what it lacks is compiled, and it does the same
-//! on whatever there is.
+//! Partial code: a run has the code that it needs, missing code is compiled, and the results are
+//! the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use crate::caches::{self, shared};
 use crate::support::{program, run_on, succeeded};
 
-/// A cache with everything but native code, and code for `core`, compiled once for all tests here and
-/// kept for the next time.
+/// A cache with everything except native code, and code for `core`, compiled once for all tests
+/// here and kept for the next time.
 static CORE: LazyLock<(PathBuf, Runtime)> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tiers");
     caches::runtime().images().prepare("data").unwrap();
@@ -30,7 +30,7 @@ static CORE: LazyLock<(PathBuf, Runtime)> = LazyLock::new(|| {
     (dir, runtime)
 });
 
-/// Makes a cache like the shared one, but for its native code.
+/// Makes a copy of the shared cache without native code.
 pub fn without_code(to: &Path) {
     for name in fs::read_dir(shared()).unwrap().map(|entry| entry.unwrap().file_name()) {
         if name != "code" && name != "locks" {
@@ -39,7 +39,7 @@ pub fn without_code(to: &Path) {
     }
 }
 
-/// Gives files a second name, or copies them where that cannot be.
+/// Gives files a second name, or copies them if that is not possible.
 fn link(from: &Path, to: &Path) {
     if !from.is_dir() {
         if !to.exists() && fs::hard_link(from, to).is_err() {
@@ -54,7 +54,7 @@ fn link(from: &Path, to: &Path) {
     }
 }
 
-/// A runtime with the code for `core`, on a cache that has all of it by now.
+/// A runtime with the code for `core`, on a cache with all code.
 fn grows() -> (TempDir, Runtime) {
     let dir = tempfile::tempdir().unwrap();
     link(&CORE.0, dir.path());
@@ -65,7 +65,7 @@ fn grows() -> (TempDir, Runtime) {
     (dir, runtime)
 }
 
-/// Somebody who sees what is written.
+/// Records log messages.
 struct Sees;
 
 impl OutputWatcher for Sees {
@@ -88,7 +88,7 @@ fn the_code_for_core_is_small_and_all_that_core_needs() {
     assert!(findings.iter().any(|f| f.what == "code core" && f.detail.contains("MiB")));
 }
 
-/// Notes how often a runtime waits for another process.
+/// Counts how often a runtime waits for another process.
 #[derive(Default)]
 struct Waits(AtomicUsize);
 
@@ -100,8 +100,8 @@ impl Progress for Waits {
     fn end(&self, _: Stage) {}
 }
 
-/// Another process compiles what they need, which takes minutes: one run waits for it on a thread, and
-/// the others for that one.
+/// Another process compiles the missing code, which takes minutes: one run waits for it on a
+/// thread, and the others for that run.
 #[test]
 fn runs_that_wait_for_code_take_one_thread() {
     let dir = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn runs_that_wait_for_code_take_one_thread() {
             let request = Request::new("print(1)").image("core").timeout(Duration::from_mins(1));
             tokio::spawn(async move { runtime.run(request).await.unwrap().outcome.stdout })
         };
-        // One of them gives up: what it began goes on.
+        // One of them is cancelled: its compilation continues.
         let given_up = start();
         while waits.0.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -137,7 +137,7 @@ fn runs_that_wait_for_code_take_one_thread() {
         let other = tokio::time::timeout(Duration::from_mins(1), other).await;
         assert_eq!(other.expect("no thread is left").unwrap(), 7);
         assert_eq!(waits.0.load(Ordering::SeqCst), 1);
-        // It has come to its end.
+        // It has finished.
         link(&CORE.0.join("code"), &dir.path().join("code"));
         drop(lock);
         for run in runs {
@@ -146,7 +146,7 @@ fn runs_that_wait_for_code_take_one_thread() {
     });
 }
 
-/// What a program does, without the time that it takes.
+/// The result of a program, without the time that it takes.
 fn done(runtime: &Runtime, code: &str) -> (serde_json::Value, Option<u64>) {
     let request = Request::new(code).image("core").deterministic(Deterministic::default().seed(7));
     let outcome = run_on(runtime, request).outcome;
@@ -169,11 +169,11 @@ fn the_same_bytes_and_the_same_fuel_on_every_tier() {
         let (core, all) = (done(&CORE.1, &code), done(caches::runtime(), &code));
         assert_eq!(core, all, "{code}");
     }
-    // Nothing of it made the runtime take more code.
+    // None of it made the runtime load more code.
     assert_eq!((tier, CORE.1.tier()), (Some(Tier::Core), Some(Tier::Core)));
 }
 
-/// What the standard library has compiled parts for.
+/// Parts of the standard library with compiled code.
 const EVERYTHING: &str = r#"
 import array, ast, asyncio, base64, binascii, bisect, bz2, cmath, collections, copy, csv, ctypes.util
 import datetime, decimal, difflib, email.message, fractions, functools, hashlib, heapq, hmac, html, io
@@ -203,7 +203,7 @@ import yaml, dateutil.parser, jinja2
 print(yaml.safe_load("a: [1, 2]"), jinja2.Template("{{ 1 + 1 }}").render())
 "#;
 
-/// Imports a module of which the code's text says nothing.
+/// Imports a module whose name does not appear in the code.
 const UNFORESEEN: &str = "name = 'num' + 'py'\nnumpy = __import__(name)\n";
 
 #[test]
@@ -262,7 +262,7 @@ fn what_somebody_has_seen_is_not_begun_again() {
     assert!(outcome.stdout.starts_with(told), "{outcome:#?}");
     assert!(outcome.stdout.contains("belljar setup --tier data"), "{outcome:#?}");
 
-    // Past the runner: what is called instead says what is not there.
+    // Bypassing the runner: the placeholder reports the missing code.
     let outcome = seen(
         "import importlib.machinery as m, importlib.util as u\n\
          spec = m.ModuleSpec('numpy._core._multiarray_umath', m.BuiltinImporter)\n\

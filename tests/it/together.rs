@@ -1,5 +1,5 @@
-//! Programs that play the bounds of their files off against each other: bytes, names, open files and
-//! files without a name, in one run and in run after run of a session.
+//! Programs that combine the limits on files: bytes, names, open files and files without a name, in
+//! one run and in consecutive runs of a session.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,11 +22,11 @@ use crate::support::{
 const MIB: u64 = 1 << 20;
 const QUOTA: u64 = 8 * MIB;
 const FILES: u64 = 100;
-/// A block of the disk for each file, and the directories themselves.
+/// A disk block for each file, and the directories themselves.
 const SLACK: u64 = MIB;
 
-/// What a directory took at most whenever the program said something, which it does while it holds all
-/// that it could get.
+/// The maximum size of a directory, measured whenever the program prints, which it does while it
+/// holds as much as possible.
 struct Peak {
     dir: PathBuf,
     bytes: AtomicU64,
@@ -77,8 +77,8 @@ impl Peak {
         self.bytes.load(Ordering::SeqCst)
     }
 
-    /// Checks that it was no more than one guest may have, beside so many bytes and names that the host
-    /// keeps.
+    /// Checks that it was no more than a guest may have, plus the given bytes and names kept by the
+    /// host.
     #[track_caller]
     fn is_bounded(&self, name: &str, (bytes, entries): (u64, u64)) {
         assert!(
@@ -99,12 +99,12 @@ impl OutputWatcher for Peak {
     }
 }
 
-/// Holes take nothing, and what a file system sets aside for a file to grow is not the guest's doing.
+/// Holes take no space, and the guest does not cause a file system's preallocation.
 fn on_disk(meta: &fs::Metadata) -> u64 {
     (meta.blocks() * 512).min(meta.len().next_multiple_of(4096))
 }
 
-/// Bytes of the files that a program held at last, as it says itself.
+/// Bytes of the files that a program held last, as it reports.
 #[track_caller]
 fn held(name: &str, stdout: &str) -> u64 {
     let last = stdout.lines().last().and_then(|line| line.strip_prefix("held "));
@@ -142,8 +142,8 @@ fn bounds_hold_together() {
     }
 }
 
-/// The same in a session, whose next runs go on where the last has ended: with what the code holds, in
-/// the same interpreter, in one that was restored after a crash, and in one that was put away.
+/// The same in a session, whose next runs continue with the code's state: in the same interpreter,
+/// in one restored after a crash, and in one that was suspended.
 #[test]
 fn bounds_hold_together_in_run_after_run() {
     for name in programs_in("hogs/together") {
@@ -159,7 +159,7 @@ fn bounds_hold_together_in_run_after_run() {
                 succeeded(&outcome);
                 let inside = held(&name, &outcome.stdout);
                 assert!(inside <= QUOTA, "{name} holds {inside} bytes in its run {turn}");
-                // By then the state is kept.
+                // The state has been saved by then.
                 session.history().await.unwrap();
                 peak.look();
                 match turn {
@@ -172,8 +172,8 @@ fn bounds_hold_together_in_run_after_run() {
                 }
                 peak.look();
             }
-            // Beside the guest's own files: the latest state, the history, the state in the making and
-            // the file of a suspended session.
+            // Besides the guest's own files: the latest state, the history, the state being saved
+            // and the file of a suspended session.
             peak.is_bounded(&name, (4 * QUOTA, 8 * (FILES + 256)));
             session.close();
         });
@@ -186,8 +186,8 @@ async fn run(session: &Session, request: Request) -> belljar::Outcome {
     outcome
 }
 
-/// Files beyond what the host keeps in memory are on the disk, those without a name as well, in each state
-/// that can be returned to.
+/// Files beyond the host's memory limit are on disk, including those without a name, for each state
+/// in the history.
 #[test]
 fn files_without_a_name_take_no_memory_of_the_host() {
     alone("together::files_without_a_name_take_no_memory_of_the_host", || {
@@ -218,8 +218,8 @@ fn files_without_a_name_take_no_memory_of_the_host() {
     });
 }
 
-/// A guest that crashes again and again gets no higher numbers for its files, for which its host would have
-/// to hold as many open when it is restored.
+/// A guest that crashes repeatedly does not get higher file numbers, for which the host would have
+/// to open as many when it is restored.
 #[test]
 fn numbers_of_files_do_not_grow_with_every_restoration() {
     tokio(2).block_on(async {

@@ -22,7 +22,7 @@ fn echo() -> Tool {
     Tool::new("echo", any(), async |arguments: Value| Ok(arguments))
 }
 
-/// Sleeps for so many seconds, and answers with them.
+/// Sleeps for this many seconds, and answers with them.
 fn nap() -> Tool {
     let schema = json!({
         "type": "object",
@@ -475,7 +475,7 @@ fn a_tool_that_never_answers_is_stopped_by_its_own_time_or_the_runs() {
     assert_eq!(error.kind, ToolErrorKind::Cancelled);
     assert!(outcome.usage.wall_ms < 2_000.0);
 
-    // Waiting with a loop is no different.
+    // The same when waiting with a loop.
     let code = "import tools\nawait tools.never()";
     let request = Request::new(code).image("core").tool(never());
     let outcome = run(request.timeout(Duration::from_millis(300))).outcome;
@@ -544,7 +544,7 @@ fn a_run_without_tools_has_none() {
     let outcome = run(Request::new("from host import tools").image("core")).outcome;
     assert_eq!(outcome.error_detail.as_ref().unwrap().type_, "ModuleNotFoundError", "{outcome:#?}");
     assert!(outcome.error_detail.unwrap().hint.unwrap().contains("no tools"));
-    // One's own module of that name is.
+    // The user's own module of that name can be imported.
     let request = Request::new("import tools, host\nprint(tools.x, host.y)").image("core");
     let outcome = run(request.file("tools.py", "x = 1").file("host.py", "y = 2")).outcome;
     assert_eq!(outcome.stdout, "1 2\n", "{outcome:#?}");
@@ -601,7 +601,7 @@ fn sessions_have_tools_for_all_runs_and_for_one() {
     check(&outcome);
     assert_eq!(outcome.stdout, "42.5\n", "{outcome:#?}");
     assert_eq!(session.run(Request::new(code).tool(own).tool(echo())).unwrap().stdout, "another\n");
-    // What the run before had is gone, and so is what it left open.
+    // The previous run's module is gone, and so are its open calls.
     let late = "old = tools\nimport tools\n\
                 try:\n    old.echo(x=1)\nexcept tools.ToolError as e: print(e.kind)";
     assert_eq!(session.run(Request::new(late)).unwrap().stdout, "unknown_tool\n");
@@ -630,7 +630,7 @@ fn a_run_is_interrupted_from_outside() {
     assert_eq!((outcome.stdout.as_str(), outcome.files.len()), ("so far\n", 1));
     assert_eq!(outcome.error.as_deref(), Some("Code execution was interrupted"));
     assert_eq!(outcome.error_detail.unwrap().line, Some(3));
-    // It stays: what comes later does not begin.
+    // The limit stays in force: later calls do not start.
     let outcome = run(Request::new("print(1)").interrupt(&interrupt)).outcome;
     failed(&outcome, ErrorKind::Interrupted);
     assert_eq!(outcome.stdout, "");
@@ -686,7 +686,7 @@ fn input_asks_whoever_answers() {
     );
     assert_eq!(*asked.lock().unwrap(), ["Who? ", "", "more"]);
     assert!(outcome.tool_calls.is_empty());
-    // Without one it is at the end of the standard input.
+    // Without a limit it is at the end of the standard input.
     let outcome = run(Request::new("input()").image("core")).outcome;
     assert!(outcome.error.unwrap().starts_with("EOFError"));
 }

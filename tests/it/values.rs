@@ -1,4 +1,4 @@
-//! Typed values: put into runs, brought back from them, and guests that lie about them.
+//! Typed values: passed to runs, returned by them, and forged by guests.
 
 use belljar::outcome::ErrorKind;
 use belljar::request::{Capture, Field};
@@ -70,7 +70,7 @@ fn tables_come_as_they_are() {
     let Storage::Array(numbers) = column("b") else {
         panic!("{frame:?}");
     };
-    // The columns of a matrix lie apart in the guest's memory.
+    // The columns of a matrix are not contiguous in the guest's memory.
     let expected: Vec<f64> = (0..5_000).map(|row| f64::from(row * 4 + 1)).collect();
     assert_eq!(numbers.floats().unwrap(), expected);
     let Storage::Text(text) = column("text") else {
@@ -175,7 +175,7 @@ fn objects_that_lie_cost_only_themselves() {
     assert_eq!(items[3], Value::Int(7));
 }
 
-/// Frames that the runner never sends: addresses outside of the memory, lies about lengths, floods.
+/// Frames that the runner never sends: addresses outside of memory, wrong lengths, floods.
 #[test]
 fn forged_values_are_refused() {
     let forged = [

@@ -1,4 +1,4 @@
-//! Tools that are deferred: runs that wait, in this process and in another.
+//! Deferred tools: runs that wait, in this process and in another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn approve() -> Tool {
     Tool::deferred("approve", schema).description("Asks a person.")
 }
 
-/// Counts how often it was called, and answers with that.
+/// Counts its calls, and answers with the number.
 fn counter(calls: &Arc<AtomicUsize>) -> Tool {
     let calls = Arc::clone(calls);
     Tool::new("count", json!({"type": "object"}), move |_: Value| {
@@ -69,7 +69,7 @@ fn a_run_waits_and_goes_on_when_it_is_answered() {
     let asked = session.waiting().unwrap();
     assert_eq!((asked[0].id, &asked[0].arguments), (2, &json!({"amount": 7})));
 
-    // Nothing else can be done with it, and a wrong answer changes nothing.
+    // No other operation is possible, and a wrong answer changes nothing.
     assert_eq!(session.run(Request::new("1")).unwrap_err().code(), "session.waiting");
     assert_eq!(session.set("x", 8).unwrap_err().code(), "session.waiting");
     let wrong = session.answer(vec![ToolAnswer::new(9, 1)]).unwrap_err();
@@ -83,7 +83,7 @@ fn a_run_waits_and_goes_on_when_it_is_answered() {
     assert_eq!(outcome.session.as_ref().unwrap().execution, 2);
     assert!(outcome.session.unwrap().restart_reason.is_none());
 
-    // The session is what any is after a run, with the real clock.
+    // The session is as after any run, with the real clock.
     let after = session.run(Request::new(
         "import time\nprint(y, mark[4], abs(time.time() - mark[1]) < 600)\ntime.sleep(0.2)",
     ));
@@ -111,7 +111,7 @@ fn several_calls_wait_together_and_failures_are_told() {
     let waiting = session.answer(vec![ToolAnswer::new(2, 5)]).unwrap();
     assert_eq!(waits(&waiting), 4, "{waiting:#?}");
     assert_eq!(waiting.stdout, "['yes', 5, ToolError('no')]\n");
-    // A run that waits can be forked, and given up.
+    // A waiting run can be forked and cancelled.
     let fork = session.fork().unwrap();
     session.rewind(0).unwrap();
     assert!(session.waiting().unwrap().is_empty());
@@ -134,7 +134,7 @@ fn arguments_of_deferred_tools_are_checked_and_plain_runs_have_none() {
 
 #[test]
 fn a_run_that_does_something_else_the_second_time_is_told() {
-    // What a mounted directory holds is not the engine's to keep the same.
+    // The engine does not keep the contents of a mounted directory.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("n"), "1").unwrap();
     let session = session(SessionOptions::new().mount(dir.path(), "/data"));
@@ -152,7 +152,7 @@ fn a_run_that_does_something_else_the_second_time_is_told() {
     session.close();
 }
 
-/// The run is begun again from the state before it, which nobody changes meanwhile.
+/// The run is repeated from the state before it, which nothing changes meanwhile.
 #[test]
 fn files_stay_as_they_were_while_a_run_waits() {
     let session = session(SessionOptions::new().file("n", "1"));
@@ -169,7 +169,7 @@ fn files_stay_as_they_were_while_a_run_waits() {
     for changed in changes {
         assert_eq!(changed.unwrap_err().code(), "session.waiting");
     }
-    // They can be looked at: those of the state before.
+    // They can be read: those of the state before.
     assert_eq!(files.read("n", ..).unwrap(), b"1");
     let names = files.list("", 1).unwrap();
     assert_eq!(names.iter().map(|e| e.path.as_str()).collect::<Vec<_>>(), ["n"]);
@@ -181,7 +181,7 @@ fn files_stay_as_they_were_while_a_run_waits() {
     session.close();
 }
 
-/// The manifest of a checkpoint held them, and has 64 MiB.
+/// The checkpoint's manifest contained them, and is limited to 64 MiB.
 #[test]
 fn large_inputs_of_a_run_that_waits_are_in_the_checkpoint() {
     let session = session(SessionOptions::new());
@@ -204,8 +204,8 @@ fn large_inputs_of_a_run_that_waits_are_in_the_checkpoint() {
     restored.close();
 }
 
-/// A checkpoint counts what values may take in memory before it reads them: 33 million answers' values
-/// were written, and could not be read again.
+/// A checkpoint counts the memory of values before it reads them: values of 33 million answers were
+/// written, but could not be read again.
 #[test]
 fn a_run_with_many_values_in_its_answers_can_be_restored() {
     const LEVELS: usize = 120;
@@ -281,7 +281,7 @@ fn typed_values_go_to_whoever_answers_later_and_back() {
             panic!("{value:?}");
         };
         assert_eq!(items[1], typed::Value::Bytes(b"ab".to_vec()));
-        // What is no value is refused, and the run waits as before.
+        // Invalid values are rejected, and the run waits as before.
         let wrong = vec![ToolAnswer::new(id, json!({"$": "nonesuch"}))];
         assert_eq!(session.answer(wrong).unwrap_err().code(), "session.bad_answer");
         let answer = typed::Value::Tuple(vec![value, 1.5.into()]);
@@ -329,11 +329,11 @@ fn a_deterministic_run_takes_its_answers_with_the_request() {
     assert_eq!(outcome.tool_calls.len(), 3);
     assert_eq!(outcome.stdout, format!("{}6 7 no\n", printed[0]));
     assert!(printed.iter().all(|text| *text == printed[0]));
-    // Answers to calls that are not made do nothing.
+    // Answers to calls that are not made have no effect.
     answers.push(json!({"id": 9, "answer": 1}));
     assert_eq!(run(&answers).stdout, outcome.stdout);
 
-    // A session is answered otherwise, and a run that is not repeatable not at all.
+    // A session is answered in another way, and a run that is not repeatable not at all.
     let session = session(SessionOptions::new());
     let request = Request::new("1").answer(ToolAnswer::new(1, 1));
     assert_eq!(session.run(request.clone()).unwrap_err().code(), "refused");
@@ -356,7 +356,7 @@ fn a_repeatable_session_waits_as_well() {
     assert_eq!(through(), through());
 }
 
-/// What typed calls were answered is in the checkpoint, and their tool need not be given again.
+/// Answers to typed calls are in the checkpoint, and their tool need not be passed again.
 #[test]
 fn typed_answers_are_the_same_when_the_run_goes_on() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -384,7 +384,7 @@ fn typed_answers_are_the_same_when_the_run_goes_on() {
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 
-/// The whole way: a session that waits is written to a file by one process, and answered in another.
+/// The whole sequence: one process writes a waiting session to a file, and another answers it.
 #[test]
 fn another_process_answers() {
     const FILE: &str = "BELLJAR_TEST_WAITING";
@@ -397,7 +397,7 @@ fn another_process_answers() {
             (asked[0].name.as_str(), &asked[0].arguments),
             ("approve", &json!({"amount": 7}))
         );
-        // The function `count` is not given again: its answer is in the file.
+        // The function `count` is not passed again: its answer is in the file.
         let outcome = session.answer(vec![ToolAnswer::new(asked[0].id, "from afar")]).unwrap();
         assert_eq!(outcome.stdout, "begun 7\nanswered from afar\nonce\n", "{outcome:#?}");
         let after = session.run(Request::new("print(y, mark)")).unwrap();
@@ -413,7 +413,7 @@ fn another_process_answers() {
     let id = waits(&session.run(request).unwrap());
     assert!(session.suspend().unwrap(), "a session that waits can be put away");
     session.checkpoint(&file).unwrap();
-    // What the other process sees is what this one would have seen.
+    // The other process sees the same as this one would.
     session.answer(vec![ToolAnswer::new(id, "from here")]).unwrap();
     let here = session.run(Request::new("print(y, mark)")).unwrap().stdout;
     session.close();

@@ -1,4 +1,4 @@
-//! Items 5, 6, 11 and the options of what is brought back.
+//! Items 5, 6, 11 and the options for artifacts.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ fn contract_11_copies_stay_in_their_directory() {
     assert!(!fs::symlink_metadata(dir.join("link")).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
-    // What is one file stays one, however many names a guest gives it.
+    // A file is returned once, however many names the guest gives it.
     assert_eq!(fs::metadata(dir.join("z899")).unwrap().nlink(), 901);
     assert_eq!(fs::read_dir(dir).unwrap().count(), 905, "nothing else is left there");
 }
@@ -171,7 +171,7 @@ fn contract_11_a_file_with_many_names_is_hashed_once() {
         assert_eq!(hash.is_some(), file_hashes);
         assert!(outcome.files.iter().all(|file| file.sha256 == *hash));
     }
-    // For each name it would be over 20 seconds more.
+    // For each name it would take over 20 seconds more.
     assert!(took[1] < took[0] + Duration::from_secs(10), "{took:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Items 3, 4 and 20: everything is bounded, and what was used is said.
+//! Items 3, 4 and 20: all resources are limited, and usage is reported.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Item 13: what code may contain, as far as a caller wants to say so.
+//! Item 13: the caller's policy for code.
 
 use belljar::outcome::ErrorKind;
 use belljar::request::Rules;

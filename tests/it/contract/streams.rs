@@ -1,4 +1,4 @@
-//! Items 1, 3 and 14: output, in order, as it comes, and cut where it must be.
+//! Items 1, 3 and 14: output in order, immediate, and cut at the limit.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use belljar::{Request, RequestLimits};
 
 use crate::support::{check, failed, outcome, run, runtime, succeeded};
 
-/// Keeps what a run writes, and when.
+/// Records the output of a run, with times.
 #[derive(Default)]
 struct Watcher(Mutex<Vec<(Instant, bool, Vec<u8>)>>);
 

@@ -1,4 +1,4 @@
-//! What sessions are for: an agent's analysis in ten steps, with everything that goes wrong in one.
+//! A typical use of sessions: an agent's analysis in ten steps, with everything that can go wrong.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn ten_steps_with_a_crash_a_timeout_and_an_interrupt_end_in_the_right_answer() {
     });
 }
 
-/// A table that looks as it did is not printed again; what an outcome says of it is never old.
+/// An unchanged table is not printed again; the outcome is always up to date.
 #[test]
 fn tables_are_told_as_they_are_whichever_way_they_were_changed() {
     block_on(async {

@@ -1,4 +1,4 @@
-//! Callers that stop waiting at any moment: what is left is one of two states, and is told.
+//! Callers that stop waiting at any time: the session is in one of two states, and reports which.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -8,7 +8,7 @@ use belljar::{Request, Runtime, Session};
 
 use super::{block_on, run, session_on};
 
-/// Polls a future until it has been pending so many times, and then drops it, which gives `None`.
+/// Polls a future until it has been pending this many times, and drops it, which gives `None`.
 async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut seen = 0;
@@ -26,7 +26,7 @@ async fn dropped_after<T>(pending: usize, future: impl Future<Output = T>) -> Op
     .await
 }
 
-/// The session that a rewind keeps has a handle, or is not there.
+/// The session that a rewind keeps has a handle, or does not exist.
 #[test]
 fn a_rewind_that_is_dropped_leaves_no_session_behind() {
     block_on(async {
@@ -41,7 +41,7 @@ fn a_rewind_that_is_dropped_leaves_no_session_behind() {
         session.close();
         let mut dropped = 0;
         for pending in 0.. {
-            // Its earlier states are yet to be read.
+            // Its earlier states are not yet loaded.
             let restored: Session = runtime.restore(RestoreOptions::file(&path)).await.unwrap();
             assert!(run(&restored, Request::new("z = 1")).await.success);
             let before = runtime.sessions().list().len();
@@ -62,13 +62,13 @@ fn a_rewind_that_is_dropped_leaves_no_session_behind() {
     });
 }
 
-/// The files of a run that lost its interpreter stay as long as documented: until the next run.
+/// The files of a run that lost its interpreter stay as documented: until the next run.
 #[test]
 fn a_read_that_is_dropped_leaves_the_files_of_a_lost_run() {
     block_on(async {
         let session = super::core().await;
         assert!(run(&session, Request::new("open('f', 'w').write('kept')")).await.success);
-        // Long enough not to be read at once.
+        // Long enough that it is not read at once.
         let lost = "import os\nopen('f', 'wb').write(b'l' * (32 << 20))\nos._exit(1)";
         assert!(!run(&session, Request::new(lost)).await.success);
         let mut dropped = 0;
@@ -82,17 +82,17 @@ fn a_read_that_is_dropped_leaves_the_files_of_a_lost_run() {
     });
 }
 
-/// A run has happened or it has not, in count and history alike, and the next outcome says that an
-/// interpreter was lost whose loss nobody was told.
+/// A run has happened or it has not, in count and history alike, and the next outcome reports a
+/// lost interpreter if no outcome has before.
 #[test]
 fn a_run_that_is_dropped_while_its_interpreter_is_restored_is_recorded() {
     block_on(async {
         let origin = super::core().await;
-        // Files are put back on another thread, for which the end of the run waits.
+        // Files are restored on another thread, for which the end of the run waits.
         let code = "import os\nx = 1\nopen('f', 'wb').write(os.urandom(8 << 20))";
         assert!(run(&origin, Request::new(code)).await.success);
         let (mut counted, mut pending) = (0, 0);
-        // Where the threads are quick, the run is at its end when it is looked at again.
+        // With quick threads, the run is at its end when it is polled again.
         for _ in 0..1_000 {
             let session = origin.fork().await.unwrap();
             let exits = session.run(Request::new("import os\nos._exit(3)"));

@@ -1,4 +1,4 @@
-//! A session as a file: written at once, restored anywhere, in whatever state the session is.
+//! A session as a file: written at once, restored anywhere, in any state.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ async fn restore(runtime: &Runtime, path: &Path) -> Session {
     runtime.restore(path).await.unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
 
-/// Things that are not only memory: open files in every state, a database, a generator.
+/// State besides memory: open files in every state, a database, a generator.
 const OPEN: &str = "
 import sqlite3, tempfile, os
 def squares():
@@ -168,7 +168,8 @@ fn limits_and_mounts_go_along() {
     });
 }
 
-/// Whoever wrote a checkpoint chose its limits and its policy, unless the restorer does.
+/// The author of a checkpoint chose its limits and its policy, unless they are replaced on
+/// restoring.
 #[test]
 fn a_restorer_bounds_what_a_checkpoint_says() {
     block_on(async {
@@ -189,7 +190,7 @@ fn a_restorer_bounds_what_a_checkpoint_says() {
         let bounded = runtime().restore(bounded).await.unwrap();
         crate::support::failed(&run(&bounded, Request::new("eval('x')")).await, ErrorKind::Policy);
         crate::support::failed(&run(&bounded, endless()).await, ErrorKind::Fuel);
-        // A limit that the checkpoint has is not widened.
+        // A limit in the checkpoint is not raised.
         bounded.checkpoint(&path).await.unwrap();
         bounded.close();
         let limits = SessionLimits::default().fuel(u64::MAX / 8).lifetime(Duration::ZERO);
@@ -207,7 +208,7 @@ fn a_restorer_bounds_what_a_checkpoint_says() {
     });
 }
 
-/// Code of many runs was more than a manifest holds, and then nothing of the session was written.
+/// The code of many runs exceeded the manifest, and then nothing of the session was written.
 #[test]
 fn a_session_of_many_long_runs_is_written_and_goes_on() {
     block_on(async {
@@ -235,7 +236,7 @@ fn a_session_of_many_long_runs_is_written_and_goes_on() {
     });
 }
 
-/// What would not fit into a checkpoint is refused when the session is made.
+/// Options that would not fit into a checkpoint are rejected when the session is created.
 #[test]
 fn settings_that_no_checkpoint_holds_are_refused() {
     block_on(async {
@@ -262,7 +263,7 @@ fn a_session_is_restored_from_a_reader_under_its_old_id() {
         let restored = runtime().restore(again().client("Ada")).await.unwrap();
         assert_eq!(restored.id(), old);
         assert_eq!(out(&restored, "x").await, "7\n");
-        // A handle to the one that had the id before does nothing to the one that has it now.
+        // A handle to the previous session with the id does not affect the new one.
         session.close();
         let sessions = runtime().sessions();
         assert_eq!(sessions.get(&old).unwrap().id(), old);
@@ -295,7 +296,7 @@ fn no_more_is_read_than_a_session_may_have() {
 fn a_session_moves_between_two_caches() {
     block_on(async {
         let other_cache = copy_of_the_shared_one();
-        // Its images are made there, by itself.
+        // It bakes its images itself.
         std::fs::remove_dir_all(other_cache.path().join("images")).unwrap();
         let there = Runtime::builder().environment().cache(other_cache.path()).build().unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -350,8 +351,8 @@ fn another_process_goes_on() {
     });
 }
 
-/// A process that writes checkpoints without end is killed at any moment: what is there is always
-/// a whole one, and never an older one than the last that was finished.
+/// A process that writes checkpoints in a loop is killed at any time: the file is always complete,
+/// and never older than the last finished one.
 #[test]
 fn a_killed_process_leaves_the_checkpoint_before() {
     const NAME: &str = "sessions::checkpoints::a_killed_process_leaves_the_checkpoint_before";
@@ -399,7 +400,7 @@ fn a_killed_process_leaves_the_checkpoint_before() {
     }
 }
 
-/// Numbers with gaps between them, several names of one file, files without a name, and a hole of a GiB.
+/// Numbers with gaps, several names of one file, files without a name, and a hole of a GiB.
 const NUMBERED: &str = "
 import os
 os.makedirs('d/e')
@@ -431,7 +432,7 @@ fn a_hole_stays_a_hole_and_files_keep_their_numbers() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("session.belljar");
-        // Only memory has room for files, 256 MiB.
+        // Files have only memory, 256 MiB.
         let runtime = Runtime::builder().environment().temp_dir("/nowhere/at/all").build().unwrap();
         let mut limits = RequestLimits::default();
         limits.workspace = Some(2 << 30);
@@ -446,7 +447,7 @@ fn a_hole_stays_a_hole_and_files_keep_their_numbers() {
         let looked = out(&session, "look()").await;
         assert!(looked.contains("b'\\x00middle'") && looked.contains("1342177280"), "{looked}");
         assert_eq!(out(&restored, "look()").await, looked);
-        // A number is given once, also to what is made afterwards.
+        // Numbers are unique, also for files created later.
         session.rewind(1).await.unwrap();
         assert_eq!(out(&session, "look()").await, looked);
     });

@@ -1,4 +1,4 @@
-//! Files that are not checkpoints, or not any more: refused with a clear error, and of no harm.
+//! Files that are not checkpoints, or damaged ones: rejected with a clear error, without harm.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ async fn checkpoint(dir: &Path) -> std::path::PathBuf {
     path
 }
 
-/// What is told when the file is restored, or else when all of the session is asked for.
+/// The error of restoring the file, or of loading all of the session.
 async fn refused(bytes: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -54,7 +54,7 @@ fn every_damage_is_told() {
         }
         for at in (20..bytes.len()).step_by(bytes.len() / 40) {
             let mut altered = bytes.clone();
-            // Two bits: a decompressor passes over some that are alone.
+            // Two bits: a decompressor ignores some single ones.
             altered[at] ^= 0x11;
             let error = refused(&altered).await;
             let is_told = error == changed
@@ -89,7 +89,7 @@ fn what_cannot_be_had_is_told() {
         let path = checkpoint(dir.path()).await;
         let (error, _) = told(runtime().restore(&dir.path().join("none")).await);
         assert!(error.starts_with("cannot open the checkpoint "), "{error}");
-        // A runtime that allows less.
+        // A runtime with lower limits.
         let strict = Runtime::builder()
             .environment()
             .ceilings(RunLimits::CEILINGS.memory(16 << 20))
@@ -97,7 +97,7 @@ fn what_cannot_be_had_is_told() {
             .unwrap();
         let (error, _) = told(strict.restore(&path).await);
         assert!(error.contains("limits.memory"), "{error}");
-        // A place that cannot be written; what was there stays.
+        // A directory that cannot be written; existing files stay.
         let session = session_on(runtime(), SessionOptions::new().image("core")).await;
         let error = session.checkpoint(dir.path().join("no/such/dir")).await.unwrap_err();
         assert!(chain(&error).starts_with("cannot write the checkpoint "), "{}", chain(&error));
@@ -106,7 +106,7 @@ fn what_cannot_be_had_is_told() {
     });
 }
 
-/// Damage that a checksum would not tell, because it was made on purpose.
+/// Deliberate damage with valid checksums.
 #[test]
 fn forged_bodies_do_no_harm() {
     block_on(async {
@@ -126,9 +126,9 @@ fn forged_bodies_do_no_harm() {
     });
 }
 
-/// The checkpoint with a manifest that was altered on purpose, and names and sums that fit. `alter` sees
-/// the documents of states and directories where the manifest has their names. It may also say what
-/// `chunks` are listed, and of how many of them the file has the bytes.
+/// The checkpoint with a deliberately altered manifest, and names and checksums that match. `alter`
+/// sees the documents of states and directories in place of their names in the manifest. It can
+/// also choose the listed `chunks`, and how many of them the file contains.
 fn forged(bytes: &[u8], alter: impl Fn(&mut Value)) -> tempfile::NamedTempFile {
     let (mut manifest, mut chunks) = taken_apart(bytes);
     let inside = |name: &Value| -> Value {
@@ -178,7 +178,7 @@ fn forged(bytes: &[u8], alter: impl Fn(&mut Value)) -> tempfile::NamedTempFile {
     target
 }
 
-/// The manifest of a checkpoint, and what is in its chunks.
+/// The manifest of a checkpoint, and the contents of its chunks.
 fn taken_apart(bytes: &[u8]) -> (Value, BTreeMap<String, Vec<u8>>) {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let mut at = 52 + word(16);
@@ -294,7 +294,7 @@ fn forged_clocks_do_not_overflow() {
     });
 }
 
-/// What is wrong with a manifest is told, whatever it is.
+/// Any problem with a manifest is reported.
 #[test]
 fn every_impossible_manifest_is_told() {
     type Alter = fn(&mut Value);

@@ -1,4 +1,4 @@
-//! The example of `docs/guide/sessions.md`: what is printed there is this, and it runs.
+//! The example of `docs/guide/sessions.md`: the page shows this code, and it runs.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A store that fails at any operation of restoring, saving and collecting: what was saved can be read.
+//! A store that fails at any operation of restoring, saving and collecting: saved states stay
+//! readable.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,15 +14,15 @@ use bytes::Bytes;
 use super::{block_on, core, out};
 use crate::support::{chain, runtime};
 
-/// What a node tries again is tried soon.
+/// Short delays of retries.
 const LEASE: Duration = Duration::from_millis(60);
 
-/// Counts all operations, and has some of them fail.
+/// Counts all operations, and makes some of them fail.
 #[derive(Debug, Default)]
 struct Failing {
     store: MemoryStore,
     count: AtomicUsize,
-    /// The numbers of those that fail, and whether that is before anything was done.
+    /// The numbers of failing operations, and whether they fail before having an effect.
     plan: Mutex<Vec<(usize, bool)>>,
 }
 
@@ -57,7 +58,7 @@ impl Store for Failing {
     }
 }
 
-/// Does something again until it works: no more often than operations fail.
+/// Retries until success: at most as often as operations fail.
 async fn again<T, E: std::error::Error>(mut work: impl AsyncFnMut() -> Result<T, E>) -> T {
     for _ in 0..5 {
         if let Ok(done) = work().await {
@@ -83,7 +84,7 @@ async fn saved(session: &Session, store: &Arc<dyn Store>, keys: &mut Vec<String>
     .await;
 }
 
-/// How many operations there were.
+/// The number of operations so far.
 async fn scenario(uploaded: Bytes, plan: Vec<(usize, bool)>) -> usize {
     let failing = Arc::new(Failing::default());
     let put = failing.store.put("states/0", uploaded, Condition::Absent).await.unwrap();
@@ -135,7 +136,7 @@ fn whatever_operation_of_a_store_fails_what_was_saved_can_be_read() {
     });
 }
 
-/// A node that adds, changes and removes a session; how many operations there were.
+/// A node that adds, changes and removes a session; returns the number of operations.
 async fn removal(plan: Vec<(usize, bool)>) -> usize {
     let failing = Arc::new(Failing::default());
     *failing.plan.lock().unwrap() = plan;
@@ -161,7 +162,7 @@ async fn removal(plan: Vec<(usize, bool)>) -> usize {
     assert_eq!(node.look(&id).await.unwrap(), None);
     let taken = node.claim(&id).await.err().unwrap();
     assert_eq!(taken.code(), "session.not_found", "{}", chain(&taken));
-    // One that was to be added, and of which the store did not say that it was.
+    // A session whose creation the store did not confirm.
     for other in node.ids().await.unwrap() {
         node.remove(&other).await.unwrap();
     }

@@ -1,5 +1,4 @@
-//! Files of a session without a run: what is done with them, by whom it is seen, and what a guest can
-//! do about it.
+//! Files of a session accessed without a run: operations, visibility, and hostile guests.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -88,7 +87,7 @@ fn files_are_written_seen_and_read_without_a_run() {
         assert_eq!(all(&session).await, expected);
         let seen = "print(sorted(os.listdir()), open('made/here/b/c').read())";
         assert_eq!(out(&session, seen).await, "['a', 'made'] xyz\n");
-        // A variable of an earlier run is there: it is the same interpreter.
+        // A variable of an earlier run exists: it is the same interpreter.
         assert_eq!(session.execution().await, 3);
         session.close();
         assert!(matches!(
@@ -138,7 +137,7 @@ fn temporary_files_are_files_of_the_session() {
             let written = files.write(path, &b""[..]).await;
             assert!(matches!(problem(written), PathProblem::Invalid(_)), "{path}");
         }
-        // The workspace's own paths stay relative.
+        // Paths in the workspace stay relative.
         let refused = session.workspace().write("/tmp/x", &b""[..]).await;
         assert!(matches!(problem(refused), PathProblem::Invalid(_)));
         let refused = session.workspace().stat("/tmp").await;
@@ -180,7 +179,7 @@ fn what_cannot_be_done_is_said() {
     });
 }
 
-/// Gives some bytes, and then fails.
+/// Returns some bytes, and then fails.
 struct Broken(u32);
 
 impl Read for Broken {
@@ -228,7 +227,7 @@ fn nothing_is_written_beyond_the_limits_or_from_a_broken_reader() {
     });
 }
 
-/// Else code that holds each file open and deletes it would have room for the next, again and again.
+/// Otherwise code could hold each file open and delete it, and have room for the next, repeatedly.
 #[test]
 fn a_deleted_file_that_is_open_takes_its_room() {
     block_on(async {
@@ -287,7 +286,7 @@ fn a_change_belongs_to_the_latest_state() {
         fork.workspace().remove("after-1").await.unwrap();
         assert_eq!(all(&fork).await, [""; 0]);
 
-        // What was written after run 2 is not of the state after it, nor of that before.
+        // Changes after run 2 belong neither to the state after it, nor to the one before.
         session.rewind(2).await.unwrap();
         assert_eq!(all(&session).await, ["after-1"]);
         session.rewind(1).await.unwrap();
@@ -345,7 +344,7 @@ fn links_of_a_guest_lead_nowhere() {
         assert_eq!(problem(files.list("l", 1).await), PathProblem::IsLink);
         let link = files.stat("l").await.unwrap();
         assert_eq!((link.kind, link.target.as_deref()), (PathKind::Link, Some("d")));
-        // A file may take a link's place, and a link be moved: what it points to stays.
+        // A file may replace a link, and a link may be moved: its target stays.
         files.rename("lf", "d/lf").await.unwrap();
         files.rename("d/f", "loop").await.unwrap();
         assert_eq!(files.read("loop", ..).await.unwrap(), b"1");
@@ -399,7 +398,7 @@ fn a_lost_interpreter_s_files_are_gone_with_the_change() {
     });
 }
 
-/// Files of another runtime go with it.
+/// Files of another runtime are removed with it.
 #[test]
 fn files_are_exchanged_within_one_runtime() {
     block_on(async {
@@ -415,7 +414,7 @@ fn files_are_exchanged_within_one_runtime() {
         assert_eq!(out(&one, library).await, "b'PK'\n");
         assert!(one.workspace().replace_with(&two.workspace()).await.unwrap());
         assert_eq!(out(&one, "print(open('f').read())").await, "1\n");
-        // What is open of the library is still that.
+        // Open files of the library are unchanged.
         let code = "print(library.seek(0), library.read(2))";
         assert_eq!(out(&one, code).await, "0 b'PK'\n");
         for session in [one, two, theirs] {
@@ -424,7 +423,7 @@ fn files_are_exchanged_within_one_runtime() {
     });
 }
 
-/// All of them in memory, which has no room for the same bytes twice.
+/// All of them in memory, which has no room for two copies.
 #[test]
 fn a_thousand_forks_have_the_same_files_once() {
     block_on(async {

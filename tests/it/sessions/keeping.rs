@@ -1,5 +1,5 @@
-//! The state after a run is kept while its outcome is on its way: what comes next waits for it, and
-//! nothing is lost silently.
+//! The state after a run is saved while its outcome is returned: the next operation waits for it,
+//! and nothing is lost silently.
 
 use belljar::{Request, SessionOptions};
 
@@ -69,7 +69,7 @@ fn a_session_that_is_dropped_or_closed_right_after_a_run_leaves_nothing_behind()
         drop((session, runtime));
         assert_eq!(left(), 0, "{:?}", std::fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>());
     });
-    // Where nobody drives the asynchronous runtime any more.
+    // Where the asynchronous runtime is no longer polled.
     let runtime = runtime_in(dir.path()).blocking();
     let session = runtime.session(SessionOptions::new().image("core")).unwrap();
     session.run(Request::new(format!("{code}\nf = open('large')"))).unwrap();
@@ -92,8 +92,8 @@ fn an_asynchronous_runtime_may_end_before_the_state_is_kept() {
     });
 }
 
-/// The state before a run is not taken for that after it: not by a fork, nor by what else needs it. It is done
-/// in a process that may not write large files, such as those of states.
+/// The state before a run is never taken for the one after it: not by a fork, nor by other
+/// operations. Runs in a process that cannot write large files, such as those of states.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_state_that_cannot_be_kept_is_told_until_an_outcome_has_said_so() {

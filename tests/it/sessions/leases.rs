@@ -130,7 +130,7 @@ fn sessions_start_from_a_snapshot() {
             session.reset().await.unwrap();
             assert_eq!(out(session, "print(x, open('f').read())").await, "1 one\n");
         }
-        // A snapshot of a session that is suspended takes the name of one that there is.
+        // A snapshot of a suspended session reuses the name of an existing one.
         out(&one, "x = 3").await;
         assert!(one.suspend().await);
         one.snapshot("prepared").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a session may use altogether: a clear outcome at every limit.
+//! Limits on a whole session: a clear outcome at each of them.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -59,8 +59,8 @@ fn lifetime_and_idle_time() {
     });
 }
 
-/// Whatever is done with a session that is past a limit of time, and whatever is made from it: it does not
-/// run again.
+/// Past a time limit, neither the session nor anything made from it runs again, whatever is done
+/// with it.
 #[test]
 fn a_session_stays_past_its_limits_of_time() {
     let brief = Duration::from_millis(300);
@@ -109,7 +109,7 @@ fn memory_and_disk_of_all_runs() {
         out(&session, "x = bytearray(30 << 20)\nopen('a', 'w').write('a' * 700_000)").await;
         let second = run(&session, Request::new("y = bytearray(30 << 20)")).await;
         failed(&second, ErrorKind::Memory);
-        // Also after it was put away and brought back.
+        // Also after it was suspended and resumed.
         for suspended in [false, true] {
             if suspended {
                 assert!(session.suspend().await);
@@ -120,14 +120,14 @@ fn memory_and_disk_of_all_runs() {
             let many = run(&session, Request::new(many)).await;
             assert!(many.error.as_ref().unwrap().starts_with("OSError"), "{many:#?}");
         }
-        // What the host places does not count.
+        // Files placed by the host do not count.
         let given = Request::new("len(open('given').read())").file("given", vec![b'g'; 2 << 20]);
         assert_eq!(run(&session, given).await.stdout, "2097152\n");
         session.close();
     });
 }
 
-/// What is placed for every run makes room for as much again as the limit allows, and no more.
+/// Files placed for a run make room for as much again as the limit allows, and no more.
 #[test]
 fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
     block_on(async {
@@ -144,8 +144,8 @@ fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
                     try:\n    while names < 100:\n        open(f'n{names}', 'w').close(); names += 1\n\
                     except OSError: pass\n\
                     print(written, names)";
-        // 2 MiB without the 300 KiB that were placed, and 16 names without that one and `a`. A session that
-        // was put away has no more room for what is placed than that takes.
+        // 2 MiB without the 300 KiB of placed files, and 16 names without that one and `a`. A
+        // suspended session has only as much room for placed files as they take.
         for (suspended, expected) in [(false, ("174", "14")), (true, ("102", "7"))] {
             if suspended {
                 out(
@@ -163,7 +163,7 @@ fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
     });
 }
 
-/// Otherwise a crash now and then would leave room for one more of them each time.
+/// Otherwise every crash would leave room for one more of them.
 #[test]
 fn files_without_a_name_count_also_after_a_crash() {
     block_on(async {
@@ -199,7 +199,7 @@ fn a_file_that_is_open_many_times_is_kept_once() {
         out(&session, open).await;
         let lost = run(&session, Request::new("os._exit(1)")).await;
         restarted(&lost, ErrorKind::Crash, "ProcessExit");
-        // It is one file still.
+        // It is still one file.
         let look = "held[0].write(b'one')\nprint(held[199].read(3), os.listdir('/tmp'))";
         assert_eq!(out(&session, look).await, "3\nb'one' []\n");
         session.close();
@@ -230,7 +230,7 @@ fn open_files_are_found_again_in_bounded_time() {
             took.push(started.elapsed());
             session.close();
         }
-        // However slow the disk is: open files cost little beside those that are there.
+        // Independent of the disk: open files cost little compared with existing ones.
         assert!(took[1] < 4 * took[0] + Duration::from_secs(2), "{took:?}");
     });
 }
@@ -252,8 +252,8 @@ fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
     });
 }
 
-/// What a run changed is copied by another thread than the one on which it ran, which has other
-/// guests to serve: its share of the processor's time is a small one.
+/// A run's changes are copied by another thread than the one that it ran on, which has other guests
+/// to serve: its share of the processor time is small.
 #[test]
 fn what_is_written_again_is_set_aside_on_another_thread() {
     alone("sessions::limits::what_is_written_again_is_set_aside_on_another_thread", || {
@@ -271,7 +271,7 @@ fn what_is_written_again_is_set_aside_on_another_thread() {
                 ticks("/proc/thread-self/stat")
             });
             let worker = worker.await.unwrap();
-            // What comes after the outcome.
+            // The work after the outcome.
             session.history().await.unwrap();
             session.close();
             (worker, ticks("/proc/self/stat"))
@@ -283,7 +283,7 @@ fn what_is_written_again_is_set_aside_on_another_thread() {
     });
 }
 
-/// What the run's thread and the process had taken of the processor when the code was at its end.
+/// Processor time of the run's thread and of the process at the end of the code.
 #[derive(Default)]
 struct EndOfCode(Mutex<Option<(u64, u64)>>);
 
@@ -293,7 +293,7 @@ impl OutputWatcher for EndOfCode {
     }
 }
 
-/// Time on a processor, in hundredths of a second.
+/// Processor time in hundredths of a second.
 fn ticks(stat: &str) -> u64 {
     let stat = fs::read_to_string(stat).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);

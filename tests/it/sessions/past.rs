@@ -1,4 +1,4 @@
-//! What a restored session has of its past: nothing until somebody asks for it, and then all that is sound.
+//! The past of a restored session: loaded on demand, and complete unless damaged.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::{block_on, core, out, run, session_on, told};
 use crate::support::{chain, runtime};
 
-/// Five runs, for each of which the host has replaced a file that no code has read.
+/// Five runs, before each of which the host has replaced a file that no code has read.
 async fn with_past() -> Session {
     let session = core().await;
     for n in 1..=5 {
@@ -23,7 +23,7 @@ async fn with_past() -> Session {
     session
 }
 
-/// Bytes that nothing can compress.
+/// Incompressible bytes.
 fn noise(n: u64) -> Vec<u8> {
     let mut bytes = vec![0; 300_000];
     blake3::Hasher::new().update(&n.to_le_bytes()).finalize_xof().fill(&mut bytes);
@@ -37,7 +37,7 @@ async fn is_after(session: &Session, n: u64) {
     assert!(session.read("noise").await.unwrap() == noise(n), "it is another run's");
 }
 
-/// A checkpoint of it, in which a chunk is damaged that only the state after run `n` needs.
+/// A checkpoint of it with a damaged chunk that only the state after run `n` needs.
 async fn damaged(path: &Path, n: u64) {
     let session = with_past().await;
     session.checkpoint(path).await.unwrap();
@@ -65,11 +65,11 @@ fn a_damaged_past_costs_what_is_damaged() {
             let expected = format!("{} is not a usable checkpoint: its chunk ", path.display());
             error.contains(&expected) && error.ends_with("was cut short or altered")
         };
-        // What needs all of it says what is wrong.
+        // Operations on the whole past report the damage.
         let (error, hint) = told(session.checkpoint_to(std::io::sink()).await);
         assert!(is_told(&error), "{error}");
         assert!(hint.unwrap().starts_with("take another copy of it"));
-        // So does what needs that state, and only that.
+        // So do operations on that state, and only on that one.
         for _ in 0..2 {
             let (error, hint) = told(session.rewind(2).await);
             let start = format!(
@@ -80,7 +80,7 @@ fn a_damaged_past_costs_what_is_damaged() {
             assert!(hint.unwrap().starts_with("go back to another one"));
         }
         is_after(&session, 5).await;
-        // It can be put away and brought back all the same.
+        // It can still be suspended and resumed.
         assert!(session.suspend().await);
         is_after(&session, 5).await;
         assert_eq!(session.history().await.unwrap().len(), 8);
@@ -91,7 +91,7 @@ fn a_damaged_past_costs_what_is_damaged() {
         }
         assert_eq!(told(session.rewind(2).await).0.matches("run 2").count(), 1);
         session.rewind(1).await.unwrap();
-        // What is damaged is forgotten: the rest is a whole session.
+        // Damaged states are dropped: the rest is a whole session.
         session.checkpoint(&path).await.unwrap();
         fork.rewind(0).await.unwrap();
         assert_eq!(out(&fork, "'n' in globals()").await, "False\n");
@@ -115,14 +115,14 @@ fn the_past_outlives_the_name_of_its_file() {
         let restored = restore(&path).await;
         out(&restored, "n = 6").await;
         let fork = restored.fork().await.unwrap();
-        // In its place comes what has no past at all.
+        // It is replaced by a session without a past.
         let other = core().await;
         other.checkpoint(&path).await.unwrap();
         other.close();
         restored.rewind(3).await.unwrap();
         is_after(&restored, 3).await;
         std::fs::remove_file(&path).unwrap();
-        // They share what one of them has read, and not what they do with it.
+        // They share data read by one of them, but not their changes.
         assert_eq!(fork.history().await.unwrap().len(), 6);
         for n in [5, 2] {
             fork.rewind(n).await.unwrap();
@@ -170,7 +170,7 @@ fn a_history_that_was_not_read_is_held_to_its_bounds() {
     });
 }
 
-/// Counts what is read of a store, which has its chunks elsewhere.
+/// Counts reads from a store that keeps its chunks elsewhere.
 #[derive(Debug, Default)]
 struct Counting {
     inner: MemoryStore,
@@ -214,7 +214,7 @@ fn restoring_costs_what_the_latest_state_is() {
             if ![10, 30].contains(&n) {
                 continue;
             }
-            // What it consists of is written anew, as for a session that was just made.
+            // All of its parts are written, as for a new session.
             let key = format!("states/{n}");
             let file = tempfile::NamedTempFile::new().unwrap();
             session.checkpoint(file.path()).await.unwrap();
@@ -273,7 +273,7 @@ fn what_is_saved_to_where_it_came_from_is_not_read_for_that() {
         assert_eq!(out(&other, look).await, "10 200000 10\n");
         other.close();
 
-        // What was named can still be read, and is named again.
+        // Named chunks can still be read, and are named again.
         let fork = restored.fork().await.unwrap();
         for n in [7, 5] {
             restored.rewind(n).await.unwrap();
@@ -288,7 +288,7 @@ fn what_is_saved_to_where_it_came_from_is_not_read_for_that() {
         fork.close();
         let other = stored(&store, "states/c").await;
         assert_eq!(out(&other, look).await, "5 200000 5\n");
-        // Into another store goes all of it.
+        // All of it is written to another store.
         let elsewhere: Arc<dyn Store> = Arc::new(MemoryStore::default());
         other.save(&elsewhere, "states/d", Condition::Absent).await.unwrap().unwrap();
         other.close();
@@ -299,7 +299,8 @@ fn what_is_saved_to_where_it_came_from_is_not_read_for_that() {
     });
 }
 
-/// A session that goes from one to the next, none of which reads its past, is bounded as one that stays.
+/// A session that moves from node to node without its past being read has the same limits as one
+/// that stays.
 #[test]
 fn a_history_that_nobody_reads_does_not_grow() {
     block_on(async {

@@ -1,4 +1,4 @@
-//! Questions without a run, and what they leave behind: nothing.
+//! Questions without a run leave nothing behind.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn evaluate(session: &Session, source: &str) -> Result<Value, String> {
     session.evaluate(asked).unwrap().remove("x").unwrap()
 }
 
-/// The error of a question that was not answered.
+/// The error of an unanswered question.
 #[track_caller]
 fn unanswered<T: std::fmt::Debug>(answer: Result<T, Error>) -> String {
     match answer {

@@ -1,4 +1,4 @@
-//! CONTRACT 19 and the soft interrupt: what a session survives, and how it says so.
+//! Item 19 and the soft interrupt: crashes that a session survives, and how it reports them.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use belljar::{Request, Runtime, Session, SessionOptions};
 use super::{block_on, core, interrupted, out, report, restarted, run, session_on, told};
 use crate::support::{failed, program, runtime};
 
-/// What every session here has before something happens to it.
+/// The initial state of every session here.
 const BEFORE: &str = "x = 1\nopen('a.txt', 'w').write('one')\nf = open('a.txt')";
-/// What it must still have afterwards.
+/// The state that must still exist afterwards.
 const LOOK: &str = "print(x, f.read(), open('a.txt').read()); f.seek(0)";
 const SPOIL: &str = "x = 2\nopen('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('b')\n";
 
@@ -41,7 +41,7 @@ fn contract_19_a_crash_goes_back_to_the_last_good_state() {
             execution += 1;
             assert_eq!(report(&outcome).execution, execution);
             assert!(outcome.stdout.starts_with("so far\n"), "what it printed is there");
-            // Its files can be looked at, although the session does not have them any more.
+            // Its files can be read, although the session has dropped them.
             assert_eq!(session.read("b.txt").await.unwrap(), b"b");
             assert_eq!(out(&session, LOOK).await, "1 one one\n0\n", "{crash}");
             execution += 1;
@@ -142,7 +142,7 @@ fn an_interrupt_keeps_what_was_done() {
             assert_eq!(out(&session, "print(x, y)\ndel y").await, "1 6\n");
         }
         assert!(!session.interrupt(), "nothing runs");
-        // An interrupt that nobody met is not left for the next run.
+        // An interrupt without a run does not affect the next run.
         for _ in 0..50 {
             assert_eq!(out(&session, "x").await, "1\n");
         }
@@ -231,7 +231,7 @@ fn attempts_at_the_runner_cost_the_run_and_not_the_session() {
                     .await;
             let lost =
                 report(&outcome).interpreter_restarted || report(&next).interpreter_restarted;
-            // A guest may spoil its own session; it may never keep the host from an answer.
+            // A guest may damage its own session, but must not keep the host from an answer.
             if !next.success {
                 session.rewind(1).await.unwrap();
             }

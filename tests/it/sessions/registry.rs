@@ -1,4 +1,4 @@
-//! CONTRACT 18: sessions are made, found, listed, bounded and deleted.
+//! Item 18: sessions are created, found, listed, limited and deleted.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -56,7 +56,7 @@ fn contract_18_a_client_gets_its_own_default_session() {
         let again = sessions.for_client("ada", core()).await.unwrap();
         assert_eq!(again.id(), ada.id());
         assert_eq!(out(&again, "x").await, "10\n");
-        // Asked for many times at once, there is still only one.
+        // Concurrent requests create only one.
         let mut asked = tokio::task::JoinSet::new();
         for _ in 0..16 {
             let sessions = sessions.clone();
@@ -83,7 +83,7 @@ fn contract_18_runs_on_one_session_are_queued_in_order() {
         };
         let mut runs: Vec<_> = (0..20).map(asked).collect();
         let mut done = Vec::new();
-        // Each is asked for when it is first polled, and done when it is taken out.
+        // Each starts when first polled, and is done when taken out.
         poll_fn(|context| {
             runs.retain_mut(|run| match run.as_mut().poll(context) {
                 Poll::Ready(outcome) => {

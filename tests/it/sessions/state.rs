@@ -1,4 +1,4 @@
-//! CONTRACT 15 and 16, forks and rewinds: what a run finds of those before it.
+//! Items 15 and 16, forks and rewinds: the state that a run inherits.
 
 use belljar::request::{Deterministic, Echo};
 use belljar::setup::Strategy;
@@ -56,7 +56,7 @@ fn what_a_run_left_of_its_input_no_other_finds() {
             assert!(outcome.success, "{:?}", outcome.error);
             outcome.stdout
         };
-        // Buffered by the guest, all of it, of which a line is taken.
+        // The guest buffers all of it, and takes a line.
         assert_eq!(printed(&session, "print(input())", "one\nleft\n").await, "one\n");
         let fork = session.fork().await.unwrap();
         assert_eq!(printed(&fork, "print(input())", "three\n").await, "three\n");
@@ -64,7 +64,7 @@ fn what_a_run_left_of_its_input_no_other_finds() {
         // A question in between, after which the memory is that of the run before.
         session.get("x").await.unwrap();
         assert_eq!(printed(&session, "print(input())", "four\n").await, "four\n");
-        // Not read at all, and read by the next.
+        // Not read at all here, but by the next run.
         assert_eq!(printed(&session, "x = 1", "five\n").await, "");
         assert_eq!(printed(&session, "import sys; print(sys.stdin.read())", "six").await, "six\n");
         printed(&session, "sys.stdin.buffer.peek()", "seven\n").await;
@@ -95,7 +95,7 @@ fn what_code_may_have_patched_is_not_looked_for_in_vain() {
         fuel("import mailbox\nglobals()['x'] = 1\nvars()['x'] = 2\nexec('x = 3')").await;
         let short = fuel("x = 4").await;
         assert!(short < 5_000_000, "{short}");
-        // With a table there is something to look for.
+        // With a table there is something to find.
         let drawn = fuel("import pandas as pd\nframe = pd.DataFrame({'a': [1]})").await;
         assert!(drawn > 10 * short, "{drawn} and {short}");
         let same = fuel("x = 5").await;
@@ -183,7 +183,7 @@ fn a_fork_and_its_parent_do_not_see_each_other() {
     });
 }
 
-/// Three levels deep, 64 ways each: every step is tried in 64 forks, and the best goes on.
+/// Three levels deep, 64 ways each: every step is tried in 64 forks, and the best continues.
 #[test]
 fn a_tree_search_forks() {
     block_on(async {
@@ -261,7 +261,7 @@ fn the_history_is_bounded_oldest_first() {
         }
         let kept = numbers(by_bytes.clone()).await;
         assert!((2..=4).contains(&kept.len()) && kept.ends_with(&[6]), "{kept:?}");
-        // The beginning is always there.
+        // The beginning is always available.
         by_bytes.rewind(0).await.unwrap();
         assert_eq!(out(&by_bytes, "'x' in globals()").await, "False\n");
         by_count.close();
@@ -278,7 +278,8 @@ fn random_generators_differ_after_a_fork() {
         let one = session.fork().await.unwrap();
         let two = session.fork().await.unwrap();
         assert_ne!(out(&one, draw).await, out(&two, draw).await);
-        // Within a session what the code seeds stays seeded, also across a suspension.
+        // Within a session generators seeded by the code keep their state, also across a
+        // suspension.
         out(&session, "random.seed(42)").await;
         assert!(session.suspend().await);
         assert_eq!(out(&session, "random.randint(0, 10**6)").await, "670487\n");
@@ -402,13 +403,13 @@ fn a_file_without_a_name_is_kept_once() {
         let session = session_on(runtime(), options).await;
         out(&session, "import tempfile\nf = tempfile.TemporaryFile()\n_ = f.write(bytes(900_000))")
             .await;
-        // It comes back whatever names the code took.
+        // It is restored whatever names the code used.
         out(&session, "for n in range(3): open(f'/tmp/.belljar-nameless-{n}', 'w').close()").await;
         for n in 0..20 {
             out(&session, &format!("x = {n}")).await;
         }
         assert_eq!(session.history().await.unwrap().len(), 22, "it is the same in all of them");
-        // Each of these changes one block of it, and shares the others with the one before.
+        // Each of these changes one block of it, and shares the others with the previous one.
         for n in 0..20 {
             out(&session, &format!("f.seek({n})\n_ = f.write(b'x')\nf.flush()")).await;
         }

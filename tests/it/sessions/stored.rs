@@ -1,5 +1,5 @@
-//! Sessions in a store, by content: what has changed is written, what is shared is there once, and what
-//! nobody names goes.
+//! Sessions in a content-addressed store: only changes are written, shared chunks are stored once,
+//! and unused ones are removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn chunks(store: &Arc<dyn Store>) -> Vec<String> {
     store.list("chunks").await.unwrap().into_iter().map(|entry| entry.key).collect()
 }
 
-/// Four mebibytes that nothing can compress, and files in all sizes.
+/// Four mebibytes of incompressible data, and files of all sizes.
 const MUCH: &str = "
 import os
 big = bytearray(os.urandom(4 << 20))
@@ -61,7 +61,7 @@ fn what_has_changed_is_written() {
             out(&session, "open('small_3', 'w').write('other')").await;
             let change = save(&session, &store, "states/a-4").await;
             assert!(change.bytes < 1 << 20, "{change:?}");
-            // A fork shares all but what it does itself.
+            // A fork shares everything except its own changes.
             let fork = session.fork().await.unwrap();
             out(&fork, "y = 1").await;
             let forked = save(&fork, &store, "states/b-1").await;
@@ -69,7 +69,7 @@ fn what_has_changed_is_written() {
             let expected = out(&session, LOOK).await;
             for key in ["states/a-4", "states/b-1"] {
                 let restored = stored(runtime(), &store, key).await;
-                // Whoever has read it knows what is there.
+                // A node that has read it knows the existing chunks.
                 let saved = save(&restored, &store, &format!("{key}-again")).await;
                 assert_eq!(saved.chunks, 0, "{saved:?}");
                 assert_eq!(out(&restored, LOOK).await, expected, "{key}");
@@ -101,7 +101,7 @@ fn chunks_of_one_session_are_those_of_another_with_the_same_bytes() {
             session.close();
         }
         assert!(written[0].chunks > 4, "{written:?}");
-        // The states have other times, and so documents of their own.
+        // The states have different times, so each has its own document.
         assert!(written[1].chunks <= 4 && written[1].bytes < written[0].bytes, "{written:?}");
     });
 }
@@ -146,7 +146,7 @@ fn conditions_hold() {
     });
 }
 
-/// A session that is restored, and then asked for all that it has.
+/// A restored session with all of its states loaded.
 async fn whole(options: RestoreOptions) -> Result<(), belljar::Error> {
     let session = runtime().restore(options).await?;
     let written = session.checkpoint_to(std::io::sink()).await;
@@ -201,7 +201,7 @@ fn chunks_that_nobody_names_go() {
         save(&session, &store, "states/a-2").await;
         let all = chunks(&store).await.len();
         let collect = |grace| collect_chunks(&store, "states", grace);
-        // Both states are there: nothing is condemned.
+        // Both states exist: no chunk is marked for removal.
         let collected = collect(Duration::ZERO).await.unwrap();
         assert_eq!((collected.chunks, collected.named, collected.condemned), (all, all, 0));
         store.delete("states/a-1").await.unwrap();
@@ -220,7 +220,7 @@ fn chunks_that_nobody_names_go() {
     });
 }
 
-/// A checkpoint that carries its chunks has put none of them into the store.
+/// A checkpoint with embedded chunks has put none of them into the store.
 #[test]
 fn what_was_restored_from_an_uploaded_checkpoint_is_saved_whole() {
     block_on(async {
@@ -244,8 +244,8 @@ fn what_was_restored_from_an_uploaded_checkpoint_is_saved_whole() {
     });
 }
 
-/// A store in a directory needs a blocking thread for each chunk, which a save that waits for it on
-/// such a thread would keep from it.
+/// A store in a directory needs a blocking thread for each chunk. A save must not occupy these
+/// threads while it waits for them.
 #[test]
 fn one_blocking_thread_is_enough_to_save() {
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -288,7 +288,7 @@ fn what_is_condemned_and_named_again_stays() {
         store.delete("states/a-1").await.unwrap();
         let condemned = collect_chunks(&store, "states", Duration::ZERO).await.unwrap();
         assert!(condemned.condemned > 4, "{condemned:?}");
-        // Another that has the same bytes, and knows of nothing in the store.
+        // Another session with the same bytes, without knowledge of the store.
         let file = tempfile::NamedTempFile::new().unwrap();
         session.checkpoint(file.path()).await.unwrap();
         let other = runtime().restore(file.path()).await.unwrap();
@@ -307,7 +307,7 @@ fn what_is_condemned_and_named_again_stays() {
     });
 }
 
-/// What was written before is counted on as long as the very state that names it is there.
+/// Earlier chunks are relied on only while the state that names them exists.
 #[test]
 fn what_was_removed_since_is_written_again() {
     block_on(async {
@@ -317,7 +317,7 @@ fn what_was_removed_since_is_written_again() {
         let expected = out(&session, LOOK).await;
         save(&session, &store, "states/a-1").await;
         let fork = session.fork().await.unwrap();
-        // Condemned and removed: by a state that goes, and by one that another takes the place of.
+        // Marked and removed: by a removed state, and by a replaced one.
         store.delete("states/a-1").await.unwrap();
         collect().await.unwrap();
         assert!(collect().await.unwrap().removed > 4);
@@ -328,7 +328,7 @@ fn what_was_removed_since_is_written_again() {
         collect().await.unwrap();
         assert!(collect().await.unwrap().removed > 4);
         save(&fork, &store, "states/b-2").await;
-        // Condemned only.
+        // Only marked.
         store.delete("states/b-2").await.unwrap();
         assert!(collect().await.unwrap().condemned > 4);
         save(&fork, &store, "states/b-3").await;
@@ -341,7 +341,7 @@ fn what_was_removed_since_is_written_again() {
     });
 }
 
-/// Sessions that are written without end, by several at once, while chunks are collected all the time.
+/// Sessions are written continuously by several threads while chunks are collected.
 #[test]
 fn nothing_that_is_needed_goes_while_others_write() {
     block_on(async {
@@ -353,7 +353,7 @@ fn nothing_that_is_needed_goes_while_others_write() {
                 let session = core().await;
                 let mut last = None;
                 for n in 0..12 {
-                    // The same bytes come again and again.
+                    // The same bytes are stored repeatedly.
                     let code =
                         format!("x = bytes([{}]) * 300_000\nopen('f', 'wb').write(x)", n % 3);
                     run(&session, Request::new(code)).await;
@@ -371,7 +371,7 @@ fn nothing_that_is_needed_goes_while_others_write() {
             let store = Arc::clone(&store);
             async move {
                 loop {
-                    // No shorter than a write takes here.
+                    // Not shorter than a write takes here.
                     let collected = collect_chunks(&store, "states", Duration::from_secs(2)).await;
                     collected.unwrap_or_else(|e| panic!("{}", chain(&e)));
                     tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! What is read of a session that was put away, and what is written of one that was written before.
+//! Reads of a suspended session, and writes of one that was suspended before.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::support::{chain, runtime};
 
 const LOOK: &str = "print(n, len(x), x[0] == x0, os.path.getsize('f'))";
 
-/// Random bytes that are in memory once, and in their place the last ones no more: so many that in their midst
-/// is a chunk that has nothing else.
+/// Random bytes that exist once, replacing the previous ones: enough that some chunk consists of
+/// nothing else.
 const FILL: &str = "
 import os
 if 'x' not in globals():
@@ -26,7 +26,7 @@ with open('/dev/urandom', 'rb', buffering=0) as source:
 x0 = x[0]
 ";
 
-/// One more run, after which much is in memory and in a file that was not there before.
+/// Another run, after which much of the memory and a file are new.
 async fn more(session: &Session, n: usize) {
     let file = format!("n = {n}\nopen('f', 'wb').write(os.urandom(70_000 + n))");
     out(session, &format!("{FILL}{file}")).await;
@@ -36,7 +36,7 @@ async fn is_after(session: &Session, n: usize) {
     assert_eq!(out(session, LOOK).await, format!("{n} 4194304 True {}\n", 70_000 + n));
 }
 
-/// Looks into the nameless file that sessions are put away in, which only Linux lets one find.
+/// Inspects the unnamed file of suspended sessions, which only Linux can find.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::{self, File};
@@ -50,7 +50,7 @@ mod nameless {
     use super::super::{block_on, out, session_on, told};
     use super::{is_after, more};
 
-    /// Some of the bytes in the midst.
+    /// Some of the bytes in the middle.
     const MIDST: &str = "print(memoryview(x)[2 << 20 : (2 << 20) + 64].hex())";
 
     /// A session of a runtime that keeps its files in `dir`.
@@ -61,7 +61,7 @@ mod nameless {
         (runtime, session)
     }
 
-    /// The nameless file in `dir` that sessions were put away in.
+    /// The unnamed file of suspended sessions in `dir`.
     fn put_away(dir: &Path) -> File {
         let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
         let is_in =
@@ -70,7 +70,7 @@ mod nameless {
         File::options().read(true).write(true).open(path).unwrap()
     }
 
-    /// How many sessions are there.
+    /// The number of stored sessions.
     fn count(dir: &Path) -> usize {
         const SLOT: usize = 64 << 10;
         let mut bytes = Vec::new();
@@ -78,7 +78,7 @@ mod nameless {
         bytes.chunks(SLOT).filter(|slot| slot.starts_with(b"belljar\x1c")).count()
     }
 
-    /// Alters a byte in the midst of bytes that are there once.
+    /// Changes a byte in the middle of bytes that exist once.
     fn damage(dir: &Path, bytes: &[u8]) {
         let (mut file, mut all) = (put_away(dir), Vec::new());
         file.read_to_end(&mut all).unwrap();
@@ -108,7 +108,8 @@ mod nameless {
             assert!(session.suspend().await);
             assert_eq!(count(dir.path()), 1);
             damage(dir.path(), &seen[0]);
-            // Nobody asks for what is damaged: neither to go on, nor to put it away again, nor for another state.
+            // Nothing reads the damaged chunk: neither resuming, nor suspending again, nor another
+            // state.
             is_after(&session, 5).await;
             assert_eq!(count(dir.path()), 1, "what was not read is kept");
             for _ in 0..2 {
@@ -122,7 +123,7 @@ mod nameless {
             assert!(error.ends_with("was cut short or altered"), "{error}");
             session.rewind(8).await.unwrap();
             is_after(&session, 4).await;
-            // Put away once more, it is where it was.
+            // Suspended again, it has the same place.
             assert!(fork.suspend().await && session.suspend().await);
             assert!(told(fork.rewind(2).await).0.contains("cannot be read"));
             for (one, run, n) in [(&fork, 10, 5), (&fork, 6, 3), (&session, 5, 3)] {
@@ -146,7 +147,7 @@ fn a_past_that_was_not_read_goes_wherever_the_session_goes() {
         for n in 1..=3 {
             more(&session, n).await;
         }
-        // The store knows what it is made of, but not once it has been put away.
+        // The store knows its chunks, but not after it was suspended.
         session.save(&store, "states/a", Condition::Absent).await.unwrap().unwrap();
         for n in 4..=9 {
             assert!(session.suspend().await);
@@ -162,7 +163,7 @@ fn a_past_that_was_not_read_goes_wherever_the_session_goes() {
             runtime().restore(options).await.unwrap_or_else(|e| panic!("{}", chain(&e)))
         };
         let restored = stored("states/b").await;
-        // What it came from is known, and is not where its past is now.
+        // Its origin is known, but its past is in another place now.
         more(&restored, 10).await;
         assert!(restored.suspend().await);
         more(&restored, 11).await;
@@ -185,10 +186,10 @@ fn a_past_that_was_not_read_goes_wherever_the_session_goes() {
     });
 }
 
-/// What becomes of a file.
+/// What happens to a file.
 type Change<'a> = &'a dyn Fn(&Path);
 
-/// Whatever has become of the file that was written before.
+/// Whatever happened to the previous file.
 #[test]
 fn the_next_checkpoint_is_whole() {
     block_on(async {
@@ -199,11 +200,11 @@ fn the_next_checkpoint_is_whole() {
         let overwritten = |path: &Path| {
             let modified = fs::metadata(path).unwrap().modified().unwrap();
             let mut bytes = fs::read(path).unwrap();
-            // What of it is random has bytes as they are.
+            // Random data is stored uncompressed.
             let at = bytes.windows(64).rposition(|window| !window.contains(&0)).unwrap();
             bytes[at] ^= 1;
             fs::write(path, bytes).unwrap();
-            // Whoever does that has not changed it, as far as this tells.
+            // An unchanged modification time counts as an unchanged file.
             let file = fs::File::options().write(true).open(path).unwrap();
             file.set_modified(modified).unwrap();
         };

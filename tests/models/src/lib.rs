@@ -1,8 +1,7 @@
-//! Models of what threads share while a guest runs: the engine's own files, compiled over loom's
-//! atomics and locks, which try every interleaving and every value that a weak memory may show.
+//! Models of the state that threads share while a guest runs: the engine's own files, compiled with
+//! loom's atomics and locks, which try every interleaving and every value that weak memory allows.
 //!
-//! A crate of its own, so that loom and nothing else is compiled for it, and the engine needs no
-//! `cfg` for it.
+//! A separate crate, so that only loom is compiled for it, and the engine needs no `cfg`.
 #![cfg(test)]
 #![expect(
     clippy::duplicate_mod,
@@ -27,8 +26,8 @@ mod relay;
 
 mod task;
 
-/// A guest that waits for other threads, polled as `drive.rs` does it. What these do before they wake it
-/// has no order of its own: to be seen, it needs that of the wake-up.
+/// A guest that waits for other threads, polled as in `drive.rs`. Their writes before a wakeup are
+/// unordered by themselves: the ordering of the wakeup must make them visible.
 macro_rules! relay_model {
     ($relay:ty, $others:literal) => {
         use loom::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! tokio's `Notify` over loom, as far as its documentation promises it: one permit, and
-//! `notify_waiters` for whoever holds a `Notified` at that time, polled or not.
+//! tokio's `Notify` on loom, as far as documented: one permit, and `notify_waiters` for all current
+//! `Notified`, polled or not.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ pub(crate) struct Notify(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     has_permit: bool,
-    /// How often all have been woken.
+    /// Number of calls of `notify_waiters`.
     rounds: usize,
     waiting: Vec<Waker>,
 }
@@ -21,7 +21,7 @@ impl Notify {
     pub(crate) fn notify_one(&self) {
         let mut state = self.0.lock().expect("nobody panics with it");
         state.has_permit = true;
-        // Who wakes without getting the permit waits on.
+        // A woken waiter without the permit waits again.
         state.waiting.drain(..).for_each(Waker::wake);
     }
 

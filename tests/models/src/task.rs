@@ -1,4 +1,4 @@
-//! The least of an executor: one task, polled for as long as it is woken.
+//! A minimal executor: one task, polled while it is woken.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -13,18 +13,18 @@ struct Task {
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        // Not a store: loom would let one be passed by the swap that came before it.
+        // Not a store: loom would allow it to be reordered with the swap before it.
         self.is_woken.swap(true, Ordering::AcqRel);
     }
 }
 
-/// Polls to the end; the threads that `poll` starts are the only ones that can wake the task. It panics
-/// when they all have ended and nobody did.
+/// Polls to the end; only threads started by `poll` can wake the task. Panics if all of them have
+/// ended without waking it.
 pub(crate) fn run(poll: impl FnMut(&mut Context<'_>, &mut Vec<JoinHandle<()>>) -> Poll<()>) {
     run_beside([], poll);
 }
 
-/// As `run`, beside threads that are there already.
+/// Like `run`, with threads that are already running.
 pub(crate) fn run_beside<const N: usize>(
     others: [JoinHandle<()>; N],
     mut poll: impl FnMut(&mut Context<'_>, &mut Vec<JoinHandle<()>>) -> Poll<()>,

@@ -1,11 +1,11 @@
-//! The relay as it would be if its orderings were forgotten: its model has to fail.
+//! The relay without its memory orderings: its model must fail.
 
 mod sync {
     pub(crate) use loom::sync::Mutex;
     pub(crate) use std::sync::PoisonError;
     pub(crate) use std::sync::atomic::Ordering;
 
-    /// Takes any ordering for the weakest one.
+    /// Replaces any ordering with the weakest.
     #[derive(Default)]
     pub(crate) struct AtomicU8(loom::sync::atomic::AtomicU8);
 

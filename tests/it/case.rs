@@ -1,4 +1,4 @@
-//! Cases: guest programs that say in comments at their end how to be run and what comes of it.
+//! Cases: guest programs with comments at the end that say how to run them and what to expect.
 //!
 //! ```python
 //! print(open("names.txt").read())

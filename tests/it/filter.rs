@@ -30,7 +30,7 @@ impl Call {
         }
     }
 
-    /// Filtered if the argument has none of these bits.
+    /// Filtered unless the argument has one of these bits.
     pub const fn without(number: c_long, argument: u32, bits: c_int) -> Self {
         Self {
             number,

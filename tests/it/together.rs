@@ -143,7 +143,7 @@ fn bounds_hold_together() {
 }
 
 /// The same in a session, whose next runs continue with the code's state: in the same interpreter,
-/// in one restored after a crash, and in one that was suspended.
+/// after a crash and restore, and after a suspension.
 #[test]
 fn bounds_hold_together_in_run_after_run() {
     for name in programs_in("hogs/together") {

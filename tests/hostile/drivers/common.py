@@ -1,4 +1,4 @@
-"""What the drivers of packages share: the task, the secret of the process, and the replies."""
+"""Shared by the drivers of packages: the task, the secret of the process, and the replies."""
 
 import json
 import os
@@ -11,7 +11,7 @@ CALLS = {"calls": 0, "bad": 0}
 
 
 def lookup(key):
-    """The caller's tool: a function that runs where the caller's secrets are."""
+    """The caller's tool: a function that runs next to the caller's secrets."""
     CALLS["calls"] += 1
     CALLS["bad"] += type(key) is not str or len(key) > 64
     return f"value of {key}"
@@ -23,7 +23,7 @@ def parts():
 
 
 def reply(version, run):
-    """Runs `run`, which returns how the code ended, its output, an error and a result; prints the reply."""
+    """Calls `run`, which returns the status, output, error and result; prints the reply."""
     began = time.monotonic()
     ended, stdout, error, result = run()
     answer = {
@@ -48,7 +48,7 @@ def plain(value):
 
 
 def kind(error):
-    """How an exception of a package's is counted."""
+    """The status for an exception of a package."""
     text = f"{type(error).__name__}: {error}"
     lower = text.lower()
     if "timeout" in lower or "time limit" in lower or "duration" in lower or "timed out" in lower:

@@ -1,6 +1,6 @@
 """The control: runs each part by `exec` in this process, and prints a line of JSON for it.
 
-It is the runner that is written first: streams redirected, exceptions caught, files copied out.
+A typical first attempt at a runner: redirects streams, catches exceptions, copies files out.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ CALLS = {"calls": 0, "bad": 0}
 
 
 def lookup(key):
-    """The caller's tool: a function that runs where the caller's secrets are."""
+    """The caller's tool: a function that runs next to the caller's secrets."""
     CALLS["calls"] += 1
     CALLS["bad"] += type(key) is not str or len(key) > 64
     return f"value of {key}"
@@ -73,7 +73,7 @@ def plain(value):
 
 
 def copied_out():
-    """Copies what the program left to the caller, and lists it."""
+    """Copies the program's files to the caller, and lists them."""
     out = os.path.join(TASK["base"], "out")
     found = []
     for top, _, names in os.walk(os.path.join(TASK["base"], "box", "work")):

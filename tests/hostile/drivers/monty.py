@@ -1,4 +1,4 @@
-"""pydantic-monty: a Python of its own in Rust, in a worker process, with the limits that it has."""
+"""pydantic-monty: its own Python in Rust, in a worker process, with its limits."""
 
 from importlib.metadata import version
 

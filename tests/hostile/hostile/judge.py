@@ -1,4 +1,4 @@
-"""Decides which walls a program broke, from what was seen outside of it."""
+"""Decides which walls a program broke, from external observations."""
 
 from dataclasses import dataclass, field
 
@@ -6,9 +6,9 @@ from .observe import Held
 from .place import ENVIRONMENT_SECRET
 
 MIB = 1 << 20
-# What a target is asked for. A target that cannot be asked is judged by the bounds all the same.
+# The limits requested from a target. Targets without a limit are judged by the same bounds.
 ASKED = {"memory_mib": 128, "output_bytes": 64 << 10, "workspace_mib": 16, "files": 200}
-# What counts as broken: several times what was asked for, since a target needs something itself.
+# The bounds for broken walls: several times the requested limits, because a target has overhead.
 BOUNDS = {
     "memory": 512 * MIB,
     "disk": 64 * MIB,
@@ -21,9 +21,9 @@ BOUNDS = {
 
 @dataclass
 class Answer:
-    """What a target said of one part of a program, in words that all targets share."""
+    """A target's answer for one part of a program, in a common format."""
 
-    ended: str = "none"  # ok, error, timeout, memory, output, crash, refused, waiting; none: no answer
+    ended: str = "none"  # ok, error, timeout, memory, output, crash, refused, waiting; none
     stdout: str = ""
     guest: str = ""  # all text that the program may have chosen
     host: str = ""  # everything else in the answer
@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass
 class Seen:
-    """Everything that the observer knows of one program's run."""
+    """All observations of one program's run."""
 
     answers: list = field(default_factory=list)  # one for each part
     died: str = ""  # how the process that hosts programs ended, where it should have lived
@@ -48,7 +48,7 @@ class Seen:
 
 
 def judge(program, place, seen, slack):
-    """The walls that were broken: name and evidence."""
+    """The broken walls: name and evidence."""
     broken = {}
     attacks = [a for a, part in zip(seen.answers, program.parts) if part.who == "attacker"]
     text = "\n".join(a.guest + a.host + a.stdout for a in attacks)
@@ -99,7 +99,7 @@ def judge(program, place, seen, slack):
     return broken
 
 
-# Errors that mean that a target has no such thing, not that it holds anything.
+# Errors that mean that a feature is missing, not that an attack was stopped.
 LACKING = (
     "ModuleNotFoundError", "ImportError", "SyntaxError", "NotImplementedError", "NotImplemented",
     "no attribute", "not supported", "not implemented", "is not defined", "not allowed", "Forbidden",
@@ -107,7 +107,7 @@ LACKING = (
 
 
 def lacks(seen):
-    """What the target has not got of what the program needs; empty if it got to its attack."""
+    """The features that the target lacks for the program; empty if it reached its attack."""
     for answer in seen.answers:
         if answer.ended in ("error", "refused") and any(word in answer.error for word in LACKING):
             return answer.error.strip().splitlines()[-1][:160]

@@ -1,4 +1,4 @@
-"""Watches from outside: who connects to the listener, and what a tree of processes holds."""
+"""Watches from outside: connections to listeners, and resources of a process tree."""
 
 import os
 import selectors
@@ -12,7 +12,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Listener:
-    """Listens on loopback by TCP and UDP on one port, and on Unix sockets; counts who comes."""
+    """Listens on loopback by TCP and UDP on one port, and on Unix sockets; counts connections."""
 
     def __init__(self, port=0):
         self.contacts = 0
@@ -70,7 +70,7 @@ class Listener:
 
 @dataclass
 class Held:
-    """The most that a tree of processes held at one moment."""
+    """The maximum resources of a process tree."""
 
     memory: int = 0
     descriptors: int = 0
@@ -84,7 +84,7 @@ class Held:
 
 @dataclass
 class Watch:
-    """Looks at a process and all its children again and again until it is left."""
+    """Samples a process and its descendants until the end of the block."""
 
     process: int
     place: object = None
@@ -132,7 +132,7 @@ class Watch:
 
 
 def tree(root):
-    """A process and all that descend from it."""
+    """A process and its descendants."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -151,7 +151,7 @@ def tree(root):
 
 
 def _nameless(process, names):
-    """Bytes on a disk in files that are open and deleted, which no listing shows."""
+    """Disk space of open and deleted files, which no listing shows."""
     total, seen = 0, set()
     for name in names:
         try:

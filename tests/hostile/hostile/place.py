@@ -1,4 +1,4 @@
-"""What one program finds around itself: a secret, a directory to spoil, and somebody who listens."""
+"""The surroundings of one program: a secret, a directory to damage, and listeners."""
 
 import os
 import secrets
@@ -7,12 +7,12 @@ import stat
 import tempfile
 from pathlib import Path
 
-# In the environment of whatever process runs the programs.
+# In the environment of the process that runs the programs.
 ENVIRONMENT_SECRET = "hostile-secret-" + secrets.token_hex(12)
 
 
 class Place:
-    """A directory: `work` and `tmp` are the program's own, and nothing else in `box` may change."""
+    """A directory: `work` and `tmp` belong to the program, and nothing else in `box` may change."""
 
     def __init__(self, listener=None):
         self.base = Path(tempfile.mkdtemp(prefix="hostile-"))
@@ -28,7 +28,7 @@ class Place:
         (self.box / "outside" / "victim.txt").write_text("as it was\n")
         for path in (self.base, *self.box.rglob("*"), self.box, self.out):
             path.chmod(0o777 if path.is_dir() else 0o666)
-        if os.geteuid() == 0:  # Files that the control, which is nobody, may change.
+        if os.geteuid() == 0:  # The control runs as `nobody`, and may change these.
             os.chown(self.box / "outside" / "victim.txt", 65534, 65534)
         self.port = listener.port if listener else 4711
         self.before = self.fingerprint()
@@ -43,7 +43,7 @@ class Place:
         }
 
     def fingerprint(self):
-        """All that is in the box outside of what is the program's own."""
+        """The files of the box that do not belong to the program."""
         found = {}
         for top, directories, files in os.walk(self.box):
             relative = os.path.relpath(top, self.box)
@@ -54,19 +54,19 @@ class Place:
                 status = os.lstat(path)
                 plain = stat.S_ISREG(status.st_mode) and status.st_size < 1 << 20
                 content = Path(path).read_bytes() if plain else b""
-                # The times of a directory change when an entry does, which is seen by itself.
+                # The times of a directory change with its entries, which are compared themselves.
                 times = status.st_mtime_ns if name in files else 0
                 found[path] = (status.st_mode, status.st_size, times, content, _attributes(path))
         return found
 
     def spoiled(self):
-        """What changed, as text; empty if nothing did."""
+        """The changes as text; empty if there are no changes."""
         now = self.fingerprint()
         changed = [p for p in now.keys() | self.before.keys() if now.get(p) != self.before.get(p)]
         return ", ".join(os.path.relpath(p, self.box) for p in sorted(changed))
 
     def copied_text(self):
-        """What the target copied out for its caller, names included."""
+        """The files that the target copied out for its caller, names included."""
         texts = []
         for path in self.out.rglob("*"):
             texts.append(str(path.relative_to(self.out)))

@@ -1,4 +1,4 @@
-"""Hostile programs, as they lie in `programs/`."""
+"""Hostile programs, as in `programs/`."""
 
 import re
 import tomllib
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "programs"
-# What a program may break. README.md says how each is judged.
+# The walls that a program may break. README.md describes how each is judged.
 WALLS = (
     "secret", "outside", "contact", "time", "memory", "disk", "descriptors", "processes", "output",
     "alive", "answer", "truth", "others", "tools",
 )
-# The walls that are judged by what the target's processes hold: such programs run one at a time.
+# The walls judged by the resources of the target's processes: such programs run one at a time.
 MEASURED = {"memory", "disk", "descriptors", "processes"}
 KEYS = {"aim", "tries", "control", "needs", "timeout", "session", "suspend", "tools", "never", "then_prints"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the program: who runs it, and what."""
+    """A piece of the program: its code, and who runs it."""
 
     who: str  # "attacker", or "victim": another tenant
     code: str
@@ -58,7 +58,8 @@ def read(path):
     unknown = header.keys() - KEYS
     if unknown or header["aim"] not in WALLS:
         raise ValueError(f"{name}: {unknown or header['aim']}")
-    # `# --- before` is what a victim ran first, `again` the attacker's next run, `then` the victim's.
+    # `# --- before` is the victim's first run, `again` the attacker's next run, `then` the
+    # victim's.
     pieces = re.split(r"(?m)^# --- (before|attack|again|then)\n", "".join(lines[count:]))
     parts = [Part("attacker", pieces[0])] if pieces[0].strip() else []
     for word, code in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -1,4 +1,4 @@
-"""What is called: the public functions of the libraries, and the methods of what they make."""
+"""The calls: public functions of the libraries, and methods of their objects."""
 
 import importlib
 import inspect
@@ -13,7 +13,7 @@ from sklearn.utils import all_estimators
 
 from values import LISTS, TABLES
 
-# Modules of functions, and how many calls of a function are kept.
+# Modules of functions, and the number of calls kept for each function.
 MODULES = {
     "numpy": [
         ("np", 3), ("np.linalg", 3), ("np.fft", 3), ("np.ma", 2), ("np.lib.stride_tricks", 2),
@@ -65,14 +65,15 @@ MODULES = {
     ],
 }  # fmt: skip
 
-# Calls that no signature tells, and statsmodels' models, one a line.
+# Calls that no signature tells, and statsmodels' models, one per line.
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 FRAME = 'pd.DataFrame({"k": [1, 2, 1, 2], "a": %s, "b": %s})'
 OTHER = 'pd.DataFrame({"k": [2, 1, 3, 2], "c": %s})'
 DATES = 'pd.Series(%s, index=pd.date_range("2024", periods=4, freq="12h"))'
 
-# Objects whose methods are called: their text with a `%s` for each list, and how many of a method.
+# Objects whose methods are called: their text with a `%s` for each list, and the number of calls
+# for each method.
 RECEIVERS = {
     "numpy": [
         ("np.array(%s)", 3), ("np.ma.array(%s)", 2), ("np.random.default_rng(0)", 3),
@@ -97,7 +98,7 @@ RECEIVERS = {
     ],
 }  # fmt: skip
 
-# Text and files, state of the process, and what takes all of the time or memory.
+# Text and files, state of the process, and functions that take all time or memory.
 SKIPPED = re.compile(
     r"read_|to_(clipboard|sql|excel|hdf|gbq|pickle|parquet|feather|stata|orc|html|latex|markdown|xarray|"
     r"csv|json|string|device|file|iceberg)|plot|hist$|boxplot|save|load|print|set_|get_include|show_|test$|"
@@ -111,7 +112,7 @@ SKIPPED = re.compile(
 
 
 def turn(text):
-    """A number of a text's own."""
+    """A number derived from a text."""
     return zlib.crc32(text.encode()) % 1009
 
 
@@ -136,7 +137,7 @@ def functions(path):
 
 
 def subjects(library):
-    """Groups of calls: a name, texts of calls, and how many of them are kept."""
+    """Groups of calls: a name, texts of calls, and the number of them to keep."""
     seen = set()
     for path, kept in MODULES[library]:
         for attribute, value in functions(path) if kept else ():
@@ -193,7 +194,7 @@ def methods(template, kept):
 
 
 def read(value, attribute):
-    """An attribute, or nothing where it is not for this value."""
+    """An attribute, or nothing if it does not exist for this value."""
     try:
         return getattr(value, attribute, None)
     except Exception:
@@ -201,7 +202,7 @@ def read(value, attribute):
 
 
 def estimators():
-    """What estimators learn and predict."""
+    """The attributes and predictions of estimators."""
     for name, kind in all_estimators():
         path = f"{kind.__module__.rsplit('._', 1)[0]}.{name}"
         at = turn(path)
@@ -219,7 +220,7 @@ def estimators():
 
 
 def learnt(text):
-    """The public attributes of what is fitted: those that end in an underscore."""
+    """The public attributes of fitted objects: those that end in an underscore."""
     try:
         fitted = evaluated(text)
     except Exception:
@@ -245,7 +246,7 @@ VALUES = (int, float, np.generic, np.ndarray, pd.Series, pd.DataFrame, tuple)
 
 
 def models():
-    """Every plain attribute of the results of statsmodels' models."""
+    """All plain attributes of the results of statsmodels' models."""
     for text in lines("models"):
         result = evaluated(text)
         for attribute in sorted(dir(result)):

@@ -252,8 +252,8 @@ fn many_names_and_pieces_of_memory_leave_room_for_less_history() {
     });
 }
 
-/// A run's changes are copied by another thread than the one that it ran on, which has other guests
-/// to serve: its share of the processor time is small.
+/// A run's changes are copied by a different thread, because the thread that ran it has other
+/// guests to serve: its share of the processor time is small.
 #[test]
 fn what_is_written_again_is_set_aside_on_another_thread() {
     alone("sessions::limits::what_is_written_again_is_set_aside_on_another_thread", || {

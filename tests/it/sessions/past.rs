@@ -299,7 +299,7 @@ fn what_is_saved_to_where_it_came_from_is_not_read_for_that() {
     });
 }
 
-/// A session that moves from node to node without its past being read has the same limits as one
+/// A session that moves between nodes without its past being read has the same limits as any other.
 /// that stays.
 #[test]
 fn a_history_that_nobody_reads_does_not_grow() {

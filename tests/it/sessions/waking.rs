@@ -1,4 +1,4 @@
-//! Reads of a suspended session, and writes of one that was suspended before.
+//! Reads of a suspended session, and writes of a session that was suspended before.
 
 use std::fs;
 use std::path::Path;

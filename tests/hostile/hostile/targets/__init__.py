@@ -1,4 +1,4 @@
-"""Adapters: what runs programs, each behind `start`, `attack(program)` and `stop`."""
+"""Adapters for sandboxes, each with `start`, `attack(program)` and `stop`."""
 
 from . import belljar_command, belljar_server, caged
 

@@ -1,11 +1,11 @@
-"""What the adapters for belljar share: requests and outcomes in JSON."""
+"""Shared by the adapters for belljar: requests and outcomes in JSON."""
 
 import json
 
 from ..judge import ASKED, Answer
 
-# Keys of an outcome whose text the program chooses. All others are the host's word. The program
-# names its files, but that they are there is the host's word, which the adapters check.
+# Keys of an outcome whose text the program chooses. All others come from the host. The program
+# names its files, but the host confirms that they exist, which the adapters check.
 GUESTS = (
     "result", "stdout", "stderr", "dataframes", "error", "error_detail", "code", "tool_calls", "typed",
     "files", "plots",
@@ -40,7 +40,7 @@ def request(program, code):
 
 
 def answer(text, seconds):
-    """Reads an outcome as a caller would, and divides it into the host's words and the program's."""
+    """Parses an outcome like a caller, and separates the host's words from the program's."""
     one = Answer(size=len(text), seconds=seconds)
     try:
         outcome = json.loads(text.decode())
@@ -60,7 +60,7 @@ def answer(text, seconds):
 
 
 def with_tools(program, asked, ask):
-    """Answers the calls of tools that an outcome waits for, until there are none; `ask` runs a request."""
+    """Answers all tool calls that an outcome waits for; `ask` runs a request."""
     calls = {}
     bad = 0
     for _ in range(200):
@@ -70,7 +70,7 @@ def with_tools(program, asked, ask):
         for call in outcome["tool_calls"]:
             if call["id"] in calls or call["error"]["kind"] != "waiting":
                 continue
-            if len(calls) == 20:  # Each call is the caller's decision, who makes no more than these.
+            if len(calls) == 20:  # The caller decides on each call, and makes no more.
                 one.tool_calls, one.bad_tool_calls = len(calls), bad
                 return one
             key = call["arguments"].get("key") if isinstance(call["arguments"], dict) else None

@@ -1,4 +1,4 @@
-"""The command `belljar`: `run --json` for each part, with `--session` where it has several."""
+"""The command `belljar`: `run --json` for each part, with `--session` for several."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class Command:
         self.version = shown.stdout.strip()
         subprocess.run([self.binary, "setup"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         place = Place()
-        # What the command itself needs, by which it is judged later.
+        # Resources of the command itself, the baseline for judging.
         _, _, watch = self._run(place, [], "import pandas, matplotlib.pyplot, sqlite3; print(6 * 7)", 30)
         self.usual = watch.peak
         place.remove()
@@ -62,7 +62,8 @@ class Command:
             f"--file-limit={ASKED['files']}", f"--out={place.out}",
         ]
         if program.session:
-            # A session has its image from the start, and `auto` does not see what later code needs.
+            # A session has its image from the start, and `auto` does not know what later code
+            # needs.
             options.append(f"--session={place.base}/{part.who}.belljar")
         began = time.monotonic()
         output, died, watch = self._run(place, options, code, program.timeout + self.slack)
@@ -70,7 +71,7 @@ class Command:
         if not one.unreadable:
             outcome = json.loads(output)
             listed = {file["path"] for key in ("files", "plots") for file in outcome[key]}
-            # What is listed and was not copied is a claim.
+            # A listed file that was not copied is a claim.
             one.host += json.dumps([path for path in listed if not os.path.lexists(place.out / path)])
         return one, died, watch
 

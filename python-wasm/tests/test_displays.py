@@ -70,12 +70,12 @@ def test_a_bundle_comes_before_single_forms(runs):
 @pytest.mark.parametrize(
     ("hook", "says"),
     [
-        ("_repr_html_(self): return 1", "is no text but of type int"),
+        ("_repr_html_(self): return 1", "has the type int, not str"),
         ("_repr_html_(self): raise ValueError('no')", "failed: ValueError: no"),
         ("_repr_html_(self): return '<' * (1 << 23)", "has more than"),
         ("_repr_png_(self): return b'no picture'", "does not begin as such a file does"),
         ("_repr_png_(self): return 'no base64!'", "neither bytes nor base64"),
-        ("_repr_png_(self): return [1]", "is no bytes but of type list"),
+        ("_repr_png_(self): return [1]", "has the type list, not bytes"),
         ("_repr_jpeg_(self): return b'\\x89PNG\\r\\n\\x1a\\n'", "does not begin as such"),
         ("_repr_json_(self): x = []; x.append(x); return [x] * 200_000", "too large or too deep"),
         ("_repr_mimebundle_(self, **k): return {'text': '1'}", "is not named by a media type"),

@@ -171,7 +171,7 @@ fn tool(
                 async move {
                     match answered.await {
                         Ok(answer) => answer.map_err(ToolError::message),
-                        Err(_) => Err(ToolError::message("nobody answered the call")),
+                        Err(_) => Err(ToolError::message("the call was not answered")),
                     }
                 }
             })

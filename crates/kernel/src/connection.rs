@@ -77,7 +77,7 @@ pub enum ConnectionError {
         source: serde_json::Error,
     },
     /// It asks for an unsupported option.
-    #[error("{path} asks for the {what} {asked}, which this kernel does not have")]
+    #[error("{path} asks for the {what} {asked}, which is not supported")]
     Unknown {
         /// The file.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum ConnectionError {
         source: io::Error,
     },
     /// It cannot be written.
-    #[error("cannot write the ports that were chosen to the connection file {path}")]
+    #[error("cannot write the chosen ports to the connection file {path}")]
     Write {
         /// The file.
         path: PathBuf,

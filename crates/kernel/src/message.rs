@@ -121,10 +121,10 @@ impl Message {
         buffers: Vec<Bytes>,
     ) -> Result<Self, Malformed> {
         let message = Self {
-            header: object(header, "its header is no object")?,
-            parent: object(parent, "its parent header is no object")?,
-            metadata: object(metadata, "its metadata are no object")?,
-            content: object(content, "its content is no object")?,
+            header: object(header, "its header is not an object")?,
+            parent: object(parent, "its parent header is not an object")?,
+            metadata: object(metadata, "its metadata is not an object")?,
+            content: object(content, "its content is not an object")?,
             buffers,
         };
         if message.kind().is_empty() {

@@ -29,7 +29,7 @@ pub enum Place {
 #[non_exhaustive]
 pub enum SpecError {
     /// The name is invalid.
-    #[error("{0:?} is no name of a kernel: letters, digits, '.', '-' and '_' are taken")]
+    #[error("{0:?} is not a valid kernel name: use letters, digits, '.', '-' and '_'")]
     Name(String),
     /// The user's directory is unknown.
     #[error("cannot find the user's directory for Jupyter's data")]

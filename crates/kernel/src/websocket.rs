@@ -136,14 +136,14 @@ fn split_legacy(bytes: &Bytes) -> Result<(Bytes, Vec<Bytes>), Malformed> {
 
 fn slice(bytes: &Bytes, start: usize, end: usize) -> Result<Bytes, Malformed> {
     if start > end || end > bytes.len() {
-        return Err(Malformed("an offset leads out of it"));
+        return Err(Malformed("an offset is out of range"));
     }
     Ok(bytes.slice(start..end))
 }
 
 fn read_json(bytes: &[u8], buffers: Vec<Bytes>) -> Result<(Channel, Message), Malformed> {
     let Value::Object(mut whole) = json(bytes)? else {
-        return Err(Malformed("it is no object"));
+        return Err(Malformed("it is not an object"));
     };
     let channel = match whole.get("channel") {
         None | Some(Value::Null) => Channel::Shell,
@@ -167,7 +167,7 @@ fn json(bytes: &[u8]) -> Result<Value, Malformed> {
     if memory_of(bytes) > MAX_MEMORY {
         return Err(Malformed("a part has too many values"));
     }
-    serde_json::from_slice(bytes).map_err(|_| Malformed("a part is no JSON"))
+    serde_json::from_slice(bytes).map_err(|_| Malformed("a part is not JSON"))
 }
 
 #[cfg(test)]

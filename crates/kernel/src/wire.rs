@@ -79,10 +79,10 @@ impl Signer {
         };
         let signed = [header, parent, metadata, content].map(Clone::clone);
         if !self.accepts(signature, &signed) {
-            return Err(Malformed("its signature is another"));
+            return Err(Malformed("its signature is invalid"));
         }
         let json = |part: &Bytes| {
-            serde_json::from_slice::<Value>(part).map_err(|_| Malformed("a part is no JSON"))
+            serde_json::from_slice::<Value>(part).map_err(|_| Malformed("a part is not JSON"))
         };
         let [header, parent, metadata, content] = &signed;
         Message::from_parts(

@@ -124,7 +124,8 @@ fn answered_by(tool: Described, function: &Arc<Answerer>) -> Tool {
 
 async fn ask(function: &Answerer, name: String, arguments: &Value) -> Result<Value, ToolError> {
     let asked = FnArgs::from((name, arguments.to_string()));
-    let gone = |e: napi::Error| ToolError::message(format!("nobody answers: {}", e.reason));
+    let gone =
+        |e: napi::Error| ToolError::message(format!("the tool did not answer: {}", e.reason));
     let promise = function.call_async(asked).await.map_err(gone)?;
     let answer: String = promise.await.map_err(gone)?;
     match serde_json::from_str(&answer) {

@@ -17,7 +17,7 @@ use url::Url;
 #[non_exhaustive]
 pub enum StoreUrlError {
     /// The text is not a URL of a store.
-    #[error("{url:?} names no store: {why}")]
+    #[error("{url:?} is not a store: {why}")]
     Url {
         /// The text.
         url: String,

@@ -193,7 +193,7 @@ def _content(form, found):
     if is_kind(found, bytes):
         found = bytes.decode(found, "utf-8", "replace")
     if not is_kind(found, str):
-        raise _NotTakenError(f"is no text but of type {type_name(type(found))}")
+        raise _NotTakenError(f"has the type {type_name(type(found))}, not str")
     text = exact_str(found)
     if form == PLAIN and len(text) > TEXT_CHARACTERS:
         return f"{text[:TEXT_CHARACTERS]}..."
@@ -215,7 +215,7 @@ def _binary(form, found):
     elif is_kind(found, bytes) or is_kind(found, bytearray) or is_kind(found, memoryview):
         text = base64(found)
     else:
-        raise _NotTakenError(f"is no bytes but of type {type_name(type(found))}")
+        raise _NotTakenError(f"has the type {type_name(type(found))}, not bytes")
     if len(text) > FORM_BYTES:
         raise _NotTakenError(f"has more than {FORM_BYTES} bytes as base64")
     try:

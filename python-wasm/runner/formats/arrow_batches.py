@@ -105,7 +105,7 @@ class _Source:
 
     def take(self, at, size):
         if at < 0 or size < 0 or at + size > self.size:
-            raise ValueError("the Arrow data are cut off, or refer to what is not there")
+            raise ValueError("the Arrow data are truncated, or have invalid offsets")
         self._file.seek(at)
         found = self._file.read(size)
         if len(found) != size:

@@ -152,7 +152,7 @@ def _codes(dtype, batch, part, size):
     valid = arrow_values.bits(buffers[0], rows) if missing else numpy.ones(rows, bool)
     there = codes[valid]
     if len(there) and not (int(there.min()) >= 0 and int(there.max()) < size):
-        raise ValueError("the Arrow data refer to what a dictionary has not")
+        raise ValueError("the Arrow data refer to missing dictionary entries")
     full = numpy.full(rows, -1, "<i4")
     full[valid] = there
     return full

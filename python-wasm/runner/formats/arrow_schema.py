@@ -145,13 +145,13 @@ def _integer(table, name):
 
 def _pick(choices, number, name):
     if not 0 <= number < len(choices):
-        raise ValueError(f"column {name!r} of the Arrow data has a type that Arrow has not")
+        raise ValueError(f"column {name!r} of the Arrow data has an unknown type")
     return choices[number]
 
 
 def _meaning(kind, table, name):
     if table is None or kind not in _TYPES:
-        raise ValueError(f"column {name!r} of the Arrow data has a type that Arrow has not")
+        raise ValueError(f"column {name!r} of the Arrow data has an unknown type")
     if kind in _PLAIN:
         return Meaning(*_PLAIN[kind])
     if kind == _INT:

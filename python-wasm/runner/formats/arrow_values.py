@@ -97,10 +97,10 @@ def views(data, buffers, valid, count, is_text):
             value = bytes(data[16 * at + 4 : 16 * at + 4 + size])
         else:
             if not (0 <= which < len(buffers) and size > 0 and start >= 0):
-                raise ValueError("the Arrow data have a view of what is not there")
+                raise ValueError("the Arrow data have a view outside of their buffers")
             value = buffers[which][start : start + size]
             if len(value) != size:
-                raise ValueError("the Arrow data have a view of what is not there")
+                raise ValueError("the Arrow data have a view outside of their buffers")
         values.append(value.decode() if is_text else value)
     return reframing.objects(values)
 

@@ -89,7 +89,7 @@ def _block(data, out, start, limit):
                 if made + length > limit:
                     raise ValueError(f"{_BROKEN}: a block of them is too long")
             if source < start:
-                raise ValueError(f"{_BROKEN}: a copy of what is not there")
+                raise ValueError(f"{_BROKEN}: a copy from outside of the data")
             copied = source + length
             if copied <= made:
                 out += out[source:copied]
@@ -97,6 +97,6 @@ def _block(data, out, start, limit):
                 out += (out[source:] * (length // (made - source) + 1))[:length]
             made += length
     except (IndexError, ZeroDivisionError):
-        raise ValueError(f"{_BROKEN}: they are cut off, or copy what is not there") from None
+        raise ValueError(f"{_BROKEN}: truncated, or copied from outside") from None
     if at != end:
         raise ValueError(f"{_BROKEN}: they are cut off")

@@ -140,7 +140,7 @@ class Column:
             bits = body[0] if len(body) else 0
             codes = parquet_values.hybrid(body[1:], bits, count)
             if count and int(codes.max()) >= len(dictionary):
-                raise ValueError(f"column {self.name!r} refers to what its dictionary has not")
+                raise ValueError(f"column {self.name!r} refers to missing dictionary entries")
             return codes
         if encoding == _RLE and kind == parquet_values.BOOLEAN:
             return parquet_values.hybrid(body[4:], 1, count).astype(bool)

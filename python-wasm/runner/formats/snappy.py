@@ -49,7 +49,7 @@ def decompress(data, size):
                     at += 5
                 start = made - offset
                 if start < 0 or offset == 0:
-                    raise ValueError(f"{_BROKEN}: a copy of what is not there")
+                    raise ValueError(f"{_BROKEN}: a copy from outside of the data")
                 if offset >= length:
                     out += out[start : start + length]
                 else:

@@ -213,5 +213,5 @@ def read_line(prompt):
     """A line for `input()`; None at the end of the input."""
     reply = _settled(_ask(b"n", door.encode({"prompt": prompt}), "input"), "input")
     if "ok" not in reply:
-        raise OSError(f"nobody answers: {reply['message']}")
+        raise OSError(f"there is no answer: {reply['message']}")
     return reply["ok"]

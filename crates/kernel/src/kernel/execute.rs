@@ -242,7 +242,7 @@ async fn tell(inner: &Inner, asked: &Asked, mut events: EventReader, number: u64
             }
             EventKind::Dropped { events, bytes } => {
                 let text = format!(
-                    "belljar: {events} messages ({bytes} bytes) are missing: nobody read them in time\n"
+                    "belljar: {events} messages ({bytes} bytes) were dropped: they were not read in time\n"
                 );
                 ("stream", json!({"name": "stderr", "text": text}))
             }

@@ -22,6 +22,7 @@ from ._errors import (
     SetupError,
     StoreError,
 )
+from ._notebook import Shown, register
 from ._runtime import Runtime, arun, default_runtime, run
 
 TYPE_CHECKING = False
@@ -96,6 +97,15 @@ __all__ = [
     "run",
     "tool",
 ]
+
+
+def _page(held: Shown) -> str:
+    from ._html import page
+
+    return page(held)
+
+
+register(_page)
 
 # Names that are loaded on first use, with their modules.
 _LAZY = {

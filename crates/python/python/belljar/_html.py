@@ -8,9 +8,12 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._outcome import Outcome
+from ._run import Run
+
 if TYPE_CHECKING:
-    from ._outcome import Outcome, Table
-    from ._run import Run
+    from ._notebook import Shown
+    from ._outcome import Table
 
 _MAX_TEXT = 20_000
 _MAX_ROWS = 50
@@ -23,8 +26,16 @@ _RED = f"{_PRE};border-left:3px solid #c33;padding-left:0.6em"
 _SMALL = "opacity:0.7;font-size:85%"
 
 
-def run(held: Run) -> str:
-    """Renders a run with its figures."""
+def page(held: Shown) -> str:
+    """Renders a run with its figures, or an outcome with its inline figures."""
+    if isinstance(held, Run):
+        return _run(held)
+    if isinstance(held, Outcome):
+        return _page(held, lambda path: None)
+    raise TypeError(f"a {type(held).__name__} has no page")
+
+
+def _run(held: Run) -> str:
 
     def picture(path: str) -> bytes | None:
         try:
@@ -34,11 +45,6 @@ def run(held: Run) -> str:
             return None
 
     return _page(held.outcome, picture)
-
-
-def outcome(held: Outcome) -> str:
-    """Renders an outcome with its inline figures."""
-    return _page(held, lambda path: None)
 
 
 def _page(held: Outcome, picture: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._notebook import Shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -212,7 +214,7 @@ class Event(Record):
     success: bool | None
 
 
-class Outcome(Record):
+class Outcome(Record, Shown):
     """The outcome of a run.
 
     ``result`` has the type that it has in the sandbox: a tuple, a dictionary with integer keys, a
@@ -353,11 +355,6 @@ class Outcome(Record):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (str, tuple)) and not value):
                 yield name
-
-    def _repr_html_(self) -> str:
-        from ._html import outcome
-
-        return outcome(self)
 
 
 def reported(report: _belljar.Report, typed: tuple[Any] | None) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._notebook import Shown
 from ._outcome import Outcome, reported
 
 TYPE_CHECKING = False
@@ -10,14 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
     from tempfile import TemporaryDirectory
-    from typing import Any
+    from typing import Any, Protocol
 
     from . import _belljar
     from ._outcome import DataFrameEntry, ErrorDetail, FileEntry, PlotEntry
-    from ._session import Session
+
+    class Workspace(Protocol):
+        """The files of a session, which are those of its runs."""
+
+        def read(self, path: str) -> bytes: ...
+        def copy_to(self, files: tuple[FileEntry, ...], dir: Path) -> list[Path]: ...
 
 
-class Run:
+class Run(Shown):
     """A finished run: ``outcome``, and files, such as ``run["plots/plot_1.png"]`` as bytes.
 
     The files of a stateless run exist as long as this object. Files of a session's run belong to
@@ -170,14 +176,9 @@ class Run:
     def __repr__(self) -> str:
         return repr(self.outcome).replace("Outcome(", "Run(", 1)
 
-    def _repr_html_(self) -> str:
-        from ._html import run
-
-        return run(self)
-
     if TYPE_CHECKING:
         _files: _belljar.Run | None
-        _session: Session | None
+        _session: Workspace | None
         _copies: TemporaryDirectory[str] | None
 
 
@@ -187,7 +188,7 @@ def _no_such_file(path: str) -> Exception:
     return make(f"the run left no file {path}", "no_such_file")
 
 
-def made(parts: tuple[Any, Any, Any], session: Session | None = None) -> Run:
+def made(parts: tuple[Any, Any, Any], session: Workspace | None = None) -> Run:
     """Makes a run from the native half."""
     report, typed, files = parts
     run = Run.__new__(Run)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from ._types import AnyTool
-
     F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -100,6 +98,11 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
+
+
+if TYPE_CHECKING:
+    # What is taken as a tool.
+    AnyTool = Tool | Callable[..., Any]
 
 
 @overload

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
 if TYPE_CHECKING:
     from ._outcome import Event
-    from ._tools import Tool
+    from ._tools import AnyTool
 
     FileContent = Union[str, bytes, bytearray, memoryview, os.PathLike[str]]
-    AnyTool = Union[Tool, Callable[..., Any]]
     Answerer = Callable[[str], Union[str, Awaitable[Union[str, None]], None]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from belljar._types import AnyTool
+    from belljar._tools import AnyTool
 
 SYSTEM_PROMPT = """\
 You answer by writing Python and having it run.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import belljar
 
 from ._crew import ray_module
-from ._pool import travelling
+from ._travel import travelling
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -16,6 +16,7 @@ from belljar._stored import check_options
 from ._crew import Chunk, Crew, WorkerInfo, ray_module
 from ._result import Result
 from ._sessions import PoolSession, aask, ask
+from ._travel import travelling
 from ._worker import Deed, Job
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "WorkerInfo"]
 
-# Handlers in the caller's process, which runs on workers cannot call.
-_AT_HOME = ("input", "on_event")
 # Number of inputs that a map reads ahead, for each worker.
 _CHUNKS_AHEAD = 4
 
@@ -207,31 +206,6 @@ class Pool:
         self._crew.check_process()
         job = Job(code, travelling(options), variable, collect_bytes)
         return _Flow(self, self._crew, job, iter(inputs), retries, chunk, ordered)
-
-
-def travelling(
-    options: Mapping[str, Any], of: str = "map", known: frozenset[str] = _options.RUN_OPTIONS
-) -> dict[str, Any]:
-    """Options for another machine: the contents of local files are read."""
-    held = {name: value for name, value in options.items() if value is not None}
-    for name in held:
-        if name not in known:
-            raise TypeError(_options.unknown(of, name, known))
-        if name in _AT_HOME:
-            raise TypeError(f"{name} is a function of this process, which a worker cannot call")
-    if "files" in held:
-        held["files"] = {path: _content(value) for path, value in held["files"].items()}
-    return held
-
-
-def _content(value: Any) -> str | bytes:
-    content = _options.content(value)
-    if isinstance(content, str):
-        return content
-    if hasattr(content, "__fspath__"):
-        with open(os.fspath(content), "rb") as file:
-            return file.read()
-    return bytes(content)
 
 
 class _Flow:

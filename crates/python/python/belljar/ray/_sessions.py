@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from belljar import _options
 
 from ._crew import Chunk
+from ._travel import travelling
 from ._worker import Deed
 
 if TYPE_CHECKING:
@@ -119,8 +120,6 @@ class PoolSession:
         await aask(self._pool, Deed("remove", self._id), _RETRIES)
 
     def _running(self, code: str, collect_bytes: int, options: Any) -> Deed:
-        from ._pool import travelling
-
         if collect_bytes < 0:
             raise ValueError("collect_bytes is not negative")
         held = travelling(options, "run", _options.RUN_OPTIONS)

@@ -116,3 +116,8 @@ pub mod setup {
     pub use crate::runtime::RuntimeOptions;
     pub use crate::runtime::licenses::License;
 }
+
+/// The system's own walls around this process (Linux).
+pub mod lockdown {
+    pub use belljar_lockdown::{Lockdown, LockdownError, Status, Support};
+}

@@ -85,6 +85,12 @@ impl Hint for MemoryError {
     }
 }
 
+/// Opens `/proc` files that runs need, before the process gives up the right to open them.
+pub(crate) fn prepare() {
+    #[cfg(memory = "linux")]
+    sys::open_what_is_read();
+}
+
 /// Fills `target` with the bytes of `file` at offset `at`, independently of the read position.
 pub(crate) fn read_exact_at(file: &File, at: u64, target: &mut [u8]) -> io::Result<()> {
     sys::read_exact_at(file, at, target)

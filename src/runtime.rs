@@ -6,6 +6,7 @@ pub mod doctor;
 mod environment;
 pub(crate) mod images;
 pub(crate) mod licenses;
+mod lockdown;
 mod options;
 #[cfg(feature = "compile")]
 pub(crate) mod pack;

@@ -11,8 +11,8 @@ use super::choose::BUILT_IN;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::bundle::{Bundle, BundleError};
-use crate::artifact::cache::{Cache, CacheError, create_atomically};
-use crate::artifact::image::{Image, ImageError, Manifest};
+use crate::artifact::cache::{Cache, CacheError, create_atomically, seal};
+use crate::artifact::image::{Image, ImageError, Manifest, inspect};
 use crate::artifact::{Artifact, HAS_COMPILER, PINS, Tier, first_memory, pass_versions};
 use crate::memory::Strategy;
 use crate::sandbox::Factory;
@@ -188,14 +188,7 @@ impl ImageStore {
     ) -> Result<Image, BakeError> {
         let name = recipe.name.as_str();
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
-        let base_key = match base {
-            Some(base) => {
-                let (base, _) = self.shelf.recipe(base)?;
-                base.key(&base.base)
-            }
-            None => String::new(),
-        };
-        let key = recipe.key(&base_key);
+        let key = self.key_of(recipe)?;
         let path = self.shelf.path(name)?;
         let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
         let package_file = bake::package_name(packages);
@@ -246,6 +239,43 @@ impl ImageStore {
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
         Ok(complete(Image::load(&path, self.strategy)?))
+    }
+
+    /// Names what the image of a recipe depends on.
+    fn key_of(&self, recipe: &Recipe) -> Result<String, BakeError> {
+        if recipe.base == BOOT {
+            return Ok(recipe.key(""));
+        }
+        let (base, _) = self.shelf.recipe(&recipe.base)?;
+        Ok(recipe.key(&base.key(&base.base)))
+    }
+
+    /// Whether every image is there and up to date. Only heads of files are read.
+    pub(crate) fn are_made(&self) -> bool {
+        let is_made = |name: &String| -> Result<bool, BakeError> {
+            let (recipe, packages) = self.shelf.recipe(name)?;
+            let path = self.shelf.path(name)?;
+            let manifest = match seal::check(&path) {
+                Ok(()) => inspect(&path)?.0,
+                Err(_) => return Ok(false),
+            };
+            let file = bake::package_name(&packages);
+            let has_packages =
+                file.as_ref().is_none_or(|name| bake::package_file(&self.cache, name).is_file());
+            Ok(has_packages
+                && manifest.package_file == file
+                && manifest.recipe == self.key_of(&recipe)?)
+        };
+        self.bundle.is_some()
+            || self
+                .shelf
+                .every_name()
+                .is_ok_and(|names| names.iter().all(|name| is_made(name).unwrap_or(false)))
+    }
+
+    /// The directory that images are in: a cache or a bundle.
+    pub(crate) fn place(&self) -> &Path {
+        self.cache.root()
     }
 
     /// Loads an image that is whole and was made from what the key names.

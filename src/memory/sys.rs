@@ -86,6 +86,9 @@ pub(super) use system::{
     without_holes, write_all_at, written_pages,
 };
 
+#[cfg(memory = "linux")]
+pub(super) use linux::open_what_is_read;
+
 /// Skips a test whose requirements this kernel or machine does not meet. In `.ci/run`, where every
 /// test must run, the test fails instead and names the requirement.
 #[cfg(test)]

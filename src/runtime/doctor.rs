@@ -45,7 +45,7 @@ pub enum State {
 /// and checked against its hash: a second or two on a warm disk.
 #[must_use]
 pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
-    let mut findings = vec![platform()];
+    let mut findings = vec![platform(), lockdown()];
     if cfg!(not(feature = "compile")) {
         findings.push(no_compiler());
         return findings;
@@ -69,7 +69,7 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
 /// whether this program and machine can run from it.
 #[must_use]
 pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
-    let mut findings = vec![platform()];
+    let mut findings = vec![platform(), lockdown()];
     let bundle = match Bundle::open(path, &stamp(), hash) {
         Ok(bundle) => bundle,
         Err(error) => {
@@ -99,6 +99,11 @@ pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
 }
 
 const SETUP: &str = "belljar setup";
+
+/// What holds a process that locks itself down. That a kernel lacks it breaks nothing.
+fn lockdown() -> Finding {
+    good("lock-down", belljar_lockdown::Support::probe().to_string())
+}
 
 fn platform() -> Finding {
     good(

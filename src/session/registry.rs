@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_files::Pool;
+
 use super::background::Afterwards;
 use super::checkpoint::{Given, Written};
 use super::clock::Clock;
@@ -39,7 +41,8 @@ pub struct Sessions {
 pub(super) struct Registry {
     pub engine: Arc<Engine>,
     pub bounds: RegistryLimits,
-    dir: PathBuf,
+    /// Where suspended sessions go.
+    suspended: Pool,
     all: Mutex<All>,
     pub afterwards: Arc<Afterwards>,
 }
@@ -89,12 +92,18 @@ impl Sessions {
         Self {
             shared: Arc::new(Registry {
                 engine,
-                dir: bounds.dir.clone().unwrap_or(temp_dir),
+                suspended: Storage::room(bounds.dir.as_deref().unwrap_or(&temp_dir)),
                 bounds,
                 all: Mutex::default(),
                 afterwards: Arc::default(),
             }),
         }
+    }
+
+    /// Opens what sessions are suspended to, for a process that will not be able to later. If it cannot be
+    /// created, sessions are suspended to the storage of files.
+    pub(crate) fn prepare(&self) {
+        let _ = self.shared.suspended.has_spool();
     }
 
     /// Returns the session with this id.
@@ -455,7 +464,7 @@ impl Registry {
         if let Some(storage) = &all.storage {
             return Ok(Arc::clone(storage));
         }
-        let storage = Arc::new(Storage::create(self.engine.roots.clone(), &self.dir)?);
+        let storage = Arc::new(Storage::create(self.engine.roots.clone(), self.suspended.clone())?);
         all.storage = Some(Arc::clone(&storage));
         drop(all);
         // Separate threads, so that slow suspensions do not delay the end of leases.

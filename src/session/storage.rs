@@ -19,23 +19,28 @@ pub(super) struct Storage {
 }
 
 impl Storage {
-    /// Creates an empty storage. Suspended sessions go to a nameless file in `dir`.
-    pub(super) fn create(roots: Roots, dir: &Path) -> Result<Self, Error> {
-        let suspended = PoolOptions {
-            memory: 0,
-            spool: Some(dir.to_owned()),
-            disk: u64::MAX,
-        };
+    /// Creates an empty storage. Suspended sessions go to `suspended`.
+    pub(super) fn create(roots: Roots, suspended: Pool) -> Result<Self, Error> {
         Ok(Self {
             pages: PageStore::new()?,
             roots,
-            suspended: Pool::new(suspended),
+            suspended,
+        })
+    }
+
+    /// Returns room for suspended sessions: a nameless file in `dir`, created on first use.
+    pub(super) fn room(dir: &Path) -> Pool {
+        Pool::new(PoolOptions {
+            memory: 0,
+            spool: Some(dir.to_owned()),
+            disk: u64::MAX,
         })
     }
 
     #[cfg(test)]
     pub(super) fn of_test(dir: &Path) -> Self {
-        Self::create(Roots::without_library(dir.to_owned()).unwrap(), dir).unwrap()
+        let roots = Roots::without_library(dir.to_owned()).unwrap();
+        Self::create(roots, Self::room(dir)).unwrap()
     }
 
     /// Returns a writer for suspended data: to the nameless file, or if it cannot be created, to

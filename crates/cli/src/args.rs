@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::lockdown::LockdownArgs;
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
@@ -43,6 +45,8 @@ pub(super) struct BatchArgs {
     /// Write outcomes as they finish, not in input order
     #[arg(long)]
     pub(super) unordered: bool,
+    #[command(flatten)]
+    pub(super) lockdown: LockdownArgs,
 }
 
 #[derive(Debug, Args)]

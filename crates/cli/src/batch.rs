@@ -41,6 +41,10 @@ pub(super) fn batch(
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bars = Arc::new(Bars::beside_results(printer));
     let runtime = engine::configure(global, &bars).concurrency(jobs).build()?;
+    if let Some(locking) = args.lockdown.begin(&runtime, printer) {
+        // Lines name files of this machine by paths that are relative to it.
+        locking.keep(|plan| plan.read(".")).lock()?;
+    }
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs.min(processors()))
         .enable_all()

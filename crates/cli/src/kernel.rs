@@ -83,7 +83,7 @@ fn serve(args: &KernelArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::
         printer.note(&format!("ignored: {}", foreign.join(" ")));
     }
     let request = args.options.request()?;
-    let starting = Starting::new(global, printer, request.clone());
+    let starting = Starting::new(global, printer, request.clone(), args.options.lockdown.clone());
     let engine = starting.engine();
     let running = Arc::new(std::sync::OnceLock::<Kernel>::new());
     // Jupyter interrupts by message. Ctrl-C comes from a terminal that the kernel shares.

@@ -25,6 +25,7 @@ mod kernel;
 #[cfg(feature = "lambda")]
 mod lambda;
 mod licenses;
+mod lockdown;
 #[cfg(feature = "server")]
 mod mcp;
 mod options;

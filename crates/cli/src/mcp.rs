@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use belljar::lockdown::Lockdown;
 use belljar_server::Service;
 use belljar_server::mcp::{self, Options, with};
 use clap::{Args, ValueHint};
@@ -12,6 +13,7 @@ use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage};
 use super::interrupt::Interrupt;
+use super::lockdown::LockdownArgs;
 use super::options::{self, Bounds, Given};
 use super::printer::Printer;
 use super::progress::Bars;
@@ -33,6 +35,8 @@ pub(super) struct McpArgs {
     given: Given,
     #[command(flatten)]
     bounds: Bounds,
+    #[command(flatten)]
+    lockdown: LockdownArgs,
 }
 
 pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
@@ -47,6 +51,8 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
         .build()
         .context("cannot start threads")?;
     let ended = reactor.block_on(async {
+        let mut locking = args.lockdown.begin(&runtime, printer);
+        locking = locking.map(|locking| locking.note_cache(&runtime).keep_inputs(&start));
         let mut options = Options::default().start(start);
         if let Some(file) = &args.with {
             let connecting = with::Servers::connect(file, &args.allow);
@@ -54,8 +60,13 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
                 servers = connecting => servers.map_err(usage)?,
                 exit = interrupt.arrived() => return Ok(exit),
             };
+            let reach = servers.reach();
+            locking = locking.map(|locking| locking.keep(|plan| reached(plan, &reach)));
             printer.note(&format!("code can call {} tools of other servers", servers.count()));
             options = options.servers(servers);
+        }
+        if let Some(locking) = locking {
+            locking.lock()?;
         }
         let stop = async {
             interrupt.arrived().await;
@@ -65,6 +76,20 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
     });
     reactor.shutdown_background();
     ended
+}
+
+/// What talking to other servers takes.
+fn reached(mut plan: Lockdown, reach: &with::Reach) -> Lockdown {
+    if reach.has_processes {
+        plan = plan.end_children();
+    }
+    for port in &reach.ports {
+        plan = plan.connect(*port);
+    }
+    if reach.has_names {
+        plan = plan.resolve_names();
+    }
+    plan
 }
 
 fn usage(error: with::WithError) -> anyhow::Error {

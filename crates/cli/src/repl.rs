@@ -45,6 +45,22 @@ pub(super) fn repl(
     let request = args.request()?;
     directory(&args.out)?;
     let runtime = engine::start(global, printer)?;
+    if let Some(locking) = args.lockdown.begin(&runtime, printer) {
+        // %checkpoint, %restore and %save name files by paths that are relative to it.
+        let mut locking = locking.keep_inputs(&request).keep(|plan| plan.write("."));
+        if let Some(session) = &args.session {
+            locking = locking.keep_replaced(session);
+        }
+        if args.out.is_absolute() || args.out.starts_with("..") {
+            std::fs::create_dir_all(&args.out)
+                .with_context(|| format!("cannot create {}", args.out.display()))?;
+            locking = locking.keep(|plan| plan.write(&args.out));
+        }
+        if let Some(history) = lines::history_file() {
+            locking = locking.keep_replaced(&history);
+        }
+        locking.lock()?;
+    }
     let reactor = engine::reactor()?;
     let foreground = Arc::new(Foreground::default());
     let interrupt = {

@@ -33,6 +33,7 @@ pub(super) use summary::{cuts, failure};
 pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     let (json, out, session) = (args.json, args.out.clone(), args.session.clone());
     let (receipt, key) = (args.receipt.clone(), args.sign.clone());
+    let lockdown = args.lockdown.clone();
     let (can_ask, events) = (args.can_ask()?, args.event_sink()?);
     let mut request = args.into_request()?;
     if let Some(out) = &out {
@@ -44,6 +45,16 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
         Some(path) => Some((draft(&mut request, &runtime)?, path)),
         None => None,
     };
+    if let Some(locking) = lockdown.begin(&runtime, printer) {
+        let mut locking = locking.keep_inputs(&request);
+        if let Some(out) = &out {
+            locking = locking.keep(|plan| plan.write(out));
+        }
+        for file in session.iter().chain(receipt.as_ref().map(|(_, path)| path)) {
+            locking = locking.keep_replaced(file);
+        }
+        locking.lock()?;
+    }
     let only_events = events.as_ref().is_some_and(EventSink::is_stdout);
     let live = Arc::new(Live::with(Arc::clone(printer), !json && !only_events, events));
     let task = Task {

@@ -1,5 +1,7 @@
 //! `belljar serve`: the server, until a signal stops it; and `belljar key`, which creates a key.
 
+mod reach;
+
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use serde::Serialize;
 use super::args::Global;
 use super::engine;
 use super::exit::{Exit, Usage};
+use super::lockdown::LockdownArgs;
 use super::options::seconds;
 use super::printer::Printer;
 use super::progress::Bars;
@@ -104,6 +107,8 @@ pub(super) struct ServeArgs {
     json: bool,
     #[command(flatten)]
     most: Most,
+    #[command(flatten)]
+    lockdown: LockdownArgs,
 }
 
 // The maximum that a client may request. A doc comment would become the help text of the command.
@@ -186,6 +191,10 @@ pub(super) fn serve(
             Some(path) => Address::Unix(path.clone()),
             None => Address::Tcp(args.listen),
         };
+        let temporary = reach::temporary(args).context("cannot create a temporary directory")?;
+        let temporary = temporary.as_ref().map(tempfile::TempDir::path);
+        settings.temp_dir = temporary.map(Path::to_owned);
+        let locking = reach::locking(args, &runtime, temporary, printer)?;
         let mut service = Service::builder(runtime.clone());
         if let Some(sessions) = stored(args, runtime)? {
             service = service.stored(sessions);
@@ -207,6 +216,9 @@ pub(super) fn serve(
         }
         if let Some(file) = &args.keys {
             server = server.keys(file);
+        }
+        if let Some(locking) = locking {
+            server = server.lockdown(locking.lock()?.to_string());
         }
         let ready = Ready {
             url: server.url(),

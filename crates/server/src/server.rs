@@ -19,6 +19,7 @@ use crate::http::listen::{self, Address, Listener, Serving};
 #[cfg(feature = "tls")]
 use crate::http::tls::Tls;
 use crate::routes::router;
+use notify::ServiceManager;
 
 /// Time that interrupted runs have to end, their grace in the engine included.
 const LAST_RUNS: Duration = Duration::from_secs(2);
@@ -43,6 +44,7 @@ pub struct Server {
     state: Option<PathBuf>,
     keys: Option<PathBuf>,
     grace: Duration,
+    manager: ServiceManager,
     #[cfg(feature = "tls")]
     tls: Option<Arc<Tls>>,
 }
@@ -86,6 +88,7 @@ impl Server {
             state: None,
             keys: None,
             grace: Duration::from_secs(30),
+            manager: ServiceManager::of_process(),
             #[cfg(feature = "tls")]
             tls: None,
         })
@@ -103,6 +106,14 @@ impl Server {
     #[must_use]
     pub fn keys(mut self, file: impl Into<PathBuf>) -> Self {
         self.keys = Some(file.into());
+        self
+    }
+
+    /// Has `/readyz` say what holds this process, such as `Landlock ABI 7, seccomp`.
+    #[must_use]
+    pub fn lockdown(self, held: impl Into<String>) -> Self {
+        // It is said once.
+        let _ = self.app.lockdown().set(held.into());
         self
     }
 
@@ -170,12 +181,12 @@ impl Server {
             tls: self.tls,
         };
         let mut serving = tokio::spawn(listen::serve(self.listener, connections, stopping.clone()));
-        notify::say("READY=1");
+        self.manager.say("READY=1");
         tokio::select! {
             () = stop => {}
             _ = &mut serving => {}
         }
-        notify::say("STOPPING=1");
+        self.manager.say("STOPPING=1");
         let end = Instant::now() + self.grace + LAST_STATES;
         stopping.cancel();
         app.stopping().cancel();

@@ -127,7 +127,8 @@ pub(super) fn parse(bytes: &[u8], is_summed: bool) -> Option<()> {
     let fixed = fixed(&settings, Given::default(), &RunLimits::CEILINGS, path).ok()?;
     // Larger inputs find nothing new and are slow.
     let dir = std::env::temp_dir();
-    let storage = Storage::create(Roots::without_library(dir.clone()).ok()?, &dir).ok()?;
+    let suspended = Storage::room(&dir);
+    let storage = Storage::create(Roots::without_library(dir).ok()?, suspended).ok()?;
     let files = storage.roots.files(&fixed.mounts, None).ok()?;
     let mut room = Room::of(&fixed, 0, 32 << 20, files);
     rest.waiting(&mut room, &storage).ok()?;

@@ -7,6 +7,7 @@ use belljar::{Request, RequestLimits};
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::exit::Usage;
+use crate::lockdown::LockdownArgs;
 use crate::options::{mebibytes, seconds, whole};
 use crate::source;
 
@@ -96,6 +97,8 @@ pub(super) struct KernelOptions {
     #[arg(long, value_name = "N", value_parser = whole)]
     #[arg(default_value_t = 10_000, help_heading = LIMITS)]
     file_limit: u64,
+    #[command(flatten)]
+    pub(super) lockdown: LockdownArgs,
 }
 
 const SEEN: &str = "What the code sees";
@@ -153,7 +156,8 @@ impl KernelOptions {
             ("--file-limit", self.file_limit.to_string()),
         ]);
         options.extend(self.fuel.map(|fuel| ("--fuel", fuel.to_string())));
-        options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+        let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+        options.chain(self.lockdown.arguments()).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::args::Global;
 use crate::engine;
+use crate::lockdown::LockdownArgs;
 use crate::printer::Printer;
 use crate::progress::Bars;
 
@@ -19,6 +20,8 @@ pub(super) struct Starting {
     runtime: Engine,
     stages: Arc<Stages>,
     start: Request,
+    lockdown: LockdownArgs,
+    printer: Arc<Printer>,
 }
 
 /// The runtime, once it is started. Dropping it removes its files.
@@ -31,7 +34,12 @@ struct Stages {
 }
 
 impl Starting {
-    pub(super) fn new(global: &Global, printer: &Arc<Printer>, start: Request) -> Self {
+    pub(super) fn new(
+        global: &Global,
+        printer: &Arc<Printer>,
+        start: Request,
+        lockdown: LockdownArgs,
+    ) -> Self {
         let bars = Arc::new(Bars::new(printer));
         let stages = Arc::new(Stages {
             bars: Arc::clone(&bars),
@@ -42,12 +50,23 @@ impl Starting {
             runtime: Engine::default(),
             stages,
             start,
+            lockdown,
+            printer: Arc::clone(printer),
         }
     }
 
     /// A handle to the engine, to end it with the kernel.
     pub(super) fn engine(&self) -> Engine {
         Arc::clone(&self.runtime)
+    }
+
+    /// The same, in a process that is locked down. The ports are bound already.
+    fn locked(&self, runtime: Runtime) -> Result<Runtime, Failure> {
+        if let Some(locking) = self.lockdown.begin(&runtime, &self.printer) {
+            let locked = locking.note_cache(&runtime).keep_inputs(&self.start).lock();
+            locked.map_err(|error| Failure::new("BelljarError", error.to_string()))?;
+        }
+        Ok(runtime)
     }
 
     async fn runtime(&self) -> Result<Runtime, Failure> {
@@ -58,7 +77,7 @@ impl Starting {
         let builder = self.builder.clone();
         let building = tokio::task::spawn_blocking(move || builder.build());
         let built = match building.await {
-            Ok(built) => built?,
+            Ok(built) => self.locked(built?)?,
             Err(panic) => return Err(Failure::new("BelljarError", panic.to_string())),
         };
         Ok(runtime.insert(built).clone())

@@ -187,7 +187,7 @@ fn failure(error: ReadlineError) -> io::Error {
 }
 
 /// The history file, in the platform's state directory, private to the user.
-fn history_file() -> Option<PathBuf> {
+pub(super) fn history_file() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "belljar")?;
     let dir = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir());
     let mut builder = std::fs::DirBuilder::new();

@@ -7,6 +7,7 @@ use belljar::request::{Capture, Echo};
 use clap::{Args, ValueHint};
 
 use crate::exit::Usage;
+use crate::lockdown::LockdownArgs;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
 
 #[derive(Debug, Args)]
@@ -27,6 +28,8 @@ pub(crate) struct ReplArgs {
     input: Input,
     #[command(flatten)]
     bounds: Bounds,
+    #[command(flatten)]
+    pub(super) lockdown: LockdownArgs,
 }
 
 #[derive(Debug, Args)]

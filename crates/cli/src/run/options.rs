@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::live::EventSink;
 use crate::args::{PolicyChoice, SourceArgs};
 use crate::exit::Usage;
+use crate::lockdown::LockdownArgs;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
 use crate::policy::policy;
 use crate::source;
@@ -52,6 +53,8 @@ pub(crate) struct RunArgs {
     pub(super) sign: Option<PathBuf>,
     #[command(flatten)]
     detail: Detail,
+    #[command(flatten)]
+    pub(super) lockdown: LockdownArgs,
 }
 
 #[derive(Debug, Args)]

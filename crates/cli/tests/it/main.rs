@@ -12,6 +12,8 @@ mod lambda;
 #[path = "../../../../tests/it/lasting.rs"]
 mod lasting;
 mod leftovers;
+#[cfg(all(feature = "server", target_os = "linux"))]
+mod lockdown;
 mod receipts;
 mod repl;
 mod run;

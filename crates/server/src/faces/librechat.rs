@@ -51,7 +51,7 @@ struct Kept {
 
 impl Kept {
     fn store(&self, app: &App) -> Store {
-        Store::new(app.service(), &self.disk)
+        Store::new(app, &self.disk)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The state that every handler has.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::extract::{FromRef, FromRequestParts};
@@ -35,6 +36,7 @@ struct Shared {
     keys: Keys,
     settings: Settings,
     readiness: Readiness,
+    lockdown: OnceLock<String>,
     remembered: Remembered,
     body_memory: Shares,
     waiting: Shares,
@@ -73,6 +75,8 @@ pub struct Settings {
     pub write_timeout: Duration,
     /// Whether it listens on a Unix socket, which no name leads to.
     pub is_unix: bool,
+    /// Where directories for temporary files are made. Default: where the system has them.
+    pub temp_dir: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -88,6 +92,7 @@ impl Default for Settings {
             trusted_proxies: Vec::new(),
             write_timeout: Duration::from_secs(30),
             is_unix: false,
+            temp_dir: None,
         }
     }
 }
@@ -110,6 +115,7 @@ impl App {
             keys,
             settings,
             readiness: Readiness::default(),
+            lockdown: OnceLock::new(),
             remembered: Remembered::default(),
             body_memory,
             waiting: Shares::new(units / 2, each / 2),
@@ -139,6 +145,11 @@ impl App {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// What holds this process, once it is locked down.
+    pub(crate) fn lockdown(&self) -> &OnceLock<String> {
+        &self.0.lockdown
     }
 
     pub(crate) fn readiness(&self) -> &Readiness {

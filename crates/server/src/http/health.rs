@@ -36,7 +36,9 @@ async fn ready(State(app): State<App>) -> Response {
     *found = Some((Instant::now(), is_ready));
     drop(found);
     if is_ready {
-        "ready\n".into_response()
+        let held = app.lockdown().get();
+        let held = held.map(|held| format!("lock-down: {held}\n")).unwrap_or_default();
+        format!("ready\n{held}").into_response()
     } else {
         let detail = "the server does not run code";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).into_response()

@@ -155,7 +155,7 @@ def test_what_was_not_sent_is_sent_at_the_end(collector):
 @pytest.mark.parametrize("off", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}])
 def test_it_is_off_where_the_environment_says_so(collector, off):
     server = start(collector, **off)
-    assert httpx.get(f"{server.url}/readyz", timeout=60).text == "ready\n"
+    assert httpx.get(f"{server.url}/readyz", timeout=60).text.startswith("ready\n")
     assert server.stop() == 0
     assert collector.requests == []
 
@@ -163,7 +163,7 @@ def test_it_is_off_where_the_environment_says_so(collector, off):
 def test_a_collector_that_is_gone_is_no_matter(collector):
     collector.server.server_close()
     server = start(collector, OTEL_EXPORTER_OTLP_TIMEOUT="500")
-    assert httpx.get(f"{server.url}/readyz", timeout=60).text == "ready\n"
+    assert httpx.get(f"{server.url}/readyz", timeout=60).text.startswith("ready\n")
     assert server.stop() == 0
 
 

@@ -155,6 +155,11 @@ fn scan(mut arguments: ScanArguments, found: &mut Vec<Range<usize>>) -> Option<(
     }
 }
 
+/// Opens the page map, for a process that will not be able to later.
+pub(in crate::memory) fn open_what_is_read() {
+    let _ = pagemap();
+}
+
 /// Returns this process's page map, opened once; `None` without `/proc`. An inherited descriptor
 /// would describe the parent's pages.
 fn pagemap() -> Option<&'static File> {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::hex::hex;
+use crate::http::app::App;
 use crate::service::Service;
 use crate::service::owner::Owner;
 use crate::service::shelf::Kept;
@@ -76,6 +77,8 @@ struct Content(PathBuf);
 pub(super) struct Store {
     service: Service,
     disk: Disk,
+    /// Where the directory is made.
+    parent: PathBuf,
 }
 
 /// The directory that the files are in, made when the first is kept. Cheap to clone; clones are the same.
@@ -159,17 +162,18 @@ impl Drop for Content {
 }
 
 impl Store {
-    pub(super) fn new(service: &Service, disk: &Disk) -> Self {
+    pub(super) fn new(app: &App, disk: &Disk) -> Self {
         Self {
-            service: service.clone(),
+            service: app.service().clone(),
             disk: disk.clone(),
+            parent: app.settings().temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         }
     }
 
     /// A file that is to be written and may be kept then. It blocks.
     pub(super) fn room(&self) -> io::Result<Written> {
         Ok(Written {
-            content: Content(self.disk.path()?),
+            content: Content(self.disk.path(&self.parent)?),
             size: 0,
         })
     }
@@ -251,11 +255,11 @@ fn directory_key(name: &str) -> String {
 }
 
 impl Disk {
-    fn path(&self) -> io::Result<PathBuf> {
+    fn path(&self, parent: &Path) -> io::Result<PathBuf> {
         let mut folder = self.0.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &*folder {
             Some(folder) => folder,
-            None => folder.insert(Folder::new(&std::env::temp_dir())?),
+            None => folder.insert(Folder::new(parent)?),
         };
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         Ok(folder.dir.path().join(number.to_string()))

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use self::connection::Connection;
 pub use self::error::WithError;
+use self::file::{Entry, Reached};
 use self::names::Names;
 use super::text::{line_of, lines_of};
 
@@ -38,6 +39,18 @@ const MAX_LISTING: usize = 16 << 10;
 pub struct Servers {
     connections: Vec<Connection>,
     functions: Vec<Function>,
+    reach: Reach,
+}
+
+/// What talking to other servers takes of this process.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    /// Some are processes that were started, and are ended by a signal.
+    pub has_processes: bool,
+    /// TCP ports of those that are reached over HTTP.
+    pub ports: Vec<u16>,
+    /// Some of these have names that are resolved.
+    pub has_names: bool,
 }
 
 /// A tool of another server as the code sees it.
@@ -69,6 +82,7 @@ impl Servers {
         let mut servers = Self {
             connections,
             functions: Vec::new(),
+            reach: Reach::of(&entries),
         };
         let listed = match failed {
             None => {
@@ -132,6 +146,11 @@ impl Servers {
         Ok(functions)
     }
 
+    /// What talking to them takes of this process.
+    pub fn reach(&self) -> Reach {
+        self.reach.clone()
+    }
+
     /// The functions, for a request.
     pub fn tools(&self) -> impl Iterator<Item = Tool> {
         self.functions.iter().map(|function| function.tool.clone())
@@ -162,6 +181,22 @@ impl Servers {
     /// Ends all connections, and the processes that were started.
     pub async fn close(&self) {
         join_all(self.connections.iter().map(Connection::close)).await;
+    }
+}
+
+impl Reach {
+    fn of(entries: &[Entry]) -> Self {
+        let mut reach = Self::default();
+        for entry in entries {
+            match &entry.reached {
+                Reached::Url(remote) => {
+                    reach.ports.extend(remote.url.port_or_known_default());
+                    reach.has_names |= matches!(remote.url.host(), Some(url::Host::Domain(_)));
+                }
+                Reached::Command { .. } => reach.has_processes = true,
+            }
+        }
+        reach
     }
 }
 

@@ -1,0 +1,223 @@
+//! What a command locks itself out of before it runs anything, and what it says where it cannot.
+
+use std::path::{Path, PathBuf};
+
+use belljar::lockdown::{Lockdown, LockdownError, Status, Support};
+use belljar::request::Content;
+use belljar::{Request, Runtime};
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::exit::{Usage, chain};
+use super::printer::Printer;
+
+// How the process is locked down. As a doc comment it would be the help text of commands.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Lock-down")]
+pub(super) struct LockdownArgs {
+    /// Lock this process down before any code runs: auto as far as the kernel can, with a note if that is not
+    /// far; require ends the command unless Landlock and seccomp both hold. Linux only
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    #[arg(hide_possible_values = true)]
+    pub(super) lockdown: When,
+    /// Do not lock this process down: code that breaks out of its sandbox can do whatever this user can
+    #[arg(long, conflicts_with_all = ["lockdown", "allow_read", "allow_write"])]
+    pub(super) no_lockdown: bool,
+    /// Leave this file or directory readable to the process, not to the code; may be given several times
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(super) allow_read: Vec<PathBuf>,
+    /// Leave this directory writable to the process, not to the code; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) allow_write: Vec<PathBuf>,
+}
+
+/// How much has to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    Auto,
+    Require,
+}
+
+/// A lock-down of this process that is about to happen.
+pub(super) struct Locking<'a> {
+    args: &'a LockdownArgs,
+    printer: &'a Printer,
+    plan: Lockdown,
+    /// Directories that stay writable because of one file in them.
+    shared: Vec<PathBuf>,
+}
+
+impl LockdownArgs {
+    /// Begins with what the engine needs, and what the command line says; `None` where it says that nothing is
+    /// to be taken.
+    pub(super) fn begin<'a>(
+        &'a self,
+        runtime: &Runtime,
+        printer: &'a Printer,
+    ) -> Option<Locking<'a>> {
+        if self.no_lockdown {
+            tracing::warn!("this process is not locked down");
+            printer.note(
+                "not locked down: code that breaks out of its sandbox has what this user has",
+            );
+            return None;
+        }
+        let mut plan = runtime.lockdown();
+        for path in &self.allow_read {
+            plan = plan.read(path);
+        }
+        for path in &self.allow_write {
+            plan = plan.write(path);
+        }
+        Some(Locking {
+            args: self,
+            printer,
+            plan,
+            shared: Vec::new(),
+        })
+    }
+
+    /// The arguments that ask for these.
+    #[cfg(feature = "kernel")]
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        if self.no_lockdown {
+            arguments.push("--no-lockdown".to_owned());
+        }
+        if self.lockdown == When::Require {
+            arguments.push("--lockdown=require".to_owned());
+        }
+        for (name, paths) in
+            [("--allow-read", &self.allow_read), ("--allow-write", &self.allow_write)]
+        {
+            for path in paths {
+                arguments.extend([name.to_owned(), path.to_string_lossy().into_owned()]);
+            }
+        }
+        arguments
+    }
+}
+
+impl Locking<'_> {
+    /// Changes what is kept.
+    pub(super) fn keep(mut self, change: impl FnOnce(Lockdown) -> Lockdown) -> Self {
+        self.plan = change(self.plan);
+        self
+    }
+
+    /// Keeps what a request reads of this machine.
+    pub(super) fn keep_inputs(mut self, request: &Request) -> Self {
+        for mount in &request.mounts {
+            self.plan = self.plan.read(&mount.host);
+        }
+        for file in &request.files {
+            if let Content::Host(path) = &file.content {
+                self.plan = self.plan.read(path);
+            }
+        }
+        self
+    }
+
+    /// Keeps a file that is replaced by another of its name when it is written: that takes its directory.
+    pub(super) fn keep_replaced(mut self, file: &Path) -> Self {
+        let directory = directory_of(&file.canonicalize().unwrap_or_else(|_| file.to_owned()));
+        if is_shared(&directory) {
+            self.shared.push(directory.clone());
+        }
+        self.plan = self.plan.write(directory);
+        self
+    }
+
+    /// Keeps reading a file that somebody else may replace by another of its name. That takes its directory,
+    /// unless far more is in there: then the file that is there now is all that can be read.
+    #[cfg(all(unix, feature = "server"))]
+    pub(super) fn keep_watched(mut self, file: &Path) -> Self {
+        self.plan = self.plan.read(file);
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        for directory in [directory_of(file), directory_of(&real)] {
+            if !is_shared(&directory) {
+                self.plan = self.plan.read(directory);
+            }
+        }
+        self
+    }
+
+    /// Locks this process down, and returns what holds it.
+    pub(super) fn lock(self) -> Result<Support, Usage> {
+        let status = self.plan.apply();
+        let (is_whole, held) = (status.is_whole(), Support::from(&status));
+        tracing::debug!(%held, is_whole, "locked down");
+        if !is_whole && self.args.lockdown == When::Require {
+            let message = format!("this process is not locked down: {}", reasons(&status));
+            return Err(Usage::new(message).hint("--lockdown=auto goes on all the same"));
+        }
+        // Elsewhere than on Linux there is nothing that could be missing.
+        if !is_whole && cfg!(target_os = "linux") {
+            self.printer.note(&format!("not wholly locked down: {}", reasons(&status)));
+        }
+        for directory in self.shared {
+            let directory = directory.display();
+            self.printer.note(&format!(
+                "the lock-down leaves {directory} writable, for the file in it that was named; one in a \
+                 directory of its own leaves less"
+            ));
+        }
+        Ok(held)
+    }
+
+    /// Says so if the cache stays writable because something in it is missing.
+    #[cfg(any(feature = "kernel", feature = "server"))]
+    pub(super) fn note_cache(self, runtime: &Runtime) -> Self {
+        if !runtime.is_set_up() {
+            self.printer.note(
+                "the cache stays writable to this process, since not all is set up: belljar setup does that",
+            );
+        }
+        self
+    }
+}
+
+fn reasons(status: &Status) -> String {
+    let chained = |error: &LockdownError| match std::error::Error::source(error) {
+        Some(source) => chain(&anyhow::anyhow!("{error}: {source}")),
+        None => error.to_string(),
+    };
+    status.failures().iter().map(chained).collect::<Vec<_>>().join("; ")
+}
+
+/// The directory that a file is or will be in.
+fn directory_of(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    parent.canonicalize().unwrap_or_else(|_| parent.to_owned())
+}
+
+/// Whether a directory holds what has nothing to do with a file in it: the root, a home, or the directory for
+/// temporary files.
+fn is_shared(directory: &Path) -> bool {
+    let others = [Some(PathBuf::from("/")), std::env::home_dir(), Some(std::env::temp_dir())];
+    others
+        .into_iter()
+        .flatten()
+        .any(|other| other.canonicalize().is_ok_and(|other| other == *directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_directory_is_in_the_current_one() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        assert_eq!(directory_of(Path::new("x")), here);
+        assert_eq!(directory_of(Path::new("./x")), here);
+    }
+
+    #[test]
+    fn what_others_keep_their_files_in_is_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_shared(&folder.path().canonicalize().unwrap()));
+        for path in [PathBuf::from("/"), std::env::temp_dir()] {
+            assert!(is_shared(&path.canonicalize().unwrap()), "{}", path.display());
+        }
+    }
+}

@@ -3,17 +3,17 @@
 use belljar_lockdown::Lockdown;
 
 use super::Runtime;
-use crate::memory;
 use crate::artifact::Tier;
+use crate::memory;
 
 impl Runtime {
-    /// Starts a lock-down of this process: takes from it what runs do not need, so that code which breaks
-    /// out of a sandbox finds little. Nothing is taken before [`Lockdown::apply`].
+    /// Starts a lock-down of this process: takes from it what runs do not need, so that code which
+    /// breaks out of a sandbox finds little. Nothing is taken before [`Lockdown::apply`].
     ///
     /// What this runtime needs is kept: reading the cache or bundle, writing the cache as long as
-    /// [`is_set_up`](Self::is_set_up) is false, and the open files that sandboxes spill to. Mounted
-    /// directories, files that are read or written by path, ports to connect to and everything else that
-    /// the process does have to be named:
+    /// [`is_set_up`](Self::is_set_up) is false, and the open files that sandboxes spill to.
+    /// Mounted directories, files that are read or written by path, ports to connect to and
+    /// everything else that the process does have to be named:
     ///
     /// ```no_run
     /// # fn example() -> Result<(), belljar::Error> {
@@ -28,11 +28,11 @@ impl Runtime {
     /// # }
     /// ```
     ///
-    /// It concerns the **whole process** and all its threads, and it cannot be undone. The process can no
-    /// longer start programs, open files or sockets that were not named, listen, change its user, use
-    /// System V IPC, `io_uring`, `ptrace` or namespaces, signal other processes, or write a core file.
-    /// Files and sockets that are open stay so: open them before. A process that also does other work
-    /// should run belljar in a process of its own.
+    /// It concerns the **whole process** and all its threads, and it cannot be undone. The process
+    /// can no longer start programs, open files or sockets that were not named, listen, change its
+    /// user, use System V IPC, `io_uring`, `ptrace` or namespaces, signal other processes, or
+    /// write a core file. Files and sockets that are open stay so: open them before. A process
+    /// that also does other work should run belljar in a process of its own.
     ///
     /// [`RuntimeBuilder::temp_dir`](crate::RuntimeBuilder::temp_dir) has to be named if
     /// [`Run::keep`](crate::Run::keep) is called.
@@ -49,8 +49,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether all code is compiled and all images are baked, so that runs only read the cache. A
-    /// bundle always is.
+    /// Returns whether all code is compiled and all images are baked, so that runs only read the
+    /// cache. A bundle always is.
     #[must_use]
     pub fn is_set_up(&self) -> bool {
         self.engine.images.are_at_hand()

@@ -14,18 +14,19 @@ use super::printer::Printer;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Lock-down")]
 pub(super) struct LockdownArgs {
-    /// Lock this process down before any code runs: auto as far as the kernel can, with a note if that is not
-    /// far; require ends the command unless Landlock and seccomp both hold. Linux only
+    /// Lock this process down before any code runs, on Linux. auto continues with a note if the
+    /// kernel cannot do all of it; require fails unless Landlock and seccomp both hold
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     #[arg(hide_possible_values = true)]
     pub(super) lockdown: When,
-    /// Do not lock this process down: code that breaks out of its sandbox can do whatever this user can
+    /// Do not lock this process down: code that escapes its sandbox can do what this user can
     #[arg(long, conflicts_with_all = ["lockdown", "allow_read", "allow_write"])]
     pub(super) no_lockdown: bool,
-    /// Leave this file or directory readable to the process, not to the code; may be given several times
+    /// Keep this file or directory readable for the process, not for the code; may be given several
+    /// times
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(super) allow_read: Vec<PathBuf>,
-    /// Leave this directory writable to the process, not to the code; may be given several times
+    /// Keep this directory writable for the process, not for the code; may be given several times
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) allow_write: Vec<PathBuf>,
 }
@@ -47,8 +48,7 @@ pub(super) struct Locking<'a> {
 }
 
 impl LockdownArgs {
-    /// Begins with what the engine needs, and what the command line says; `None` where it says that nothing is
-    /// to be taken.
+    /// Starts with what the engine needs and the options name. Returns `None` with `--no-lockdown`.
     pub(super) fn begin<'a>(
         &'a self,
         runtime: &Runtime,
@@ -56,9 +56,8 @@ impl LockdownArgs {
     ) -> Option<Locking<'a>> {
         if self.no_lockdown {
             tracing::warn!("this process is not locked down");
-            printer.note(
-                "not locked down: code that breaks out of its sandbox has what this user has",
-            );
+            printer
+                .note("not locked down: code that escapes its sandbox can do what this user can");
             return None;
         }
         let mut plan = runtime.lockdown();
@@ -117,7 +116,7 @@ impl Locking<'_> {
         self
     }
 
-    /// Keeps a file that is replaced by another of its name when it is written: that takes its directory.
+    /// Keeps writing a file that is replaced when it is written, which takes its directory.
     pub(super) fn keep_replaced(mut self, file: &Path) -> Self {
         let directory = directory_of(&file.canonicalize().unwrap_or_else(|_| file.to_owned()));
         if is_shared(&directory) {
@@ -127,8 +126,8 @@ impl Locking<'_> {
         self
     }
 
-    /// Keeps reading a file that somebody else may replace by another of its name. That takes its directory,
-    /// unless far more is in there: then the file that is there now is all that can be read.
+    /// Keeps reading a file that may be replaced, which takes its directory. In a directory that is
+    /// shared with other files, only the present file stays readable.
     #[cfg(all(unix, feature = "server"))]
     pub(super) fn keep_watched(mut self, file: &Path) -> Self {
         self.plan = self.plan.read(file);
@@ -148,7 +147,7 @@ impl Locking<'_> {
         tracing::debug!(%held, is_whole, "locked down");
         if !is_whole && self.args.lockdown == When::Require {
             let message = format!("this process is not locked down: {}", reasons(&status));
-            return Err(Usage::new(message).hint("--lockdown=auto goes on all the same"));
+            return Err(Usage::new(message).hint("--lockdown=auto continues all the same"));
         }
         // Elsewhere than on Linux there is nothing that could be missing.
         if !is_whole && cfg!(target_os = "linux") {
@@ -157,8 +156,8 @@ impl Locking<'_> {
         for directory in self.shared {
             let directory = directory.display();
             self.printer.note(&format!(
-                "the lock-down leaves {directory} writable, for the file in it that was named; one in a \
-                 directory of its own leaves less"
+                "the lock-down leaves {directory} writable, because the named file is in it; give the file \
+                 a directory of its own"
             ));
         }
         Ok(held)
@@ -169,7 +168,7 @@ impl Locking<'_> {
     pub(super) fn note_cache(self, runtime: &Runtime) -> Self {
         if !runtime.is_set_up() {
             self.printer.note(
-                "the cache stays writable to this process, since not all is set up: belljar setup does that",
+                "the cache stays writable, because something in it is missing; belljar setup completes it",
             );
         }
         self
@@ -191,8 +190,8 @@ fn directory_of(file: &Path) -> PathBuf {
     parent.canonicalize().unwrap_or_else(|_| parent.to_owned())
 }
 
-/// Whether a directory holds what has nothing to do with a file in it: the root, a home, or the directory for
-/// temporary files.
+/// Whether a directory is shared with unrelated files: the root, the home directory, and the
+/// directory for temporary files.
 fn is_shared(directory: &Path) -> bool {
     let others = [Some(PathBuf::from("/")), std::env::home_dir(), Some(std::env::temp_dir())];
     others

@@ -13,8 +13,8 @@ use crate::printer::Printer;
 
 /// Variables that name a collector of traces.
 const COLLECTORS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-/// Where object stores and the services that give out credentials for them answer, unless a variable names
-/// another port.
+/// Ports of object stores and of services with credentials for them, unless a variable names
+/// another.
 const STORE_PORTS: [u16; 2] = [80, 443];
 
 /// Begins to lock down a server; `temporary` is where it keeps files of clients that have names.
@@ -67,8 +67,7 @@ pub(super) fn locking<'a>(
     Ok(Some(locking))
 }
 
-/// A directory for the files of clients that have names, where a face has such: it is made before the process
-/// is locked down.
+/// Creates a directory for clients' files, if a face keeps such files.
 pub(super) fn temporary(args: &ServeArgs) -> std::io::Result<Option<tempfile::TempDir>> {
     if args.lockdown.no_lockdown || !args.faces.has(Face::LibreChat) {
         return Ok(None);

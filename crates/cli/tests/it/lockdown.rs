@@ -294,7 +294,6 @@ fn its_socket_goes_with_a_server() {
     assert!(!path.exists());
 }
 
-/// Nobody of the same user can look into a process that is locked down; the superuser can.
 #[test]
 fn who_is_not_locked_down_says_so() {
     let ran = ran(&["run", "--no-lockdown", "-c", "print(1)"]).exits(0);

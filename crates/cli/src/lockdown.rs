@@ -22,11 +22,10 @@ pub(super) struct LockdownArgs {
     /// Do not lock this process down: code that escapes its sandbox can do what this user can
     #[arg(long, conflicts_with_all = ["lockdown", "allow_read", "allow_write"])]
     pub(super) no_lockdown: bool,
-    /// Keep this file or directory readable for the process, not for the code; may be given several
-    /// times
+    /// Keep this file or directory readable for the process, not for the code; repeatable
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(super) allow_read: Vec<PathBuf>,
-    /// Keep this directory writable for the process, not for the code; may be given several times
+    /// Keep this directory writable for the process, not for the code; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) allow_write: Vec<PathBuf>,
 }

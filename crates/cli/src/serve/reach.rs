@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
-use belljar::{Lockdown, Runtime};
+use belljar::Runtime;
+use belljar::lockdown::Lockdown;
 use belljar_server::Face;
 use url::{Host, Url};
 

@@ -36,7 +36,7 @@ const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0
 /// The file system of guests, which is independent, and its users.
 const FILES: (&str, [&str; 2]) = ("belljar-files", ["belljar", "belljar-fuzz"]);
 
-/// What locks a process down, which knows nobody, and who knows it.
+/// What locks a process down, which knows no user, and who knows it.
 const LOCKDOWN: (&str, &str) = ("belljar-lockdown", "belljar");
 
 #[test]

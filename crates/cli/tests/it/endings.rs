@@ -62,6 +62,18 @@ fn a_signal_that_the_parent_ignores_is_ignored() {
     assert_eq!((text.as_str(), child.wait().unwrap().code()), ("1\n2\n", Some(0)));
 }
 
+/// `nohup` and a script's background are parents that ignore signals.
+#[test]
+fn tests_do_not_depend_on_the_signals_that_their_parent_ignores() {
+    let script = "trap '' HUP INT TERM; exec \"$0\" --exact \"$1\"";
+    let test = "endings::a_signal_ends_a_run_and_leaves_nothing_behind";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(std::env::current_exe().unwrap()).arg(test);
+    let output = shell.output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+}
+
 /// Reads the beginning of the output, then closes it.
 fn ended_unread(args: &[&str], input: &str) -> (Ran, TempDir) {
     let (mut child, temp) = started(args, input);

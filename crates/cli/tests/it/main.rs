@@ -51,16 +51,26 @@ fn belljar() -> Command {
     command
 }
 
-/// Restores the default handling of signals that the tests' parent ignores, as a shell does for
-/// background jobs. Handled signals are not inherited as ignored.
+/// Restores, for the commands that tests start, the default handling of signals that the tests'
+/// parent ignores: `nohup` ignores SIGHUP, and a shell SIGINT for its background jobs. Handled
+/// signals are not inherited as ignored.
 #[cfg(unix)]
 fn obey_signals() {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let ends = std::sync::Arc::new(true.into());
-    for signal in [SIGINT, SIGTERM] {
-        let ends = std::sync::Arc::clone(&ends);
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let ignored = ignored_signals();
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        // The tests themselves still ignore these signals.
+        let ends = std::sync::Arc::new(((ignored >> (signal - 1)) & 1 == 0).into());
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, ends).unwrap();
     }
+}
+
+/// The set of signals that this process ignores; empty on systems other than Linux.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
 struct Ran {

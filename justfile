@@ -6,6 +6,10 @@ ci:
 test *args:
     cargo test --release {{ args }}
 
+# The engine without Python, in seconds: limits, files, sessions, stores, tools; such as `just toy tools`.
+toy *subject:
+    cargo test --release --test toy -- {{ subject }}
+
 # One subject of the integration tests, such as `just it limits`.
 it subject:
     cargo test --release --test it -- {{ subject }}

@@ -8,6 +8,8 @@ pub(crate) mod cache;
 mod code;
 mod compiler;
 mod config;
+#[cfg(feature = "testing")]
+mod foreign;
 pub(crate) mod image;
 mod passes;
 mod split;
@@ -19,6 +21,8 @@ pub(crate) mod wheel;
 pub use code::CodeError;
 pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory};
 pub(crate) use compiler::IS_HERE as HAS_COMPILER;
+#[cfg(feature = "testing")]
+pub(crate) use foreign::compile_foreign;
 pub(crate) use passes::{FUEL, MAX_QUIET, MISSING, OVERRUN, REFUEL, versions as pass_versions};
 #[cfg(feature = "fuzzing")]
 pub(crate) use passes::{check_module, meter_module};

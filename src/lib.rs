@@ -46,6 +46,9 @@ mod runtime; // entry points, async and blocking
 mod sandbox; // an image brought to life: limits, system calls, execution, tool calls
 pub mod session;
 pub mod store;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod util; // hex, progress, parallel work, error codes, hints

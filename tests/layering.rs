@@ -53,7 +53,7 @@ const RANKS: &[&[&str]] = &[
     &["runtime"],
     &["runtime::blocking"],
     &["cluster"],
-    &["fuzzing"],
+    &["fuzzing", "testing"],
     &["tests"],
 ];
 

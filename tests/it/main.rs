@@ -40,7 +40,6 @@ mod reuse;
 mod seeds;
 mod sessions;
 mod stops;
-mod stored;
 mod support;
 mod threads;
 mod tiers;

@@ -5,7 +5,6 @@ mod cancelled;
 mod checkpoints;
 mod damage;
 mod example;
-mod faults;
 mod files;
 mod keeping;
 mod leases;

@@ -7,7 +7,7 @@
 //! decides. A lease only limits how long other nodes wait for a dead node. Between two runs, a node
 //! keeps the session in memory and continues with it if no other node has changed it.
 //!
-//! The protocol (`hold`, `claim`) uses the engine only through the traits in `host`.
+//! The protocol (`lease`, `claim`) uses the engine only through the traits in `host`.
 
 mod cached;
 mod claim;

@@ -43,7 +43,7 @@ impl Creator {
 // inaccessible past its size. For the module's memory, `Region` ensures this with a private mapping
 // of `Region::RESERVED` bytes, checked here against the request. The only other memory is the heap
 // of exception objects, for which the engine is configured with no reservation and no guard
-// (`module::config`), so that its accesses are bounds-checked, and it may move.
+// (`artifact::config`), so that its accesses are bounds-checked, and it may move.
 unsafe impl MemoryCreator for Creator {
     fn new_memory(
         &self,

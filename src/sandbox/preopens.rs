@@ -5,9 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use belljar_files::{
-    DEFAULT_MEMORY, Device, Errno, Files, Limits, Packed, Pool, PoolOptions, ReadOnly,
-};
+use belljar_files::{Device, Errno, Files, Limits, Packed, Pool, PoolOptions, ReadOnly};
 
 use crate::api::request::Mount;
 use crate::artifact::PINS;
@@ -85,9 +83,10 @@ impl Roots {
     }
 
     /// File systems with an empty library.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn without_library(spool: PathBuf) -> Result<Self, Errno> {
         let empty = Arc::<Packed>::default();
-        Self::new(spool, DEFAULT_MEMORY, [Arc::clone(&empty) as _, empty])
+        Self::new(spool, belljar_files::DEFAULT_MEMORY, [Arc::clone(&empty) as _, empty])
     }
 
     /// Where bytes are kept.

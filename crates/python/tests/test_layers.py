@@ -25,7 +25,7 @@ def modules_of(package: Path) -> dict[str, set[str]]:
 
 
 def circles(imports: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The imports that are left when no module imports nothing, and none is imported by nobody."""
+    """The imports left without modules that import nothing or that no module imports."""
     left = {name: set(found) for name, found in imports.items()}
     while True:
         imported = {one for found in left.values() for one in found}

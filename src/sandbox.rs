@@ -1,4 +1,4 @@
-//! An image made live: a store, its limits, its system interface and its door.
+//! A live instance of an image: a store, its limits, its system interface and its door.
 
 pub(crate) mod calls;
 mod capture;
@@ -51,30 +51,30 @@ use crate::util::hint::Hint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstanceError {
-    /// wasmtime refused to make the instance.
+    /// wasmtime could not create the instance.
     #[error("cannot start a sandbox")]
     Start(#[source] Cause),
-    /// A directory that the guest should see cannot be opened.
+    /// A mount of the sandbox cannot be opened.
     #[error("cannot open {path} for a sandbox", path = path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: Cause,
     },
-    /// A file that the interpreter had open cannot be opened again.
+    /// A file that the interpreter had open cannot be reopened.
     #[error("cannot open {path} again, which the interpreter had open")]
     Reopen {
-        /// Its path in the sandbox.
+        /// Path of the file in the sandbox.
         path: String,
     },
-    /// What it is to do cannot be written down.
+    /// The task of the sandbox cannot be encoded.
     #[error("cannot write down what a sandbox is to do")]
     Order(#[source] Cause),
-    /// There is no native code for it.
+    /// No native code is available for the sandbox.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// There is no memory for it.
+    /// No memory is available for the sandbox.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
@@ -122,10 +122,10 @@ pub(crate) struct Instance {
     turn: TypedFunc<(u32, u32), u32>,
     allocate: TypedFunc<u32, u32>,
     interrupt: Option<interrupt::Handle>,
-    /// Where the source of a run's turn stands.
+    /// Address of the source of a run's turn.
     run_source: Option<u32>,
-    /// How its memory differs from its image. It is dropped after the memory, which may show pages
-    /// that it holds.
+    /// Differences of the memory from its image. It is dropped after the memory, which may map its
+    /// pages.
     tracker: Tracker,
 }
 
@@ -177,27 +177,27 @@ impl Instance {
         self.store.data()
     }
 
-    /// Sets where to write for a soft interrupt.
+    /// Sets the addresses for soft interrupts.
     pub(crate) fn set_interrupt(&mut self, addresses: InterruptAddresses) {
         self.interrupt = interrupt::Handle::new(&self.memory, &self.store, addresses);
     }
 
-    /// The guest's memory.
+    /// Returns the guest's memory.
     pub(crate) fn memory(&self) -> &[u8] {
         self.memory.data(&self.store)
     }
 
-    /// The stack pointer, which is at rest between turns.
+    /// Returns the stack pointer, which is constant between turns.
     pub(crate) fn stack_pointer(&mut self) -> i32 {
         self.stack_pointer.get(&mut self.store).i32().unwrap_or_default()
     }
 
-    /// The guest's clock, where it must be repeatable.
+    /// Returns the guest's clock in a deterministic run.
     pub(crate) fn repeatable_clock(&self) -> Option<&SteppingClock> {
         self.state().clock.as_ref()
     }
 
-    /// The most bytes that the memory had above its image.
+    /// Returns the peak size of the memory above its image, in bytes.
     pub(crate) fn memory_peak(&self) -> u64 {
         self.state().limiter.peak
     }

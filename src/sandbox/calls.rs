@@ -1,8 +1,8 @@
-//! The calls of tools in one run: begun by the guest, answered outside of it.
+//! The tool calls of one run: started by the guest, answered outside of it.
 //!
-//! The guest's thread only puts frames down and fetches answers. What is in a frame is read, checked
-//! and answered in [`Calls::poll`], on the stack of whoever polls the run, since all of that, the
-//! caller's functions above all, may need more of it than a guest's stack has.
+//! The guest's thread only stores frames and fetches answers. [`Calls::poll`] parses, checks and
+//! answers them on the stack of the task that polls the run, because this work, in particular the
+//! caller's functions, may need more stack than a guest has.
 
 mod call;
 mod frames;
@@ -32,29 +32,29 @@ use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolErrorKind};
 use crate::api::tool::{Answerer, Tool, ToolError, ToolLimits, WaitingCall};
 
-/// What the code of a run can call.
+/// The tools that a run's code can call.
 #[derive(Clone, Default)]
 pub(crate) struct Toolset {
     pub tools: Vec<Tool>,
     pub limits: ToolLimits,
     pub answerer: Option<Answerer>,
-    /// Whoever waits for several answers gets them all at once, and waiting takes none of the
-    /// guest's time, so that it sees the same every time.
+    /// Whether calls are deterministic: a wait for several answers returns all at once and takes no
+    /// guest time, so that the guest always sees the same.
     pub repeatable: bool,
-    /// What calls were answered when the same run was begun before, and that a log of them is kept.
-    /// Only such a run can have tools that are deferred.
+    /// Answers from an earlier attempt of the same run. If present, a log of answers is kept. Only
+    /// such a run can have deferred tools.
     pub log: Option<Vec<Logged>>,
 }
 
-/// What was called in a run that has ended.
+/// The calls of a run that has ended.
 #[derive(Default)]
 pub(crate) struct Finished {
     pub calls: Vec<ToolCall>,
-    /// All answers, where a log is kept.
+    /// All answers, if a log is kept.
     pub log: Vec<Logged>,
-    /// Calls of tools that are deferred, which nobody has answered.
+    /// Unanswered calls of deferred tools.
     pub awaited: Vec<WaitingCall>,
-    /// How the calls differ from those in the log, if they do.
+    /// The first difference between the calls and the log, if any.
     pub difference: Option<String>,
 }
 
@@ -68,51 +68,51 @@ struct Inner {
     answerer: Option<Answerer>,
     limits: ToolLimits,
     repeatable: bool,
-    /// How many calls there were.
+    /// Number of calls.
     count: u64,
-    /// The number of the latest call.
+    /// Number of the latest call.
     latest: u64,
-    /// Bytes of all of them, answers included.
+    /// Size of all calls and answers, in bytes.
     bytes: u64,
-    /// Those that nobody has looked at yet.
+    /// Calls that were not processed yet.
     fresh: Vec<Fresh>,
     open: Vec<Open>,
-    /// Answers that the guest has yet to fetch, as they are sent.
+    /// Encoded answers that the guest has not fetched yet.
     answered: BTreeMap<u64, Vec<u8>>,
     records: Vec<Record>,
-    /// Bytes that the records' arguments have.
+    /// Size of the recorded arguments, in bytes.
     recorded: usize,
-    /// The guest was told that its budget is spent.
+    /// Whether the guest was told that its budget is exhausted.
     is_spent: bool,
-    /// The guest waits for an answer.
+    /// Whether the guest waits for an answer.
     is_awaited: bool,
-    /// Answers by the numbers of their calls.
+    /// Answers by call number.
     log: Option<BTreeMap<u64, Logged>>,
-    /// What the log has room for yet.
+    /// Remaining room in the log.
     room: LogRoom,
     difference: Option<String>,
 }
 
-/// A call as the guest has put it down.
+/// A call as stored by the guest.
 struct Fresh {
     id: u64,
     since: Instant,
     asks: Asks,
 }
 
-/// What a call asks for, unread.
+/// The unparsed request of a call.
 enum Asks {
     Tool(Vec<u8>),
-    /// The same with typed values.
+    /// A call with typed values.
     Typed(Vec<u8>),
     Input(Vec<u8>),
 }
 
-/// How a call ended.
+/// The result of a call.
 type Settled = Result<Value, ToolError>;
 
 impl Calls {
-    /// Begins a run.
+    /// Starts a run.
     pub(crate) fn begin(&self, set: &Toolset) {
         let tools = set.tools.iter().map(|tool| (tool.name().to_owned(), tool.clone()));
         *self.lock() = Inner {
@@ -125,13 +125,13 @@ impl Calls {
         };
     }
 
-    /// Whether anything was called.
+    /// Whether there was any call.
     pub(crate) fn has_any(&self) -> bool {
         let inner = self.lock();
         inner.count > 0 || !inner.fresh.is_empty()
     }
 
-    /// Ends a run: what is open is given up. Returns what was called.
+    /// Ends a run and cancels open calls. Returns the calls.
     pub(crate) fn finish(&self) -> Finished {
         let mut inner = std::mem::take(&mut *self.lock());
         let why = "the run ended before it was answered";
@@ -172,8 +172,8 @@ impl Calls {
         }
     }
 
-    /// Whether the guest cannot go on before somebody answers a tool that is deferred, or must not
-    /// because its calls are not those in its log.
+    /// Whether the guest cannot continue: it waits for a deferred tool, or its calls differ from
+    /// its log.
     pub(crate) fn is_stuck(&self) -> bool {
         let inner = self.lock();
         inner.difference.is_some()
@@ -183,13 +183,13 @@ impl Calls {
                 && inner.open.iter().all(|call| call.answering.is_none()))
     }
 
-    /// Whether a call waits for being looked at.
+    /// Whether there are unprocessed calls.
     pub(crate) fn has_fresh(&self) -> bool {
         !self.lock().fresh.is_empty()
     }
 
-    /// Looks at new calls and goes on with those that are open. The guest is not running meanwhile.
-    /// Returns what happened, if that is of interest.
+    /// Processes new calls and polls open ones. The guest does not run meanwhile. Returns the
+    /// events, if they are wanted.
     pub(crate) fn poll(&self, context: &mut Context<'_>, takes_events: bool) -> Vec<EventKind> {
         let mut events = Vec::new();
         let mut inner = self.lock();

@@ -1,4 +1,4 @@
-//! An interpreter between two runs: written down, and brought back to life.
+//! Saves an interpreter between two runs, and resumes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use crate::artifact::PAGE;
 use crate::artifact::image::Image;
 use crate::memory::{PageStore, Pages};
 
-/// An interpreter at rest, apart from its image and its files.
+/// An interpreter at rest, without its image and its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// What differs from the image.
+    /// Differences from the image.
     pub pages: Arc<Pages>,
-    /// Bytes of memory.
+    /// Size of the memory, in bytes.
     pub memory: usize,
     pub stack_pointer: i32,
-    /// What it has open of the host.
+    /// Open files of the host.
     pub hosts: Vec<Descriptor>,
-    /// How long it has lived, as its monotonic clock says.
+    /// Age of the interpreter on its monotonic clock.
     pub lived: Duration,
-    /// How many blocks of its random numbers it used, where these are repeatable.
+    /// Number of blocks of random numbers used, in a deterministic session.
     pub random_blocks: u64,
 }
 
 impl Kept {
-    /// What starts from an image that nothing has run in yet.
+    /// Creates the state of an unused image.
     pub(crate) fn fresh(image: &Image) -> Self {
         Self {
             memory: image.memory.len(),
@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// No interpreter at all.
+    /// Creates an empty state.
     pub(crate) fn nothing() -> Self {
         Self {
             pages: Arc::default(),
@@ -51,12 +51,12 @@ impl Kept {
 }
 
 impl Instance {
-    /// Brings what was kept back to life in an instance that has just been made from its image. It
-    /// blocks, for as long as there are open files and pages of memory.
+    /// Resumes a saved state in an instance just created from its image. Blocks for a time
+    /// proportional to its open files and pages.
     pub(crate) async fn resume(&mut self, kept: &Kept) -> Result<(), InstanceError> {
         let more = kept.memory.saturating_sub(self.memory.data_size(&self.store)) / PAGE;
         if more > 0 {
-            // It had been allowed to it before.
+            // The growth was allowed before.
             self.store.data_mut().limiter.armed = false;
             let grown = self.memory.grow_async(&mut self.store, more as u64).await;
             self.store.data_mut().limiter.armed = true;
@@ -68,15 +68,15 @@ impl Instance {
             .map_err(InstanceError::start)?;
         let state = self.store.data_mut();
         if kept.pages.count() > 0 {
-            // What was set aside in the image was freed by the run that had it.
+            // The run that was saved has freed the memory prepared in the image.
             state.answer = None;
             self.run_source = None;
         }
         state.reopen_hosts(&kept.hosts).await
     }
 
-    /// Puts its memory back to what was kept last. False when that cannot be done: it was not kept
-    /// yet, has grown, or nobody knows what was written.
+    /// Restores the memory to the last saved state. Returns false if that is impossible: nothing
+    /// was saved, the memory has grown, or writes are not tracked.
     pub(crate) fn put_back(&mut self, kept: &Kept) -> Result<bool, InstanceError> {
         if kept.pages.count() == 0 || self.memory_bytes() != kept.memory {
             return Ok(false);
@@ -90,27 +90,27 @@ impl Instance {
         Ok(true)
     }
 
-    /// Its files, as they are now, with all that it has open.
+    /// Returns the guest's files, including open files.
     pub(crate) fn files(&self) -> &Files {
         &self.state().files
     }
 
-    /// The same, to be changed by its host.
+    /// Returns the guest's files, for changes by the host.
     pub(crate) fn files_mut(&mut self) -> &mut Files {
         &mut self.store.data_mut().files
     }
 
-    /// The time in nanoseconds since 1970, on its clock.
+    /// Returns the time on the guest's clock, in nanoseconds since 1970.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.state().now(true).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether it has something open of the host that it was not given.
+    /// Whether it has opened files of the host.
     pub(crate) fn has_open_host_files(&self) -> bool {
         self.state().hosts.has_open()
     }
 
-    /// Puts its files back to what they were, with their bounds as they are now.
+    /// Restores the files to `before`, but keeps their current limits.
     pub(crate) fn put_back_files(&mut self, before: &Files) {
         let files = self.files_mut();
         let limits = files.limits();
@@ -118,18 +118,18 @@ impl Instance {
         files.set_limits(limits);
     }
 
-    /// What it has open of the host. It blocks.
+    /// Returns the open files of the host. Blocks.
     pub(crate) async fn host_files(&mut self) -> Result<Vec<Descriptor>, InstanceError> {
         self.store.data_mut().host_files().await
     }
 
-    /// How many bytes of its memory [`keep`](Self::keep) has to look at.
+    /// Returns how many bytes of memory [`keep`](Self::keep) must compare.
     pub(crate) fn look(&mut self) -> usize {
         self.tracker.look(self.memory.data(&self.store))
     }
 
-    /// Writes down what it is now, with what it has open of the host; `before` is what it was resumed from or
-    /// kept as last. It takes time in proportion to what has changed since, and does not yield.
+    /// Saves the current state, with the open files of the host. `before` is the state that was
+    /// last resumed or saved. Takes time proportional to the changes since, and does not yield.
     pub(crate) fn keep(
         &mut self,
         before: &Kept,
@@ -151,7 +151,7 @@ impl Instance {
         })
     }
 
-    /// Begins a further run.
+    /// Starts another run.
     pub(crate) fn begin(&mut self) {
         let memory = self.memory.data_size(&self.store);
         let State {
@@ -167,7 +167,7 @@ impl Instance {
         limiter.peak = memory.saturating_sub(limiter.image) as u64;
     }
 
-    /// Bytes of memory.
+    /// Returns the size of the memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory.data_size(&self.store)
     }

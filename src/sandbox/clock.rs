@@ -1,4 +1,4 @@
-//! Time and chance for repeatable runs.
+//! Time and random numbers for deterministic runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use sha2::{Digest, Sha256};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-/// A clock that moves only when it is read or slept on.
+/// A clock that advances only when it is read or slept on.
 #[derive(Clone, Debug)]
 pub(crate) struct SteppingClock {
     start: Duration,
@@ -24,7 +24,7 @@ impl SteppingClock {
         }
     }
 
-    /// Moves the clock without anybody waiting.
+    /// Advances the clock without waiting.
     pub(crate) fn advance(&self, by: Duration) {
         let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let _ = self
@@ -32,7 +32,7 @@ impl SteppingClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(ns)));
     }
 
-    /// Time on the clock, without moving it.
+    /// Returns the time without advancing the clock.
     pub(super) fn peek(&self, realtime: bool) -> Duration {
         let elapsed = Duration::from_nanos(self.elapsed_ns.load(Ordering::Relaxed));
         if realtime {
@@ -42,7 +42,7 @@ impl SteppingClock {
         }
     }
 
-    /// The time since the start, as the guest counts it.
+    /// Returns the time since the start on the guest's clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.peek(false)
     }
@@ -73,12 +73,12 @@ impl HostMonotonicClock for SteppingClock {
     }
 }
 
-/// The time since 1970, by the system's clock.
+/// Returns the time since 1970 on the system's clock.
 pub(super) fn today() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A clock that goes on where another stopped: the monotonic clock of a guest that is kept.
+/// A clock that continues from another clock's time: the monotonic clock of a session guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunningClock {
     before: Duration,
@@ -86,7 +86,7 @@ pub(crate) struct RunningClock {
 }
 
 impl RunningClock {
-    /// A clock that says `before` now.
+    /// Creates a clock that shows `before` now.
     pub(crate) fn after(before: Duration) -> Self {
         Self {
             before,
@@ -115,7 +115,7 @@ impl HostMonotonicClock for RunningClock {
     }
 }
 
-/// Bytes that follow from a seed: SHA-256 over the seed and a counter.
+/// Bytes derived from a seed: SHA-256 of the seed and a counter.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededBytes {
     seed: u64,
@@ -127,12 +127,12 @@ impl SeededBytes {
         Self { seed, counter: 0 }
     }
 
-    /// The bytes that follow after so many blocks.
+    /// Returns the bytes that follow block `counter`.
     pub(crate) fn from_block(seed: u64, counter: u64) -> Self {
         Self { seed, counter }
     }
 
-    /// How many blocks were used.
+    /// Returns the number of blocks used.
     pub(crate) fn blocks(&self) -> u64 {
         self.counter
     }

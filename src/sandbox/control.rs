@@ -1,4 +1,4 @@
-//! Asking a running guest to stop, from anywhere.
+//! Stops a running guest, from any thread.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,11 +13,11 @@ pub(crate) enum StopReason {
     Fuel,
     Output,
     Interrupted,
-    /// It waits for what nobody answers while it runs.
+    /// The run waits for an answer that cannot arrive while it runs.
     Waiting,
 }
 
-/// Shared between the run, the guest's host functions and whoever may stop it.
+/// Shared by the run, the guest's host functions and any caller that may stop the run.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     asked: AtomicU8,
@@ -25,20 +25,20 @@ pub(crate) struct Control {
     run: Notify,
     /// Wakes a guest that sleeps in a host function.
     sleeper: Notify,
-    /// An interrupt that a guest about to sleep has yet to see.
+    /// Whether an interrupt is pending for a guest that is about to sleep.
     woken: AtomicBool,
-    /// Whether the guest has been interrupted.
+    /// Whether the guest was interrupted.
     interrupted: AtomicBool,
-    /// When the guest was last let run, in nanoseconds since `made`.
+    /// Time at which the guest was last resumed, in nanoseconds since `made`.
     let_run: AtomicU64,
     made: Made,
-    /// Slices of fuel that guests have used up.
+    /// Number of fuel slices that guests have used.
     slices: AtomicU64,
-    /// Whether the guest, suspended, waits for something else than its next slice.
+    /// Whether the suspended guest waits for something other than its next slice.
     waiting: AtomicBool,
 }
 
-/// An instant that counts from its making.
+/// Time of creation.
 #[derive(Debug)]
 struct Made(Instant);
 
@@ -48,8 +48,8 @@ impl Default for Made {
     }
 }
 
-/// A guest that has run for this long gives way, also between two calls of host functions, which
-/// use time but no fuel.
+/// Time after which a guest yields, also between calls of host functions, which use time but no
+/// fuel.
 const SLICE: Duration = Duration::from_millis(2);
 
 impl Control {
@@ -57,14 +57,14 @@ impl Control {
         Arc::new(Self::default())
     }
 
-    /// Asks for a stop; the first reason counts.
+    /// Requests a stop; the first reason is kept.
     pub(crate) fn ask(&self, reason: StopReason) {
         let _ =
             self.asked.compare_exchange(0, reason as u8 + 1, Ordering::AcqRel, Ordering::Relaxed);
         self.run.notify_one();
     }
 
-    /// The reason for which a stop was asked.
+    /// Returns the reason of a requested stop.
     pub(crate) fn asked(&self) -> Option<StopReason> {
         match self.asked.load(Ordering::Acquire) {
             0 => None,
@@ -76,33 +76,33 @@ impl Control {
         }
     }
 
-    /// Forgets what was asked, before the next run.
+    /// Resets the request before the next run.
     pub(crate) fn clear(&self) {
         self.asked.store(0, Ordering::Release);
         self.woken.store(false, Ordering::Release);
         self.interrupted.store(false, Ordering::Release);
     }
 
-    /// Whether the guest has been interrupted since the last run.
+    /// Whether the guest was interrupted in this run.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Resolves when a stop is asked for.
+    /// Resolves when a stop is requested.
     pub(super) fn asked_for(&self) -> Notified<'_> {
         self.run.notified()
     }
 
-    /// Notes that the guest was interrupted, and wakes it if it sleeps.
+    /// Records that the guest was interrupted, and wakes it if it sleeps.
     pub(super) fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);
         self.woken.store(true, Ordering::Release);
         self.sleeper.notify_waiters();
     }
 
-    /// Waits for `what` as a host function of the guest; `None` when it was interrupted.
+    /// Awaits `what` in a host function of the guest; `None` if interrupted.
     pub(super) async fn wait_for<T>(&self, what: impl Future<Output = T>) -> Option<T> {
-        // Taken before the look at `woken`, so that an interrupt that is not seen there is seen here.
+        // Register before reading `woken`, so that no interrupt is missed.
         let interrupted = self.sleeper.notified();
         if self.woken.swap(false, Ordering::AcqRel) {
             return None;
@@ -117,8 +117,8 @@ impl Control {
         }
     }
 
-    /// Waits for something else than the guest asked for, or until it is interrupted, which a guest
-    /// that is about to sleep has yet to see.
+    /// Awaits something that the guest did not request, until it is interrupted. The interrupt
+    /// stays pending for the guest's next sleep.
     pub(super) async fn wait(&self, something: impl Future<Output = ()>) {
         let interrupted = self.sleeper.notified();
         if self.woken.load(Ordering::Acquire) {
@@ -131,12 +131,12 @@ impl Control {
         }
     }
 
-    /// Notes that the guest runs from now on.
+    /// Records that the guest runs from now on.
     pub(super) fn let_run(&self) {
         self.let_run.store(self.since_made(), Ordering::Relaxed);
     }
 
-    /// Gives way to others, and to the run's own limits, when the guest has had its slice of time.
+    /// Yields to other tasks, and to the run's own limits, if the guest's time slice is over.
     pub(super) async fn breathe(&self) {
         let ran = self.since_made().saturating_sub(self.let_run.load(Ordering::Relaxed));
         if ran < SLICE.as_nanos() as u64 {
@@ -145,23 +145,23 @@ impl Control {
         give_way().await;
     }
 
-    /// Notes that the guest has used up so many slices of fuel.
+    /// Adds to the fuel slices that the guest has used.
     pub(super) fn used_up(&self, slices: u64) {
         self.slices.fetch_add(slices, Ordering::Relaxed);
     }
 
-    /// Slices of fuel that guests have used up since this was made.
+    /// Returns the number of fuel slices that guests have used since creation.
     pub(super) fn slices(&self) -> u64 {
         self.slices.load(Ordering::Relaxed)
     }
 
-    /// Notes whether the guest, which has just been suspended, waits for something, rather than for
-    /// its next slice.
+    /// Records whether the guest, which was just suspended, waits for something other than its next
+    /// slice.
     pub(super) fn suspended(&self, waits: bool) {
         self.waiting.store(waits, Ordering::Relaxed);
     }
 
-    /// Whether the guest, which is suspended, waits for something.
+    /// Whether the suspended guest waits for something.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -171,7 +171,7 @@ impl Control {
     }
 }
 
-/// Lets others run once.
+/// Yields once.
 pub(super) async fn give_way() {
     let mut gave_way = false;
     std::future::poll_fn(|context| {

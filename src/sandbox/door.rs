@@ -1,4 +1,4 @@
-//! The door: the one function through which a guest speaks to the host.
+//! The door: the only function through which a guest calls the host's protocol.
 
 use wasmtime::{Caller, Extern, Linker, Memory};
 
@@ -7,36 +7,37 @@ use super::missing_code::Missing;
 use crate::limits::{MAX_FRAME, MAX_FRAMES};
 use crate::sandbox::calls::{Calls, Wait};
 
-/// The opcode of the frame that asks whether a module can be imported.
+/// Opcode of the frame that asks whether a module can be imported.
 const COMPILED_CODE: u8 = b'm';
-/// The frame that asks how much room the guest's directories have and how much of it is used.
+/// The frame that asks for the size and usage of the guest's directories.
 const SPACE: &[u8] = b"q";
 
-// What the guest's door module makes of the return value.
+// Return values that the guest's door module interprets.
 const ANSWERED: i32 = 0;
 const FAULT: i32 = -2;
 
-/// Answers a guest's frames. Everything in a frame is hostile input.
+/// Answers a guest's frames. All frames are untrusted input.
 pub(crate) trait Host: Send {
-    /// Answers one frame; `memory` is the guest's, as it was when it called.
+    /// Answers one frame; `memory` is the guest's memory at the time of the call.
     fn answer(&mut self, frame: &[u8], memory: &[u8]) -> Answer;
 }
 
-/// Answer of the host to a frame.
+/// The host's answer to a frame.
 pub(crate) enum Answer {
-    /// These bytes.
+    /// Answers with these bytes.
     Bytes(Vec<u8>),
-    /// None, once these words are in the guest's memory: an address, and what is to be there.
+    /// Writes these words to the guest's memory, each given as address and value, and answers
+    /// nothing.
     Words(Vec<(u32, u32)>),
-    /// What this gives; to a guest that is interrupted meanwhile, `instead`.
+    /// Answers with the result of `wait`, or with `instead` if the guest is interrupted.
     Later { wait: Wait, instead: Vec<u8> },
-    /// The frame was not understood: an exception in the guest.
+    /// The frame was not understood: raises an exception in the guest.
     Refused,
-    /// None: the guest is to begin again on more code.
+    /// Ends the guest, to restart it on larger code.
     Ends(Missing),
 }
 
-/// Adds the door to what the module can import.
+/// Adds the door to the module's imports.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         "host",
@@ -80,7 +81,7 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
         .checked_add(length as usize)
         .filter(|_| length as usize <= MAX_FRAME)
         .and_then(|end| bytes.get(start..end));
-    // Those about tools have limits of their own, and past them cost the host no more than this.
+    // Frames about tools have their own limits; beyond those they cost the host no more than this.
     if !frame.and_then(|frame| frame.first()).is_some_and(|opcode| Calls::knows(*opcode)) {
         state.frames += 1;
     }
@@ -100,7 +101,7 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
     }
 }
 
-/// Puts the answer into memory that the guest allocates for it.
+/// Copies the answer into memory that the guest allocates.
 async fn deliver(
     caller: &mut Caller<'_, State>,
     memory: Memory,
@@ -126,12 +127,12 @@ async fn deliver(
     Ok(if written.is_ok() { ANSWERED } else { FAULT })
 }
 
-/// Asks the guest for memory; 0 when it has none.
+/// Asks the guest for memory; 0 if it has none.
 async fn allocate(caller: &mut Caller<'_, State>, length: u32) -> wasmtime::Result<u32> {
     let Some(Extern::Func(allocate)) = caller.get_export("host_alloc") else {
         return Ok(0);
     };
     let allocate = allocate.typed::<u32, u32>(&mut *caller)?;
-    // One byte at least: an address is expected even for an empty answer.
+    // At least one byte: even an empty answer needs an address.
     allocate.call_async(&mut *caller, length.max(1)).await
 }

@@ -24,59 +24,59 @@ use crate::api::outcome::event::EventKind;
 use crate::api::tenant::{Charge, Meter};
 use crate::sandbox::calls::Calls;
 
-/// Fuel between two looks at the clock: about 2 ms of interpreter.
+/// Fuel between two checks of the clock: about 2 ms of interpreter time.
 pub(super) const SLICE: u64 = 20_000_000;
 
-/// The source of a turn in which the guest asks its host what to run.
+/// Source code of a turn in which the guest asks the host what to run.
 pub(crate) const RUN: &str = "__import__('_belljar').run()";
 
-/// How far one turn may go.
+/// Limits of one turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub deadline: Instant,
     /// Fuel after which the guest is interrupted.
     pub fuel: Option<u64>,
-    /// Time that an interrupted guest has to come to an end.
+    /// Time that an interrupted guest has to finish.
     pub grace: Duration,
-    /// Fuel that a guest interrupted for its fuel has to come to an end.
+    /// Fuel that a guest interrupted for its fuel has to finish.
     pub grace_fuel: u64,
 }
 
 /// One task of the guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn<'a> {
-    /// What its runner is asked for, by the source that stands ready in its image.
+    /// Run [`RUN`], whose source is prepared in the image.
     Run,
     /// Run this source.
     Source(&'a str),
 }
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Debug)]
 pub(crate) struct Driven {
     pub ended: Ended,
-    /// Why it was told to stop, if it was.
+    /// Why the guest was told to stop, if it was.
     pub stopped: Option<StopReason>,
     /// Fuel used.
     pub fuel: u64,
 }
 
-/// The ways in which a turn can end.
+/// How a turn ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The guest came back, with the status of its turn.
+    /// The guest returned, with this status.
     Returned(u32),
-    /// The guest called the system's exit.
+    /// The guest exited the process.
     Exited(i32),
     /// The guest trapped.
     Trapped(Trap),
-    /// The guest called code that its tier does not hold.
+    /// The guest called code that is not in its tier.
     Missing(Missing),
-    /// A host function failed, or wasmtime did.
+    /// A host function or wasmtime failed.
     Failed(wasmtime::Error),
-    /// The guest did not come to an end after it was interrupted, and was stopped.
+    /// The guest did not finish after an interrupt and was stopped.
     Stopped,
-    /// One of its loops ran for very long without a look at its fuel, and was stopped.
+    /// A loop ran for very long without checking its fuel and was stopped.
     Overran,
 }
 
@@ -112,7 +112,7 @@ impl Instance {
         let stopped = stops.reason;
         self.interrupt = stops.interrupt;
         if let (Some(_), Some(interrupt)) = (stopped, &self.interrupt) {
-            // SAFETY: the call is over and the instance is borrowed, so nothing else runs in it.
+            // SAFETY: the call is over and the instance is borrowed, so no other code runs in it.
             unsafe { interrupt.release() };
         }
         Ok(Driven {
@@ -133,7 +133,7 @@ impl Instance {
 
     async fn call(&mut self, turn: Turn<'_>, stops: &mut Stops<'_>) -> Ended {
         let call = async {
-            // The guest frees the source that it was given.
+            // The guest frees the source after use.
             let (at, length) = match (turn, self.run_source.take()) {
                 (Turn::Run, Some(at)) => (at, RUN.len()),
                 (Turn::Run, None) => (self.copy_in(RUN.as_bytes()).await?, RUN.len()),
@@ -166,8 +166,8 @@ fn ended_by(error: wasmtime::Error) -> Ended {
     }
 }
 
-/// A slice of which a whole number makes up the fuel, so that the guest is stopped at the same
-/// instruction every time.
+/// Returns a slice size that divides the fuel evenly, so that the guest always stops at the same
+/// instruction.
 fn slice(fuel: Option<u64>) -> u64 {
     match fuel {
         Some(fuel) => fuel.div_ceil(fuel.div_ceil(SLICE).max(1)).max(1),
@@ -175,20 +175,20 @@ fn slice(fuel: Option<u64>) -> u64 {
     }
 }
 
-/// Watches one call, and stops it when its budget is spent.
+/// Watches one call, and stops it when a limit is reached.
 struct Stops<'a> {
     budget: &'a Budget,
     control: &'a Control,
     calls: &'a Calls,
     interrupt: Option<Handle>,
     recorder: Option<Arc<Recorder>>,
-    /// What is charged to the tenant for whom it runs.
+    /// Charges the tenant of the run.
     charge: Option<Charge>,
-    /// Slices after which the fuel is spent, and after which the grace for that is over too.
+    /// Number of slices until the fuel is used up, and until its grace is over too.
     slices: Option<(u64, u64)>,
     used_before: u64,
     reason: Option<StopReason>,
-    /// When an interrupted guest is stopped for good.
+    /// Time at which an interrupted guest is stopped.
     last: Instant,
 }
 
@@ -217,7 +217,7 @@ impl<'a> Stops<'a> {
         }
     }
 
-    /// Polls `call` to its end; `None` when it was stopped for good.
+    /// Polls `call` to its end; `None` if it was stopped.
     async fn watch<T>(&mut self, call: impl Future<Output = T>) -> Option<T> {
         let mut call = pin!(call);
         let mut timer = pin!(tokio::time::sleep_until(self.budget.deadline.into()));
@@ -239,8 +239,8 @@ impl<'a> Stops<'a> {
                     self.soft_stop();
                     timer.as_mut().reset(self.last.into());
                 }
-                // Calls that the guest has begun start without delay, unless its slice is over: a
-                // guest that begins one in every slice would never let others run.
+                // Calls that the guest has started are processed at once, unless its slice is over:
+                // a guest that starts one in every slice would never let others run.
                 if self.calls.has_fresh() && !gave_way {
                     continue;
                 }
@@ -248,11 +248,11 @@ impl<'a> Stops<'a> {
                     self.reason = Some(StopReason::Waiting);
                     return Poll::Ready(None);
                 }
-                // A timer that has run out is looked at again at once; otherwise it wakes us.
+                // An expired timer is checked again at once; otherwise it wakes the task.
                 if timer.as_mut().poll(context).is_pending() {
                     control.suspended(!gave_way);
                     if gave_way {
-                        // Comes back after the timers and the other tasks.
+                        // Returns after the timers and the other tasks.
                         let _ = pin!(tokio::task::yield_now()).poll(context);
                     }
                     return Poll::Pending;
@@ -262,7 +262,7 @@ impl<'a> Stops<'a> {
         .await
     }
 
-    /// Goes on with what the guest's tools are doing.
+    /// Polls the guest's tool calls.
     fn poll_calls(&self, context: &mut Context<'_>) {
         let takes_events = self.recorder.as_ref().is_some_and(|recorder| recorder.is_on());
         for event in self.calls.poll(context, takes_events) {
@@ -272,12 +272,13 @@ impl<'a> Stops<'a> {
         }
     }
 
-    /// Slices used up.
+    /// Returns the number of slices used.
     fn used(&self) -> u64 {
         self.control.slices().saturating_sub(self.used_before)
     }
 
-    /// Finds why a guest would have been interrupted that did not look any more.
+    /// Finds the reason for which a guest should have been interrupted that ended before the next
+    /// check.
     fn look_back(&mut self, fuel: u64) {
         self.reason = self.reason.or_else(|| {
             if self.budget.fuel.is_some_and(|limit| fuel >= limit) {
@@ -301,7 +302,7 @@ impl<'a> Stops<'a> {
         }
     }
 
-    /// Whether the guest has to be interrupted, and why.
+    /// Whether the guest must be interrupted. Records the reason.
     fn is_spent(&mut self, asked: &mut Pin<&mut Notified<'a>>, context: &mut Context<'_>) -> bool {
         let used = self.used();
         let is_broke = self.charge.as_mut().is_some_and(|charge| charge.note(used));
@@ -312,7 +313,7 @@ impl<'a> Stops<'a> {
         } else if let Some(reason) = self.control.asked() {
             self.reason = Some(reason);
         } else {
-            // Registers for a wake-up. One that came already may be left from an earlier run.
+            // Register for a wake-up. An earlier notification may be left from a previous run.
             while self.reason.is_none() && asked.as_mut().poll(context).is_ready() {
                 asked.set(self.control.asked_for());
                 self.reason = self.control.asked();

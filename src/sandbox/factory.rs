@@ -1,4 +1,4 @@
-//! Makes instances.
+//! Creates instances.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -33,19 +33,19 @@ use crate::sandbox::calls::Calls;
 use crate::util::cause::Cause;
 use crate::util::progress::{Progress, Silent};
 
-/// Makes instances; one for each runtime.
+/// Creates instances; one factory per runtime.
 pub(crate) struct Factory {
-    /// Where more code comes from, unless there is none.
+    /// Source of larger tiers of code, if available.
     codes: Option<Codes>,
-    /// Top-level modules that the library does not have.
+    /// Top-level modules that the library omits.
     left_out: Arc<[String]>,
-    /// The largest code that was loaded. It is only replaced by a larger one.
+    /// The largest code loaded. It is only replaced by larger code.
     linked: RwLock<Option<Arc<Linked>>>,
     pool: Arc<Pool>,
     progress: Arc<dyn Progress>,
 }
 
-/// Code, linked to its host functions.
+/// Code linked to its host functions.
 struct Linked {
     code: Code,
     ready: InstancePre<State>,
@@ -63,20 +63,20 @@ impl Linked {
     }
 }
 
-/// Settings for all of an interpreter's life.
+/// Settings for an interpreter's whole life.
 pub(crate) struct Options<'a> {
     pub image: &'a Image,
-    /// The files that it begins with, and the bounds on them.
+    /// Initial files, with their limits.
     pub files: &'a Files,
-    /// Directories of the host that the guest can read.
+    /// Host directories that the guest can read.
     pub mounts: &'a [Mount],
-    /// Other paths of the workspace.
+    /// Additional paths of the workspace.
     pub aliases: &'a [String],
-    /// Bytes of memory above the image.
+    /// Limit on memory above the image, in bytes.
     pub memory: u64,
-    /// How clocks and random numbers repeat themselves, where they do.
+    /// Deterministic clocks and random numbers, if requested.
     pub deterministic: Option<&'a Deterministic>,
-    /// State to resume from, if it is kept between runs; it has yet to do so.
+    /// State to resume from later, for an interpreter that is kept between runs.
     pub kept: Option<&'a Kept>,
 }
 
@@ -92,13 +92,13 @@ pub(crate) struct Setup {
 }
 
 impl Options<'_> {
-    /// Directories of the host that are mounted, and where the guest sees them.
+    /// Iterates over the mounts and their paths in the guest.
     fn read_only(&self) -> impl Iterator<Item = (&Path, String)> {
         let hosts = self.mounts.iter().map(|mount| mount.host.as_path());
         hosts.zip(preopens::mount_paths(self.mounts))
     }
 
-    /// A clock and random numbers that repeat themselves, as far as they have come.
+    /// Returns the deterministic clock and random numbers, at their current position.
     fn repeatable(&self) -> Option<(SteppingClock, SeededBytes)> {
         let d = self.deterministic?;
         let clock = SteppingClock::new(d.epoch, d.step_ns);
@@ -109,7 +109,7 @@ impl Options<'_> {
 }
 
 impl Factory {
-    /// Takes all of the code if it is in the cache. At most `idle` memories are kept for reuse.
+    /// Loads all code if the cache has it. At most `idle` memories are kept for reuse.
     pub(crate) fn new(
         codes: Codes,
         idle: usize,
@@ -126,7 +126,7 @@ impl Factory {
         })
     }
 
-    /// Has this code, and never any other, and a library without the top-level modules in `left_out`.
+    /// Uses fixed code, and a library without the top-level modules in `left_out`.
     pub(crate) fn of(code: Code, left_out: &[String], idle: usize) -> Result<Self, InstanceError> {
         Ok(Self {
             codes: None,
@@ -137,24 +137,23 @@ impl Factory {
         })
     }
 
-    /// How much code there is for instances.
+    /// Returns the tier of the loaded code.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.linked().map(|linked| linked.code.tier)
     }
 
-    /// Whether there is the code of `tier`, or will never be any other.
+    /// Whether the code of `tier` is loaded, or no other code is available.
     pub(crate) fn suffices(&self, tier: Tier) -> bool {
         self.codes.is_none() || self.tier() >= Some(tier)
     }
 
-    /// Sees to it that there is the code of `tier`: all of it if the cache has that by now, and
-    /// otherwise that tier, compiled if need be. That takes up to two minutes; it blocks. Where there is
-    /// no other code it does nothing.
+    /// Loads the code of `tier`: all code if the cache has it by now, otherwise this tier, compiled
+    /// if necessary. Blocks for up to two minutes. Does nothing if no other code is available.
     pub(crate) fn ensure(&self, tier: Tier) -> Result<(), InstanceError> {
         self.obtain(tier, Need::Now)
     }
 
-    /// The same before a run needs it, on fewer processors.
+    /// Does the same before a run needs it, on fewer processors.
     pub(crate) fn ensure_beforehand(&self, tier: Tier) -> Result<(), InstanceError> {
         self.obtain(tier, Need::Later)
     }
@@ -181,7 +180,7 @@ impl Factory {
         self.linked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes an image live.
+    /// Starts an instance of an image.
     pub(crate) fn start(
         &self,
         options: &Options<'_>,
@@ -225,7 +224,7 @@ impl Factory {
         let mut files = options.files.clone();
         files.set_distinct_times(clock.is_some());
         let mut aliases = options.aliases.to_vec();
-        // The longest first, for one may lie below another.
+        // Longest first, because an alias may be below another.
         aliases.sort_by_key(|alias| Reverse(alias.len()));
         Ok(State {
             wasi,
@@ -245,13 +244,13 @@ impl Factory {
             shown: clock.as_ref().map(|clock| wasi::Shown::new(clock.peek(true))),
             clock,
             random,
-            // wasmtime-wasi's monotonic clock counts from the making of the context.
+            // wasmtime-wasi's monotonic clock starts when the context is created.
             running: running.unwrap_or_default(),
         })
     }
 }
 
-/// What wasmtime-wasi serves: streams, clocks, and the directories that are mounted.
+/// Creates the context for wasmtime-wasi: streams, clocks and mounts.
 fn wasi_context(
     options: &Options<'_>,
     setup: &Setup,
@@ -280,8 +279,8 @@ fn wasi_context(
     Ok(builder.build_p1())
 }
 
-/// The result of an instantiation. Ours has nothing to wait for: the limiter answers at once, and
-/// the module has no start function.
+/// Returns the result of an instantiation, which never waits: the limiter answers at once, and the
+/// module has no start function.
 fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
     match pin!(instantiation).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(made) => made,

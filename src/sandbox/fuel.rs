@@ -1,4 +1,4 @@
-//! Gives a guest its fuel slice by slice, and tells how much it has used.
+//! Gives a guest its fuel slice by slice, and counts how much it has used.
 
 use wasmtime::{AsContextMut, Caller, Global, Instance, Linker, Val};
 
@@ -6,19 +6,19 @@ use super::State;
 use super::control::give_way;
 use crate::artifact::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 
-/// Fuel that a guest has had, and how it gets more.
+/// The fuel given to a guest.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// What it gets at once.
+    /// Fuel per slice.
     slice: i64,
-    /// What it has had since the count began.
+    /// Fuel given since the count started.
     given: i64,
-    /// The counter, once there is an instance.
+    /// The counter, once the instance exists.
     fuel: Option<Global>,
 }
 
 impl Default for Meter {
-    /// Before the count begins; nothing runs yet.
+    /// State before the count starts; no code runs yet.
     fn default() -> Self {
         Self {
             slice: 1,
@@ -28,7 +28,7 @@ impl Default for Meter {
     }
 }
 
-/// Adds what the metered module calls when it has no fuel.
+/// Adds the function that the metered module calls when it has no fuel.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(REFUEL.0, REFUEL.1, |mut caller: Caller<'_, State>, (): ()| {
         Box::new(async move {
@@ -44,7 +44,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     Ok(())
 }
 
-/// How many slices the guest needs to have fuel again: one, or more behind a loop that did not look.
+/// Returns how many slices the guest needs to have fuel again: one, or more after a loop that did
+/// not check its fuel.
 fn slices_owed(caller: &mut Caller<'_, State>) -> i64 {
     let Meter { slice, fuel, .. } = caller.data().meter;
     let left = fuel.and_then(|fuel| fuel.get(caller).i64()).unwrap_or_default();
@@ -52,14 +53,14 @@ fn slices_owed(caller: &mut Caller<'_, State>) -> i64 {
     missing.div_ceil(slice.unsigned_abs()).max(1).cast_signed()
 }
 
-/// The counter of one instance.
+/// The fuel counter of one instance.
 pub(super) struct Counter {
-    /// Only code that is measured without the meter has none.
+    /// Missing only in code built without the meter.
     fuel: Option<Global>,
 }
 
 impl Counter {
-    /// The counter of `instance`.
+    /// Returns the counter of `instance`.
     pub(super) fn of(instance: &Instance, store: impl AsContextMut) -> wasmtime::Result<Self> {
         let fuel = instance.get_global(store, FUEL);
         if fuel.is_none() && !cfg!(feature = "unmetered") {
@@ -68,7 +69,7 @@ impl Counter {
         Ok(Self { fuel })
     }
 
-    /// Begins to count, with one slice.
+    /// Starts the count, with one slice.
     pub(super) fn begin(
         &self,
         mut store: impl AsContextMut<Data = State>,
@@ -86,8 +87,8 @@ impl Counter {
         Ok(())
     }
 
-    /// The fuel used since the count began, and whether a loop took what only a loop takes that ran
-    /// for too long. Such a loop counts as what it may run.
+    /// Returns the fuel used since the count started, and whether a loop used so much that it must
+    /// have run for too long. Such a loop counts as its limit.
     pub(super) fn used(&self, mut store: impl AsContextMut<Data = State>) -> (u64, bool) {
         let given = store.as_context_mut().data_mut().meter.given;
         let left = self.fuel.as_ref().and_then(|fuel| fuel.get(&mut store).i64()).unwrap_or(given);

@@ -14,7 +14,7 @@ use crate::artifact::image::InterruptAddresses;
 /// CPython's `_PY_SIGNALS_PENDING_BIT`.
 const SIGNALS_PENDING: u32 = 2;
 
-/// The three words of one guest's memory that stand for a pending SIGINT.
+/// The three words in a guest's memory that represent a pending SIGINT.
 #[derive(Debug)]
 pub(super) struct Handle {
     tripped: NonNull<AtomicU32>,
@@ -22,14 +22,14 @@ pub(super) struct Handle {
     eval_breaker: NonNull<AtomicU32>,
 }
 
-// SAFETY: the words belong to the instance that the handle is kept beside, and moves with; they
-// are only touched through `pull` and `release`, under their conditions.
+// SAFETY: the words belong to the instance that the handle is stored with; they are only accessed
+// through `pull` and `release`, under their conditions.
 unsafe impl Send for Handle {}
 // SAFETY: as above; both are atomic accesses.
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Finds the words; `None` when an address is not a word inside the memory.
+    /// Locates the words; `None` if an address is not a word inside the memory.
     pub(super) fn new(
         memory: &Memory,
         store: impl AsContext,
@@ -58,10 +58,10 @@ impl Handle {
     /// # Safety
     ///
     /// The guest must be suspended: its instance is alive, and no thread is inside a poll of the
-    /// call that runs it, so that nothing else accesses the words.
+    /// call that runs it, so that no other code accesses the words.
     pub(super) unsafe fn pull(&self) {
-        // SAFETY: the words lie in the live instance's memory, and nothing accesses them now (the
-        // caller's promise).
+        // SAFETY: the words are in the live instance's memory, and no other code accesses them now
+        // (the caller's promise).
         unsafe {
             self.tripped.as_ref().store(1, Ordering::Relaxed);
             self.is_tripped.as_ref().store(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Handle {
         }
     }
 
-    /// Takes back an interrupt that the guest has not met.
+    /// Clears an interrupt that the guest has not handled.
     ///
     /// # Safety
     ///

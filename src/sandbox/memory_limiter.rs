@@ -1,15 +1,15 @@
-//! The bound on a guest's memory.
+//! The limit on a guest's memory.
 
 use wasmtime::ResourceLimiter;
 
-/// Bounds the guest's memory and notes what it asked for.
+/// Limits the guest's memory and records its requests.
 #[derive(Debug)]
 pub(super) struct Limiter {
     pub(super) image: usize,
     pub(super) max: usize,
     pub(super) peak: u64,
     pub(super) refused: bool,
-    /// Growing to the image's size is not the guest's doing.
+    /// Whether the limit applies. Growing to the image's size is exempt.
     pub(super) armed: bool,
 }
 
@@ -36,7 +36,8 @@ impl ResourceLimiter for Limiter {
             return Ok(true);
         }
         if current < self.image {
-            // Not the linear memory, which is never smaller than its image: the exceptions' heap.
+            // This is the heap of exceptions, since the linear memory is never smaller than its
+            // image.
             return Ok(desired <= MAX_EXCEPTIONS);
         }
         if desired > self.max {

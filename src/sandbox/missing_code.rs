@@ -1,4 +1,4 @@
-//! Code that a tier of the module does not hold: what is called in its place.
+//! Stubs for code that a tier of the module does not contain.
 
 use std::sync::Arc;
 
@@ -7,32 +7,32 @@ use wasmtime::{Linker, format_err};
 use super::State;
 use crate::artifact::{LIBRARIES, MISSING, Tier};
 
-/// A guest called code that its tier does not hold.
+/// A guest called code that its tier does not contain.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("this needs code of {library}, which the tier {has} does not hold")]
 pub(crate) struct Missing {
-    /// The library that was called.
+    /// The library called.
     pub library: String,
-    /// The tier that the guest ran on.
+    /// Tier of the guest.
     pub has: Tier,
-    /// The smallest one that holds the library.
+    /// Smallest tier that contains the library.
     pub needs: Tier,
 }
 
-/// What a guest may import.
+/// The modules that a guest may import.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// The tier of its code.
+    /// Tier of its code.
     pub tier: Tier,
-    /// Top-level modules that its library does not have, although the code could run some of them.
+    /// Top-level modules that its library omits, although the code could run some of them.
     pub left_out: Arc<[String]>,
-    /// There can be more: a run that nobody has seen anything of is begun again on it.
+    /// Whether larger code is available: a run without visible effects is then restarted on it.
     pub grows: bool,
 }
 
 impl Held {
-    /// Whether a guest may import the module that a frame names: an empty answer, or why not. It is
-    /// ended where it is to begin again.
+    /// Answers whether a guest may import the module that a frame names: empty, or the reason why
+    /// not. Ends the guest if the run should restart.
     pub(super) fn answer(&self, frame: &[u8], is_seen: bool) -> Result<Vec<u8>, Missing> {
         let name: String = serde_json::from_slice(frame).unwrap_or_default();
         let needs = Tier::of_module(&name);
@@ -62,7 +62,7 @@ impl Held {
     }
 }
 
-/// Adds what the code of `tier` calls in the place of what it does not hold.
+/// Adds stubs for the functions that `tier` does not contain.
 pub(super) fn add_to_linker(linker: &mut Linker<State>, tier: Tier) -> wasmtime::Result<()> {
     linker.func_wrap(MISSING.0, MISSING.1, move |library: u32| -> wasmtime::Result<()> {
         let Some(library) = LIBRARIES.get(library as usize) else {

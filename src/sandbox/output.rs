@@ -1,4 +1,5 @@
-//! Standard output and standard error: kept up to a limit, counted past it, shown as they come.
+//! Standard output and standard error: kept up to a limit, counted beyond it, and passed to the
+//! watcher at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use super::recorder::{Recorder, unfinished};
 use crate::api::watch::Stream;
 use crate::limits::{FLOOD_FACTOR, LEAST_FLOOD};
 
-/// Where one stream goes.
+/// Receives one stream.
 pub(crate) struct Sink {
     stream: Stream,
     open: Mutex<Open>,
@@ -20,7 +21,7 @@ pub(crate) struct Sink {
     recorder: Arc<Recorder>,
 }
 
-/// A stream in one run.
+/// A stream during a run.
 #[derive(Default)]
 struct Open {
     limit: usize,
@@ -36,7 +37,7 @@ pub(crate) struct Output {
 }
 
 impl Sink {
-    /// A stream that keeps nothing before its first [`begin`](Self::begin).
+    /// Creates a stream that keeps nothing before its first [`begin`](Self::begin).
     pub(crate) fn new(stream: Stream, control: Arc<Control>, recorder: Arc<Recorder>) -> Arc<Self> {
         Arc::new(Self {
             stream,
@@ -47,7 +48,7 @@ impl Sink {
         })
     }
 
-    /// Begins a run, of whose output at most `limit` bytes are kept and shown.
+    /// Starts a run. At most `limit` bytes of its output are kept and shown.
     pub(crate) fn begin(&self, limit: u64) {
         *self.lock() = Open {
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
@@ -76,7 +77,7 @@ impl Sink {
         }
     }
 
-    /// Takes what was received so far.
+    /// Takes the output received so far.
     pub(crate) fn take(&self) -> Output {
         let mut bytes = std::mem::take(&mut self.lock().kept);
         let total = self.total.swap(0, Ordering::Relaxed);
@@ -92,7 +93,7 @@ impl Sink {
     }
 }
 
-/// A handle on a sink, as wasmtime-wasi wants it.
+/// A handle to a sink, in the form that wasmtime-wasi expects.
 #[derive(Clone)]
 pub(super) struct SinkStream(pub Arc<Sink>);
 

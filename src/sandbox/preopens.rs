@@ -1,6 +1,6 @@
-//! What a guest finds in its file system before it writes anything: directories of its own, which no
-//! directory of the host stands behind, the library, packed into files that are open for as long as the
-//! runtime is there, and read-only directories of the host.
+//! The initial file system of a guest: its own directories, which exist only in memory; the
+//! library, packed into files that stay open with the runtime; and read-only mounts of host
+//! directories.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -15,11 +15,11 @@ use crate::limits::{MAX_OPEN, MAX_PATH_BYTES, MAX_PATH_NAMES, MAX_SPOOLED};
 pub(crate) const WORKSPACE_PATH: &str = "/workspace";
 /// The guest's directory for temporary files.
 pub(crate) const TEMPORARY_PATH: &str = "/tmp";
-/// Where the guest sees the packages of its image.
+/// Path of the image's packages.
 pub(crate) const PACKAGES_PATH: &str = "/packages";
 
-/// The paths of the directories that every guest is given. Their numbers, from 3 on in this order, are
-/// part of the image format: the C library in every image remembers them.
+/// Paths of the directories that every guest is given. Their descriptor numbers, from 3 on in this
+/// order, are part of the image format: the C library in every image remembers them.
 static GIVEN: LazyLock<[String; 5]> = LazyLock::new(|| {
     let abi = &PINS.abi;
     [
@@ -30,24 +30,25 @@ static GIVEN: LazyLock<[String; 5]> = LazyLock::new(|| {
         "/".to_owned(),
     ]
 });
-/// How many streams there are: the numbers before the first directory's.
+/// Number of streams: the descriptors before the first directory.
 pub(super) const STREAMS: u64 = 3;
 
-/// The number that wasmtime-wasi gives to the first directory that a caller mounts, after the streams.
+/// The descriptor number that wasmtime-wasi gives to the first mount, after the streams.
 pub(super) const FIRST_MOUNT: u64 = STREAMS;
-/// The number of the guest's root, below which it finds mounted directories.
+/// Descriptor number of the guest's root, below which mounts are found.
 pub(super) const ROOT_FD: i32 = 7;
 pub(super) const WORKSPACE_FD: i32 = 5;
 
-/// The trees that every guest sees and none can change: the library, and matplotlib's data.
+/// Read-only trees that every guest sees: the library, and matplotlib's data.
 pub(crate) type Library = [Arc<dyn ReadOnly>; 2];
 
-/// Makes file systems: all have their bytes in one place.
+/// Creates file systems that share one storage.
 #[derive(Clone)]
 pub(crate) struct Roots(Files);
 
 impl Roots {
-    /// File systems of which `memory` bytes are in memory, and the others in a nameless file in `spool`.
+    /// Creates file systems that keep `memory` bytes in memory, and further bytes in a nameless
+    /// file in `spool`.
     pub(crate) fn new(spool: PathBuf, memory: u64, library: Library) -> Result<Self, Errno> {
         let pool = Pool::new(PoolOptions {
             memory,
@@ -75,26 +76,26 @@ impl Roots {
             files.make_device(path, device)?;
         }
         files.give(files.root(), "/")?;
-        // Last, so that the numbers of directories stay: what is around the library is seen, too.
+        // Last, so that the descriptor numbers stay. The paths around the library are visible, too.
         if let Some(library) = files.find_attached(&GIVEN[0]) {
             files.mount(&GIVEN[0], library)?;
         }
         Ok(Self(files))
     }
 
-    /// File systems with an empty library.
+    /// Creates file systems with an empty library.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn without_library(spool: PathBuf) -> Result<Self, Errno> {
         let empty = Arc::<Packed>::default();
         Self::new(spool, belljar_files::DEFAULT_MEMORY, [Arc::clone(&empty) as _, empty])
     }
 
-    /// Where bytes are kept.
+    /// Returns the storage.
     pub(crate) fn pool(&self) -> &Pool {
         self.0.pool()
     }
 
-    /// An empty file system of a guest that sees directories of the host, and packages if it has any.
+    /// Creates the empty file system of a guest, with its mounts and its packages, if any.
     pub(crate) fn files(
         &self,
         mounts: &[Mount],
@@ -107,7 +108,7 @@ impl Roots {
         }
         let paths = mount_paths(mounts);
         for (tag, path) in (FIRST_MOUNT..).zip(&paths) {
-            // One that lies below another is found behind that one's.
+            // A mount below another mount is reached through that one.
             let others = paths.iter().filter(|other| *other != path).map(String::as_str);
             if place(others, path).is_none() {
                 files.make_portal(path, tag)?;
@@ -117,12 +118,12 @@ impl Roots {
     }
 }
 
-/// Where a guest sees directories of the host, in the order in which wasmtime-wasi has them.
+/// Returns the guest paths of mounts, in wasmtime-wasi's order.
 pub(crate) fn mount_paths(mounts: &[Mount]) -> Vec<String> {
     mounts.iter().map(|mount| format!("/{}", mount.guest.trim_matches('/'))).collect()
 }
 
-/// The number of the directory that an absolute path leads into, and the path from there.
+/// Returns the index of the directory that an absolute path leads into, and the path from there.
 pub(super) fn place<'a, 'p>(
     places: impl IntoIterator<Item = &'a str>,
     path: &'p str,
@@ -136,12 +137,12 @@ pub(super) fn place<'a, 'p>(
     found.map(|(_, number, rest)| (number, rest))
 }
 
-/// Whether an absolute path leads into a directory of the host.
+/// Whether an absolute path is in a mount.
 pub(crate) fn is_of_host(path: &str, mounts: &[String]) -> bool {
     place(mounts.iter().map(String::as_str), path).is_some()
 }
 
-/// So many bytes and files, and the descriptors that any guest may have.
+/// Returns limits of this many bytes and files, with the fixed limit on open files.
 pub(crate) fn limits(bytes: u64, files: u64) -> Limits {
     Limits {
         bytes,

@@ -1,7 +1,7 @@
-//! What happens in a run, in order, for its watcher and its outcome.
+//! Records the events of a run in order, for its watcher and its outcome.
 //!
-//! Writes to the output streams and frames through the door come from one thread, the guest's, one
-//! after the other; all of them are noted here as they come, so the order is exact.
+//! Writes to the output streams and frames through the door come from the guest's thread, one after
+//! another, and are recorded as they come, so the order is exact.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,36 +15,36 @@ use crate::api::outcome::event::{Event, EventKind};
 use crate::api::watch::{OutputWatcher, Stream};
 use crate::limits::{MAX_EVENT_BYTES, MAX_EVENTS};
 
-/// Who hears of a run.
+/// The receivers of a run's events.
 #[derive(Clone, Default)]
 pub(crate) struct Audience {
     pub watcher: Option<Arc<dyn OutputWatcher>>,
-    /// Events are listed in the outcome.
+    /// Whether the outcome lists events.
     pub lists: bool,
-    /// The watcher knows that the run has begun.
+    /// Whether the watcher already knows that the run has started.
     pub knows: bool,
 }
 
-/// Notes what happens in one run after the other.
+/// Records the events of consecutive runs.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    /// Anybody hears of anything.
+    /// Whether there is any receiver.
     on: AtomicBool,
-    /// Somebody heard of more than the beginning.
+    /// Whether any event after the start was sent.
     told: AtomicBool,
     open: Mutex<Open>,
 }
 
-/// One run.
+/// A run.
 struct Open {
     audience: Audience,
-    /// Events are of interest, not only output.
+    /// Whether events are wanted, or only output.
     takes_events: bool,
     started: Instant,
     clock: Option<(SteppingClock, Duration)>,
-    /// The beginnings of characters that have yet to be written to their end.
+    /// Incomplete UTF-8 characters at the end of each stream.
     partial: [Vec<u8>; 2],
-    /// What is written to standard error now is a report of the error that ends the code.
+    /// Whether standard error currently receives the traceback of the error that ends the code.
     reports_error: bool,
     list: List,
 }
@@ -53,7 +53,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub events: Vec<Event>,
-    /// More happened than was kept.
+    /// Whether events were omitted.
     pub cut: bool,
     bytes: usize,
 }
@@ -73,7 +73,7 @@ impl Default for Open {
 }
 
 impl Recorder {
-    /// Begins a run for these. Times count from `started`, or on `clock` from now.
+    /// Starts a run. Times count from `started`, or from now on `clock`.
     pub(crate) fn begin(
         &self,
         audience: Audience,
@@ -94,12 +94,12 @@ impl Recorder {
         self.note(EventKind::Started);
     }
 
-    /// Whether anybody heard of more than that the run has begun: it cannot be begun again unnoticed.
+    /// Whether any event after the start was sent: the run then cannot be restarted unnoticed.
     pub(crate) fn has_told(&self) -> bool {
         self.told.load(Ordering::Acquire)
     }
 
-    /// Whether anybody hears of anything.
+    /// Whether there is any receiver.
     pub(super) fn is_on(&self) -> bool {
         self.on.load(Ordering::Acquire)
     }
@@ -108,7 +108,7 @@ impl Recorder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that something happened.
+    /// Records an event.
     pub(crate) fn note(&self, kind: EventKind) {
         if !self.is_on() {
             return;
@@ -132,7 +132,7 @@ impl Recorder {
         }
     }
 
-    /// Notes what was written to an output stream; `is_cut` where nothing more of it is shown.
+    /// Records output to a stream. `is_cut` means that no further output of it is shown.
     pub(super) fn wrote(&self, stream: Stream, bytes: &[u8], is_cut: bool) {
         if !self.is_on() {
             return;
@@ -150,13 +150,13 @@ impl Recorder {
         }
     }
 
-    /// From here on until the next call, what is written to standard error is a report of the
-    /// error that ends the code, which has its own event.
+    /// Until the next call, standard error receives the traceback of the error that ends the code,
+    /// which has its own event.
     pub(crate) fn report_error(&self, begins: bool) {
         self.lock().reports_error = begins;
     }
 
-    /// What to wait for before the guest goes on.
+    /// Returns the watcher that the guest must wait for.
     pub(crate) fn watcher(&self) -> Option<Arc<dyn OutputWatcher>> {
         if !self.is_on() {
             return None;
@@ -164,7 +164,7 @@ impl Recorder {
         self.lock().audience.watcher.clone().filter(|w| w.wants_events())
     }
 
-    /// Who takes events.
+    /// Returns the receivers of events.
     pub(crate) fn audience(&self) -> Option<Audience> {
         let open = self.lock();
         open.takes_events.then(|| {
@@ -176,7 +176,7 @@ impl Recorder {
         })
     }
 
-    /// Notes characters that were begun and never ended: nothing more is written.
+    /// Records incomplete characters at the end of the output.
     pub(crate) fn end_text(&self) {
         if !self.is_on() {
             return;
@@ -189,7 +189,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the run: takes the list that was asked for.
+    /// Ends the run and takes its list of events.
     pub(crate) fn end(&self) -> Option<List> {
         if !self.on.swap(false, Ordering::AcqRel) {
             return None;
@@ -212,12 +212,12 @@ impl Open {
             Some((clock, was)) => clock.elapsed().saturating_sub(*was),
             None => self.started.elapsed(),
         };
-        // As exact as it is written down.
+        // Rounded to the precision of the output format.
         let at = Duration::from_micros(at.as_micros().try_into().unwrap_or(u64::MAX));
         Event { at, kind }
     }
 
-    /// The text that is whole with these bytes, if events are of interest and there is any.
+    /// Returns the text that is complete with these bytes, if events are wanted and there is any.
     fn text(&mut self, stream: Stream, bytes: &[u8], is_cut: bool) -> Option<String> {
         if !self.takes_events || (stream == Stream::Stderr && self.reports_error) {
             return None;
@@ -248,7 +248,7 @@ impl Open {
 }
 
 impl List {
-    /// Adds text to what the same stream was given just before; whether there is nothing left to do.
+    /// Appends text to the previous event of the same stream. Returns whether it did.
     fn join(&mut self, event: &Event) -> bool {
         let more = event.kind.size() - EventKind::LEAST;
         if self.cut || self.bytes + more > MAX_EVENT_BYTES {
@@ -283,7 +283,7 @@ impl From<StopReason> for ErrorKind {
     }
 }
 
-/// How many bytes at the end begin a UTF-8 character that is not finished there.
+/// Returns the number of bytes at the end that form an incomplete UTF-8 character.
 pub(super) fn unfinished(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(4);
     match bytes[tail..].utf8_chunks().last() {

@@ -1,32 +1,33 @@
-//! Lets a guest that gives way be overtaken by everything else, timers included.
+//! Lets other tasks and timers run when a guest yields.
 //!
-//! A guest whose slice of fuel is over wakes its own task at once. A runtime in which some task
-//! is always ready looks at its timers only once in a while, so a few spinning guests would make
-//! every timer late. The relay holds such a wake-up back; the run then waits in the way that
-//! `tokio::task::yield_now` does, behind the timers.
+//! A guest whose slice of fuel is over wakes its own task at once. A runtime that always has a
+//! ready task checks its timers only rarely, so a few busy guests would delay every timer. The
+//! relay withholds such a wake-up; the run then waits like `tokio::task::yield_now`, after the
+//! timers.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::sync::{AtomicU8, Mutex, Ordering, PoisonError};
 
-/// Stands between a call and its task's waker.
+/// Sits between a call and its task's waker.
 #[derive(Default)]
 pub(super) struct Relay {
     outer: Mutex<Option<Waker>>,
-    /// `POLLING` and `WOKEN`. Both are in one atomic, which is only ever read by writing it: so a
-    /// wake-up and the end of a poll have one order, and the later of the two sees the earlier.
+    /// `POLLING` and `WOKEN`. Both are in one atomic that is only read by read-modify-write
+    /// operations: so a wake-up and the end of a poll are ordered, and the later of the two sees
+    /// the earlier.
     state: AtomicU8,
 }
 
-/// The call is being polled, so that who wakes it is held back.
+/// The call is being polled, so wake-ups are withheld.
 const POLLING: u8 = 1;
-/// Somebody woke the call.
+/// The call was woken.
 const WOKEN: u8 = 2;
 
 impl Relay {
-    /// Polls with `poll`; whoever wakes the task meanwhile is held back. Returns what `poll` does,
-    /// and whether somebody was.
+    /// Polls with `poll`, and withholds wake-ups of the task meanwhile. Returns the result, and
+    /// whether a wake-up was withheld.
     pub(super) fn poll<T>(
         self: &Arc<Self>,
         context: &Context<'_>,
@@ -37,7 +38,7 @@ impl Relay {
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert_with(|| context.waker().clone())
             .clone_from(context.waker());
-        // A wake-up up to here has reached the task, and this poll is what it asked for.
+        // Earlier wake-ups have reached the task and caused this poll.
         self.state.swap(POLLING, Ordering::AcqRel);
         let polled = poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))));
         let state = self.state.swap(0, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! Host's data of one guest.
+//! Host data of one guest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use super::recorder::Recorder;
 use super::wasi;
 use crate::sandbox::calls::Calls;
 
-/// Host's data of one guest.
+/// Host data of one guest.
 pub(crate) struct State {
     pub(super) wasi: WasiP1Ctx,
     pub(super) limiter: Limiter,
-    /// The guest's own files, and the numbers of all that it has open.
+    /// The guest's own files, and all its file descriptors.
     pub files: Files,
-    /// The version of the files that the run began with.
+    /// Version of the files at the start of the run.
     pub(super) began: u64,
     pub(super) hosts: wasi::Hosts,
-    /// Other absolute paths of the workspace, the longest first.
+    /// Additional absolute paths of the workspace, longest first.
     pub(super) aliases: Vec<String>,
     pub host: Box<dyn Host>,
     pub(super) frames: u64,
-    /// Guest memory that stands ready for the first answer, and its length.
+    /// Address and length of guest memory prepared for the first answer.
     pub(super) answer: Option<(u32, u32)>,
     pub(super) control: Arc<Control>,
     pub(super) recorder: Arc<Recorder>,
@@ -38,14 +38,14 @@ pub(crate) struct State {
     pub(super) held: Held,
     pub(super) clock: Option<SteppingClock>,
     pub(super) random: Option<SeededBytes>,
-    /// What the guest was shown of files of the host, where that must be repeatable.
+    /// What the guest was shown of host files, in a deterministic run.
     pub(super) shown: Option<wasi::Shown>,
-    /// The monotonic clock, unless it must be repeatable.
+    /// The monotonic clock, unless the run is deterministic.
     pub(super) running: RunningClock,
 }
 
 impl State {
-    /// Time on the guest's clock.
+    /// Returns the time on the guest's clock.
     pub(super) fn now(&self, realtime: bool) -> Duration {
         match &self.clock {
             Some(clock) => clock.peek(realtime),
@@ -59,7 +59,7 @@ impl State {
         self.files.version() != self.began
     }
 
-    /// After something happened: the wait for whoever hears of it, where there is somebody.
+    /// Returns a future to await after an event, if a watcher is slow.
     pub(super) fn watched(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let watcher = self.recorder.watcher()?;
         let control = Arc::clone(&self.control);
@@ -73,7 +73,7 @@ impl State {
 
 #[cfg(test)]
 impl State {
-    /// That of a guest without directories and streams.
+    /// Creates the data of a guest without directories and streams.
     pub(super) fn bare() -> Self {
         use super::door::Answer;
 

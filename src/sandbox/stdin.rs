@@ -1,4 +1,4 @@
-//! Standard input: bytes that are there from the start, and then its end.
+//! Standard input: a fixed sequence of bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub(crate) struct Input(Mutex<Offered>);
 #[derive(Debug)]
 struct Offered {
     bytes: Bytes,
-    /// The guest may have something of it in its own memory.
+    /// Whether the guest may have read some of it into its own memory.
     is_used: bool,
 }
 
@@ -25,8 +25,8 @@ impl Input {
         Arc::default()
     }
 
-    /// Puts `bytes` in the place of what was left. Returns whether the guest may remember something of
-    /// what was there before.
+    /// Replaces the remaining input by `bytes`. Returns whether the guest may have buffered earlier
+    /// input.
     pub(crate) fn replace(&self, bytes: Vec<u8>) -> bool {
         let now = Offered {
             bytes: bytes.into(),
@@ -35,7 +35,7 @@ impl Input {
         std::mem::replace(&mut *self.lock(), now).is_used
     }
 
-    /// Notes that the guest's memory is another now, and what it remembers is not known.
+    /// Records that the guest's memory was replaced and may contain buffered input.
     pub(crate) fn declare_used(&self) {
         self.lock().is_used = true;
     }
@@ -61,7 +61,7 @@ impl Default for Offered {
     }
 }
 
-/// A handle on an input, as wasmtime-wasi wants it.
+/// A handle to an input, in the form that wasmtime-wasi expects.
 #[derive(Clone)]
 pub(super) struct InputHandle(pub Arc<Input>);
 

@@ -1,5 +1,5 @@
-//! What the relay and the control synchronise with. They take all of it from here, so that
-//! `tests/models` can compile the same two files over loom's types and try every interleaving.
+//! The synchronization primitives of the relay and the control. They import them only from here, so
+//! that `tests/models` can compile the same two files with loom's types and test all interleavings.
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 pub(super) use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! The system interface of a guest.
 //!
-//! Its files are a tree in memory ([`belljar_files::Files`]): no path that a guest names is walked on the
-//! host. Only the directories that a caller mounts are the host's; wasmtime-wasi serves these, read-only, and
-//! the streams, the clocks and the arguments.
+//! The guest's files are a tree in memory ([`belljar_files::Files`]): no path that a guest names is
+//! resolved on the host. Only mounts are directories of the host; wasmtime-wasi serves these
+//! read-only, and the streams, the clocks and the arguments.
 
 mod descriptors;
 mod deterministic;
@@ -40,7 +40,7 @@ const OVERFLOW: i32 = 61;
 const PERM: i32 = 63;
 const XDEV: i32 = 75;
 
-/// Adds everything that the module imports from its system.
+/// Adds all system functions that the module imports.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p1::add_to_linker_async(linker, |state| &mut state.wasi)?;
     linker.allow_shadowing(true);
@@ -51,7 +51,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     Ok(())
 }
 
-/// The guest's memory and state, at once, after giving way to others if it is time to.
+/// Returns the guest's memory and state, after yielding to other tasks if necessary.
 async fn enter<'a>(
     caller: &'a mut Caller<'_, State>,
 ) -> wasmtime::Result<(&'a mut [u8], &'a mut State)> {
@@ -65,12 +65,12 @@ async fn enter<'a>(
     Ok((bytes, state))
 }
 
-/// The memory as wasmtime-wasi takes it.
+/// Wraps the memory for wasmtime-wasi.
 fn guest(memory: &mut [u8]) -> GuestMemory<'_> {
     GuestMemory::Unshared(memory)
 }
 
-/// What a call returns.
+/// Converts an answer to the result of a call.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "functions of the linker return it"
@@ -79,12 +79,12 @@ fn returned(answer: Answer) -> wasmtime::Result<i32> {
     Ok(answer.err().unwrap_or(SUCCESS))
 }
 
-/// The error number of a call on the guest's own files.
+/// Returns the error number of a call on the guest's own files.
 fn errno(error: Errno) -> i32 {
     i32::from(error.raw())
 }
 
-/// The guest's clock and chance, for its files.
+/// The guest's clock and random numbers, for its files.
 pub(super) struct Outside<'a> {
     clock: Option<&'a SteppingClock>,
     random: Option<&'a mut SeededBytes>,
@@ -101,8 +101,8 @@ impl World for Outside<'_> {
     }
 }
 
-/// Fills `target` with random bytes, those that follow from the seed where there is one; false where
-/// the system has none.
+/// Fills `target` with random bytes, derived from the seed if there is one. Returns false if the
+/// system gives none.
 fn fill(seeded: Option<&mut SeededBytes>, target: &mut [u8]) -> bool {
     match seeded {
         Some(seeded) => {
@@ -114,7 +114,7 @@ fn fill(seeded: Option<&mut SeededBytes>, target: &mut [u8]) -> bool {
 }
 
 impl State {
-    /// The guest's own files, and what their calls need from outside.
+    /// Returns the guest's own files, and the clock and random numbers that their calls need.
     fn own(&mut self) -> (&mut belljar_files::Files, Outside<'_>) {
         let outside = Outside {
             clock: self.clock.as_ref(),

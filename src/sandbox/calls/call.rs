@@ -1,4 +1,4 @@
-//! A call from its beginning to its answer.
+//! A call from its start to its answer.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,19 +12,19 @@ use super::{Asks, LogRoom, Logged, Settled};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::{Answering, Tool, ToolError, ToolLimits};
 
-/// A call that is being answered.
+/// A call in progress.
 pub(super) struct Open {
     pub record: Record,
-    /// `None` where it is deferred.
+    /// `None` if the tool is deferred.
     pub answering: Option<Answering>,
-    /// What it is in the log, where one is kept.
+    /// Its name and arguments for the log, if one is kept.
     pub logged: Option<(String, Value)>,
-    /// How it differs from what the log has in its place.
+    /// How it differs from the log's entry.
     pub difference: Option<String>,
 }
 
 impl Open {
-    /// Goes on with the call. A function that panics costs its own call.
+    /// Polls the call. If the function panics, only this call fails.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Settled> {
         let Some(answering) = &mut self.answering else {
             return Poll::Pending;
@@ -36,7 +36,7 @@ impl Open {
         })
     }
 
-    /// Takes the answer from the log, instead of asking for one.
+    /// Uses the answer in the log instead of calling the tool.
     pub(super) fn take_from(&mut self, logged: &Logged) {
         let Some((name, arguments)) = &self.logged else {
             return;
@@ -58,7 +58,7 @@ impl Open {
     }
 }
 
-/// Begins a call with what the guest wants of it.
+/// Starts a call.
 pub(super) fn start(
     tools: &HashMap<String, Tool>,
     limits: &ToolLimits,
@@ -79,7 +79,7 @@ pub(super) fn start(
         return Err(Box::new((record, error)));
     }
     if let Some(logged) = logged {
-        // The tool need not be there any more.
+        // The tool itself may no longer exist.
         let mut call = Open {
             record,
             answering: None,

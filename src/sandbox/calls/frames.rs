@@ -1,4 +1,4 @@
-//! The frames in which the guest calls tools. Every one is hostile input.
+//! The frames in which the guest calls tools. All are untrusted input.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -22,17 +22,17 @@ use crate::value::{self, wire};
 #[serde(deny_unknown_fields)]
 pub(super) struct CallFrame {
     pub name: String,
-    /// In the tagged form of `docs/reference/values.md` where they are typed.
+    /// The arguments; typed values are in the tagged form of `docs/reference/values.md`.
     pub arguments: Value,
     #[serde(skip)]
     pub is_typed: bool,
-    /// How many bytes the frame has.
+    /// Size of the frame, in bytes.
     #[serde(skip)]
     pub bytes: usize,
 }
 
 impl CallFrame {
-    /// Reads what calls a tool; `None` for what does not.
+    /// Parses a tool call; `None` for other requests.
     pub(super) fn of(asks: &Asks) -> Option<Result<Self, String>> {
         match asks {
             Asks::Tool(frame) => Some(Self::read(frame)),
@@ -41,8 +41,8 @@ impl CallFrame {
         }
     }
 
-    /// A byte with the length of the name, the name, and the arguments as `value::wire` has them,
-    /// with all bytes beside the head.
+    /// Parses a byte with the length of the name, the name, and the arguments in the encoding of
+    /// `value::wire`, with all bytes after the head.
     fn read_typed(frame: &[u8]) -> Result<Self, String> {
         let named = frame.split_first().and_then(|(length, rest)| {
             let (name, payload) = rest.split_at_checked(usize::from(*length))?;
@@ -50,7 +50,7 @@ impl CallFrame {
         });
         let (name, payload) = named.ok_or("the frame names no tool")?;
         let failed = |why: &dyn std::fmt::Display| format!("the arguments are no values: {why}");
-        // Buffers may overlap, but not to make more of the frame than it has.
+        // Buffers may overlap, but their total size may not exceed the frame's.
         let arguments: value::Value =
             wire::read(payload, &[], payload.len() as u64).map_err(|e| failed(&e))?;
         arguments.check().map_err(|e| failed(&e))?;
@@ -79,7 +79,7 @@ impl CallFrame {
     }
 }
 
-/// Whether an integer of the JSON is none that 64 bits hold, and so would be read as a float.
+/// Whether the JSON contains an integer that exceeds 64 bits and would be read as a float.
 fn has_long_integer(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some((&first, after)) = rest.split_first() {
@@ -109,7 +109,7 @@ fn has_long_integer(json: &[u8]) -> bool {
     false
 }
 
-/// A question to whoever answers `input()`.
+/// A question to the answerer of `input()`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InputFrame {
@@ -122,13 +122,13 @@ impl InputFrame {
     }
 }
 
-/// Waiting for answers.
+/// A wait for answers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WaitFrame<'a> {
     #[serde(borrow)]
     ids: Cow<'a, [u64]>,
-    /// After so many seconds it goes on without one.
+    /// Timeout of the wait, in seconds.
     seconds: Option<f64>,
 }
 
@@ -138,24 +138,25 @@ struct CancelFrame {
     id: u64,
 }
 
-/// Answer to a frame.
+/// The reply to a frame.
 pub(crate) enum Reply {
-    /// These bytes.
+    /// Reply with these bytes.
     Now(Vec<u8>),
-    /// What this gives; to a guest that is interrupted meanwhile, `instead`.
+    /// Reply with the result of `wait`, or with `instead` if the guest is interrupted.
     Later { wait: Wait, instead: Vec<u8> },
     /// The frame was not understood.
     Refused,
 }
 
 impl Calls {
-    /// Whether frames that begin so are about tools.
+    /// Whether frames with this opcode concern tools.
     pub(crate) fn knows(opcode: u8) -> bool {
         matches!(opcode, b'b' | b'c' | b'B' | b'C' | b'n' | b'a' | b'k')
     }
 
-    /// Answers a frame: a call that is begun (`b`) or waited for (`c`), the same with typed
-    /// values (`B`, `C`), a question to whoever answers `input()` (`n`), waiting for calls that were begun (`a`), or giving one up (`k`).
+    /// Answers a frame: starts a call (`b`), calls and waits (`c`), the same with typed values
+    /// (`B`, `C`), asks the answerer of `input()` (`n`), waits for started calls (`a`), or cancels
+    /// a call (`k`).
     pub(crate) fn answer(self: &Arc<Self>, opcode: u8, payload: &[u8]) -> Reply {
         match opcode {
             b'b' | b'c' | b'B' | b'C' | b'n' => self.answer_call(opcode, payload),
@@ -223,7 +224,7 @@ impl Calls {
 }
 
 impl Inner {
-    /// Takes a call down to be looked at.
+    /// Stores a call for processing.
     fn take_down(&mut self, opcode: u8, payload: &[u8]) -> Result<u64, ToolError> {
         let most = self.limits.argument_bytes as usize;
         let id = self.admit(payload.len().min(most))?;
@@ -245,12 +246,12 @@ impl Inner {
     }
 }
 
-/// Waits for answers. It is not woken: whoever polls the calls polls it afterwards.
+/// Waits for answers. It is not woken: the task that polls the calls polls it afterwards.
 pub(crate) struct Wait {
     calls: Arc<Calls>,
     ids: Vec<u64>,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// Whether the answers go out as a list, each with its number.
+    /// Whether the answers are sent as a list with their numbers.
     is_list: bool,
 }
 
@@ -283,17 +284,17 @@ impl Future for Wait {
     }
 }
 
-/// The answer of a tool as it is sent; `value` is JSON.
+/// Encodes the answer of a tool; `value` is JSON.
 pub(super) fn answer(value: &[u8]) -> Vec<u8> {
     [b"{\"ok\":", value, b"}"].concat()
 }
 
-/// The same for a typed value, which `value::wire` has written.
+/// Encodes a typed answer that `value::wire` has written.
 pub(super) fn typed(wire: &[u8]) -> Vec<u8> {
     [b"{\"typed\":\"", BASE64.encode(wire).as_bytes(), b"\"}"].concat()
 }
 
-/// Why there is none.
+/// Encodes the error of a failed call.
 pub(super) fn failure(kind: ToolErrorKind, message: &str) -> Vec<u8> {
     json!({"kind": kind.as_str(), "message": message}).to_string().into_bytes()
 }

@@ -1,4 +1,4 @@
-//! The entry for fuzzing.
+//! Entry point for fuzzing.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Calls, Reply, Toolset};
 use crate::api::tool::{Answerer, Tool};
 
-/// Answers frames, one a line, with three tools.
+/// Answers frames, one per line, with three tools.
 pub(crate) fn answer_frames(lines: &[u8]) -> usize {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
         return 0;

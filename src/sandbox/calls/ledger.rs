@@ -1,4 +1,4 @@
-//! The books of one run's calls: what is admitted, answered, fetched and given up.
+//! Accounting of a run's calls: admission, answers, fetches and cancellation.
 
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ use crate::api::tool::ToolError;
 use crate::limits::{MAX_OPEN_CALLS, MAX_RECORDED_TOGETHER};
 
 impl Inner {
-    /// Takes a call of so many bytes down; why not, if it is one too many. Only the first of those
-    /// is recorded.
+    /// Admits a call of `bytes` bytes, or returns why a limit forbids it. Only the first rejected
+    /// call is recorded.
     pub(super) fn admit(&mut self, bytes: usize) -> Result<u64, ToolError> {
         let total = self.bytes.saturating_add(bytes as u64);
         let (is_lasting, problem) = if self.count >= u64::from(self.limits.calls) {
@@ -33,20 +33,20 @@ impl Inner {
         Err(ToolError::of(ToolErrorKind::BudgetExceeded, problem))
     }
 
-    /// A call with what the log has of it.
+    /// Adds the log's entry to a call.
     pub(super) fn with_logged(&self, fresh: Fresh) -> (Fresh, Option<Logged>) {
         let logged = self.log.as_ref().and_then(|log| log.get(&fresh.id)).cloned();
         (fresh, logged)
     }
 
-    /// A number for another call.
+    /// Returns the number for the next call.
     fn next(&mut self) -> u64 {
         self.count += 1;
         self.latest += 1;
         self.latest
     }
 
-    /// Takes an answer down for the guest, and for the log if its call is to be `logged`.
+    /// Stores an answer for the guest, and in the log if the call is `logged`.
     pub(super) fn settle(
         &mut self,
         record: Record,
@@ -58,7 +58,7 @@ impl Inner {
         let given = logged.is_some().then(|| LoggedAnswer::of(&answer));
         let mut answer = answer.and_then(|value| self.weigh(value, is_typed));
         if let (Some((name, arguments)), Some(given)) = (logged, given) {
-            // A guest that is begun again is told the same.
+            // A replayed guest must get the same answer.
             let mut given = answer.as_ref().err().map_or(given, LoggedAnswer::failed);
             if let Err(error) = given.take_room(&mut self.room) {
                 given = LoggedAnswer::failed(&error);
@@ -92,10 +92,10 @@ impl Inner {
         record
     }
 
-    /// An answer as it is sent, if it is not too large.
+    /// Encodes an answer, if it is not too large.
     fn weigh(&mut self, value: Value, is_typed: bool) -> Result<Vec<u8>, ToolError> {
         let bytes = if is_typed {
-            // What is wrong with an answer is its author's business, and an internal error here.
+            // A mistake in an answer concerns its author; the code sees an internal error.
             crate::value::wire::write(&serde_json::from_value(value)?)?
         } else {
             serde_json::to_vec(&value)?
@@ -123,8 +123,8 @@ impl Inner {
         }
     }
 
-    /// Whether somebody who waits for these can go on: when one is answered, or, where the run is
-    /// repeatable, when none is open.
+    /// Whether a wait for these calls can end: one is answered, or, in a deterministic run, none is
+    /// open.
     pub(super) fn is_ready(&self, ids: &[u64]) -> bool {
         let is_open = |id: &u64| {
             self.open.iter().any(|call| call.record.id() == *id)
@@ -137,8 +137,7 @@ impl Inner {
         }
     }
 
-    /// Takes what was answered of these. A call that never was is answered too: with that it is not
-    /// there.
+    /// Takes the answers of these calls. An unknown call is answered with an error.
     pub(super) fn fetch(&mut self, ids: &[u64]) -> Vec<(u64, Vec<u8>)> {
         let mut found = Vec::new();
         for id in ids {
@@ -156,7 +155,7 @@ impl Inner {
         found
     }
 
-    /// Gives a call up.
+    /// Cancels a call.
     pub(super) fn cancel(&mut self, id: u64) {
         self.answered.remove(&id);
         let why = "the code gave it up";

@@ -1,5 +1,5 @@
-//! How large the log of a run that may wait becomes. The run is begun again with its log, maybe by another
-//! process: what the log takes there is bounded here.
+//! Limits the log of a run with deferred tools. The run is replayed with its log, possibly in
+//! another process, so its size there is limited here.
 
 use std::io;
 
@@ -9,33 +9,33 @@ use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::ToolError;
 use crate::limits::{MAX_LOGGED_BYTES, MAX_LOGGED_LEVELS, MAX_LOGGED_VALUES};
 
-/// The size of a text of JSON.
+/// The size of a JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub bytes: u64,
-    /// An upper bound of its values, keys included. It is exact for valid JSON but for empty lists and
-    /// objects, which count twice.
+    /// An upper bound of its values, including keys. It is exact for valid JSON, except that empty
+    /// lists and objects count twice.
     pub values: u64,
-    /// How deep lists and objects are nested.
+    /// Nesting depth of lists and objects.
     pub levels: u32,
 }
 
 impl Weight {
-    /// That of a call in the log, without its arguments and its answer.
+    /// Size of a call in the log, without its arguments and its answer.
     const CALL: Self = Self {
         bytes: 256,
         values: 16,
         levels: 0,
     };
 
-    /// The weight of what `value` is as JSON.
+    /// Returns the size of `value` as JSON.
     pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<Self> {
         let mut scale = Scale::default();
         serde_json::to_writer(&mut scale, value)?;
         Ok(scale.weight())
     }
 
-    /// The weight of a text.
+    /// Returns the size of a text.
     pub(crate) fn of_text(text: &[u8]) -> Self {
         let mut scale = Scale::default();
         scale.add(text);
@@ -43,11 +43,11 @@ impl Weight {
     }
 }
 
-/// Weighs a text that comes in parts.
+/// Measures a text that arrives in parts.
 #[derive(Default)]
 struct Scale {
     bytes: u64,
-    /// Values but for the first.
+    /// Number of values after the first.
     more: u64,
     level: u32,
     levels: u32,
@@ -102,7 +102,7 @@ impl io::Write for Scale {
     }
 }
 
-/// What a log has room for.
+/// The remaining room in a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogRoom {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What the outcome says of a call.
+//! The record of a call in the outcome.
 
 use std::time::Instant;
 
@@ -9,20 +9,20 @@ use crate::api::outcome::event::EventKind;
 use crate::api::outcome::{ToolCall, ToolCallError, ToolErrorKind};
 use crate::limits::{MAX_RECORDED_ARGUMENTS, MAX_TOOL_NAME};
 
-/// A call, as far as it has come.
+/// A call with its progress so far.
 #[derive(Clone)]
 pub(super) struct Record {
     call: ToolCall,
     since: Instant,
     is_listed: bool,
-    /// Its answer is a typed value.
+    /// Whether its answer is a typed value.
     is_typed: bool,
-    /// Bytes of the arguments as they are repeated.
+    /// Size of the recorded arguments, in bytes.
     kept: usize,
 }
 
 impl Record {
-    /// A call of which nothing is known yet.
+    /// Creates the record of a call that was not parsed yet.
     pub(super) fn new(id: u64, since: Instant) -> Self {
         let call = ToolCall {
             id,
@@ -43,19 +43,19 @@ impl Record {
         }
     }
 
-    /// Not a tool's, so that the outcome does not list it.
+    /// Excludes the call from the outcome, because it is not a tool's.
     pub(super) fn unlisted(mut self) -> Self {
         self.is_listed = false;
         self
     }
 
-    /// A call that was read.
+    /// Adds the parsed call.
     pub(super) fn of(mut self, call: &CallFrame) -> Self {
         let name = &call.name;
         let end = name.floor_char_boundary(2 * MAX_TOOL_NAME + 1);
         name[..end].clone_into(&mut self.call.name);
         self.is_typed = call.is_typed;
-        // Typed bytes have a third more as text.
+        // Bytes of typed values are a third larger as text.
         let most = if call.is_typed {
             usize::MAX
         } else {
@@ -68,7 +68,7 @@ impl Record {
         self
     }
 
-    /// The event of its beginning.
+    /// Returns the event for the start of the call.
     pub(super) fn begun(&self) -> EventKind {
         EventKind::ToolCall {
             id: self.call.id,
@@ -91,12 +91,12 @@ impl Record {
     }
 
     fn ended(mut self) -> Self {
-        // To the microsecond.
+        // In milliseconds, to the microsecond.
         self.call.duration_ms = self.since.elapsed().as_micros() as f64 / 1_000.0;
         self
     }
 
-    /// Drops the arguments where they are longer than that.
+    /// Drops the arguments if they exceed `bytes`.
     pub(super) fn keep_arguments_within(&mut self, bytes: usize) {
         if self.kept > bytes {
             self.call.arguments = Value::Null;
@@ -124,7 +124,7 @@ impl Record {
         &self.call.name
     }
 
-    /// The entry of the outcome; in one that must be repeatable, without times.
+    /// Returns the entry for the outcome; without times in a deterministic run.
     pub(super) fn finish(mut self, repeatable: bool) -> ToolCall {
         if repeatable {
             self.call.duration_ms = 0.0;
@@ -133,13 +133,13 @@ impl Record {
     }
 }
 
-/// The beginning of a value's JSON, for a sentence.
+/// Returns the start of a value's JSON, for a message.
 pub(super) fn shortened(value: &Value) -> String {
     let text = value.to_string();
     text[..text.floor_char_boundary(200)].to_owned()
 }
 
-/// Arguments as the outcome repeats them, and how many bytes they have; `frame` is the most.
+/// Returns the arguments as the outcome records them, with their size; `frame` is the maximum.
 fn repeat(arguments: &Value, frame: usize) -> (Value, usize) {
     if frame <= MAX_RECORDED_ARGUMENTS {
         return (arguments.clone(), arguments.to_string().len());

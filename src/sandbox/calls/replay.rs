@@ -1,4 +1,4 @@
-//! The log of a run that may wait: what its calls were answered, for when it is run again.
+//! The log of a run with deferred tools: the answers to its calls, for its replay.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,18 +11,18 @@ use crate::api::tool::{ToolAnswer, ToolError};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Logged {
-    /// Which of the run's calls it was.
+    /// Number of the call in the run.
     pub id: u64,
     pub name: String,
     pub arguments: Value,
     pub answer: LoggedAnswer,
-    /// Whoever gave the answer did not say to what, so it belongs to whatever call has the number.
+    /// Whether the answer was given for a number only, so it applies to any call with that number.
     #[serde(skip)]
     pub is_for_any: bool,
 }
 
 impl Logged {
-    /// An answer that was given before its call was made.
+    /// Creates an entry for an answer given before the call.
     pub(crate) fn beforehand(answer: &ToolAnswer) -> Self {
         Self {
             id: answer.id,
@@ -45,7 +45,7 @@ pub(crate) enum LoggedAnswer {
 }
 
 impl LoggedAnswer {
-    /// What a caller gave.
+    /// Creates an answer from a caller's value or error.
     pub(crate) fn given(answer: Result<Value, String>) -> Self {
         match answer {
             Ok(value) => Self::Ok(value),

@@ -1,5 +1,5 @@
-//! Calls on descriptors. A number is a file or directory of the guest's own, or foreign: a stream, or
-//! something of the host that wasmtime-wasi has under a number of its own.
+//! System calls on descriptors. A descriptor is either the guest's own file or directory, or
+//! foreign: a stream or host file with a wasmtime-wasi descriptor.
 
 use belljar_files::{Errno, FdFlags, Files, Kind, SetTimes, Whence};
 use wasmtime::Linker;
@@ -135,7 +135,7 @@ fn add_writing(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             })
         },
     )?;
-    // What a guest wrote does not outlive the process: waiting for a disk would only cost time.
+    // A guest's writes do not outlive the process, so waiting for a disk would be pointless.
     for name in ["fd_sync", "fd_datasync"] {
         linker.func_wrap(MODULE, name, |_: i32| SUCCESS)?;
     }
@@ -143,7 +143,7 @@ fn add_writing(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Times as a guest sets them.
+/// Converts the times that a guest sets.
 pub(super) fn times(accessed: i64, modified: i64, flags: i32) -> Answer<SetTimes> {
     let flags = u16::try_from(flags).map_err(|_| INVAL)?;
     SetTimes::from_raw(accessed.cast_unsigned(), modified.cast_unsigned(), flags).map_err(errno)
@@ -250,7 +250,7 @@ fn add_numbers(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             }
         })
     })?;
-    // The C library asks for them once, before an image is made.
+    // The C library asks for them once, before an image is built.
     linker.func_wrap_async(MODULE, "fd_prestat_get", |mut caller, (fd, out): (i32, i32)| {
         Box::new(async move {
             let (memory, state) = enter(&mut caller).await?;
@@ -280,13 +280,13 @@ fn add_numbers(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 }
 
 impl State {
-    /// The number under which wasmtime-wasi has what is the guest's `fd`, unless it is the guest's own.
+    /// Returns the wasmtime-wasi descriptor of the guest's `fd`, if it is foreign.
     pub(super) fn foreign(&self, fd: i32) -> Option<i32> {
         let tag = self.files.foreign(fd.cast_unsigned())?;
         i32::try_from(tag).ok()
     }
 
-    /// Changes a file of the guest's own; what is foreign cannot be changed.
+    /// Applies a change to the guest's own file; foreign files cannot be changed.
     fn change(
         &mut self,
         fd: i32,
@@ -299,7 +299,7 @@ impl State {
         change(files, fd.cast_unsigned(), &mut outside).map_err(errno)
     }
 
-    /// How many bytes one call moves: nobody else runs on the thread meanwhile.
+    /// Returns how many bytes one call moves: no other task runs on the thread meanwhile.
     fn most(&self, fd: i32) -> u32 {
         let status = self.files.fd_fdstat_get(fd.cast_unsigned());
         match status {
@@ -334,7 +334,8 @@ impl State {
         })
     }
 
-    /// Moves bytes between a file and the guest's buffers, from `at` on or where the descriptor is.
+    /// Moves bytes between a file and the guest's buffers, at offset `at` or at the descriptor's
+    /// position.
     fn transfer(
         &mut self,
         memory: &mut [u8],

@@ -1,6 +1,5 @@
-//! How files of the host look in a run that must be repeatable: their numbers, their times and the order
-//! in which directories list them say nothing of the host. They never change, so all are as old as the
-//! clock.
+//! Host files in a deterministic run: their numbers, times and listing order reveal nothing about
+//! the host. Their time is the clock's start.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use super::guest_memory::{Answer, offset, read, read_u32, write};
 use super::{FAULT, OVERFLOW, SUCCESS, State, guest, returned};
 use crate::limits::MAX_COPIED;
 
-// A file's status as WASI lays it out.
+// Offsets in a file's status in WASI.
 const NUMBER: u32 = 8;
 const TYPE: u32 = 16;
 const LINKS: u32 = 24;
@@ -20,23 +19,23 @@ const SIZE: u32 = 32;
 const TIMES: [u32; 3] = [40, 48, 56];
 const DIRECTORY: u8 = 3;
 
-// An entry of a directory as WASI lays it out, before its name.
+// Offsets in a directory entry in WASI; the name follows.
 const ENTRY: usize = 24;
 const ENTRY_NUMBER: usize = 8;
 const ENTRY_NAME: usize = 16;
 
-/// The first buffer for a directory's entries, and the largest.
+/// Size of the first buffer for a directory's entries, and its maximum.
 const LISTING: usize = 64 << 10;
 const MAX_LISTING: usize = 32 << 20;
-/// Numbers from here on are of files of the host, and no others.
+/// First file number for host files; other files have smaller numbers.
 const FIRST_NUMBER: u64 = 1 << 48;
 
-/// What the guest was shown of the host's files.
+/// What the guest was shown of host files.
 pub(in crate::sandbox) struct Shown {
     epoch_ns: u64,
-    /// By the host's number.
+    /// Shown numbers by the host's numbers.
     numbers: HashMap<u64, u64>,
-    /// The directory that was listed last: a guest reads one in several calls.
+    /// The directory listed last, because a guest reads a listing in several calls.
     listing: Option<(i32, Vec<Entry>)>,
 }
 
@@ -60,7 +59,7 @@ impl Shown {
         *self.numbers.entry(of_host).or_insert(next)
     }
 
-    /// Rewrites the status of a file that the guest is about to read at `out`.
+    /// Rewrites a file's status at `out` before the guest reads it.
     fn rewrite(&mut self, memory: &mut [u8], out: i32) -> Answer {
         let of_host = u64::from_le_bytes(read(memory, offset(out, NUMBER)?)?);
         let [kind] = read(memory, offset(out, TYPE)?)?;
@@ -77,7 +76,7 @@ impl Shown {
 }
 
 impl State {
-    /// Rewrites the status of a file of the host at `out`, in a run that must be repeatable.
+    /// Rewrites a host file's status at `out`, in a deterministic run.
     pub(super) fn show(&mut self, memory: &mut GuestMemory<'_>, out: i32, result: i32) -> i32 {
         match (&mut self.shown, memory) {
             (Some(shown), GuestMemory::Unshared(memory)) if result == SUCCESS => {
@@ -87,7 +86,7 @@ impl State {
         }
     }
 
-    /// Lists a directory of the host to the guest.
+    /// Lists a host directory for the guest.
     pub(super) async fn list_host(
         &mut self,
         memory: &mut [u8],
@@ -122,11 +121,11 @@ impl State {
         }))
     }
 
-    /// All entries of a directory of the host, by name.
+    /// Returns all entries of a host directory, sorted by name.
     async fn sorted(&mut self, fd: i32) -> wasmtime::Result<Answer<Vec<Entry>>> {
         let mut size = LISTING;
         while size <= MAX_LISTING {
-            // The length of what was read stands behind it.
+            // The number of bytes read is stored after the buffer.
             let mut buffer = vec![0; size + 4];
             let end = i32::try_from(size)?;
             self.wasi.set_hostcall_fuel(MAX_COPIED);
@@ -138,7 +137,7 @@ impl State {
             let used = read_u32(&buffer, end).unwrap_or_default() as usize;
             if used < size {
                 let mut entries = Entry::read_all(&buffer[..used]);
-                // `.` and `..` come first, as everywhere.
+                // `.` and `..` come first, as usual.
                 let dots = entries.len().min(2);
                 entries[dots..].sort_by(|a, b| a.name.cmp(&b.name));
                 return Ok(Ok(entries));
@@ -150,7 +149,7 @@ impl State {
 }
 
 impl Entry {
-    /// Takes whole entries apart.
+    /// Parses complete entries.
     fn read_all(mut bytes: &[u8]) -> Vec<Self> {
         let mut entries = Vec::new();
         while let Some((head, rest)) = bytes.split_first_chunk::<ENTRY>() {
@@ -170,7 +169,7 @@ impl Entry {
         entries
     }
 
-    /// Writes the entry as the one before the one that is number `next`.
+    /// Writes the entry; `next` is the number of the following entry.
     fn write(&self, number: u64, next: u64, into: &mut Vec<u8>) {
         into.extend(next.to_le_bytes());
         into.extend(number.to_le_bytes());
@@ -181,7 +180,7 @@ impl Entry {
 }
 
 impl Shown {
-    /// The listed entries from one on, as many bytes as fit.
+    /// Returns the listed entries from `first` on, up to `size` bytes.
     fn entries(&mut self, first: usize, size: usize) -> Option<Vec<u8>> {
         let (fd, listing) = self.listing.take()?;
         let mut bytes = Vec::new();

@@ -1,26 +1,26 @@
-//! Reading and writing a guest's memory by addresses that it named.
+//! Accesses a guest's memory at addresses from the guest.
 //!
-//! The functions of the system interface take addresses as signed numbers, and they are unsigned:
-//! past 2 GiB they are negative. So nothing is added to one but by [`offset`].
+//! System functions receive addresses as signed integers, although they are unsigned: beyond 2 GiB
+//! they are negative. So only [`offset`] adds to an address.
 
 use std::ops::Range;
 
 use super::{FAULT, ILSEQ, INVAL};
 
-/// The error number of a call, or nothing for success.
+/// The error number of a call, or the result.
 pub(super) type Answer<T = ()> = Result<T, i32>;
 
-/// Bytes of the guest's memory.
+/// Returns bytes of the guest's memory.
 pub(super) fn bytes(memory: &[u8], at: i32, length: u32) -> Answer<&[u8]> {
     memory.get(range(at, length)?).ok_or(FAULT)
 }
 
-/// Bytes of the guest's memory, to be written.
+/// Returns bytes of the guest's memory, for writing.
 pub(super) fn bytes_mut(memory: &mut [u8], at: i32, length: u32) -> Answer<&mut [u8]> {
     memory.get_mut(range(at, length)?).ok_or(FAULT)
 }
 
-/// A path or a name. Names are UTF-8.
+/// Returns a path or name, which must be UTF-8.
 pub(super) fn text(memory: &[u8], at: i32, length: i32) -> Answer<&str> {
     let bytes = bytes(memory, at, length.cast_unsigned())?;
     std::str::from_utf8(bytes).map_err(|_| ILSEQ)
@@ -41,7 +41,7 @@ pub(super) fn write(memory: &mut [u8], at: i32, data: &[u8]) -> Answer {
     Ok(())
 }
 
-/// The address so many bytes behind another.
+/// Returns the address `bytes` bytes after another.
 pub(super) fn offset(at: i32, bytes: u32) -> Answer<i32> {
     at.cast_unsigned().checked_add(bytes).map(u32::cast_signed).ok_or(FAULT)
 }
@@ -54,7 +54,7 @@ fn range(at: i32, length: u32) -> Answer<Range<usize>> {
 /// `IOV_MAX` of Linux and of the guest's C library.
 const MAX_BUFFERS: i32 = 1024;
 
-/// The buffers of a list that have bytes, `max` bytes of them at most: what one call moves.
+/// The non-empty buffers of a list, up to `max` bytes in total: the bytes that one call moves.
 pub(super) struct Buffers {
     next: i32,
     left: u32,
@@ -62,7 +62,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// A list of so many buffers, as many as Linux takes at most.
+    /// Creates a list of `count` buffers, up to Linux's limit.
     pub(super) fn of(at: i32, count: i32, max: u32) -> Answer<Self> {
         if !(0..=MAX_BUFFERS).contains(&count) {
             return Err(INVAL);
@@ -74,7 +74,7 @@ impl Buffers {
         })
     }
 
-    /// Address and length of the next buffer.
+    /// Returns address and length of the next buffer.
     fn next(&mut self, memory: &[u8]) -> Answer<Option<(i32, u32)>> {
         const BUFFER: u32 = 8;
         while self.left > 0 && self.max > 0 {
@@ -92,10 +92,10 @@ impl Buffers {
         Ok(None)
     }
 
-    /// Passes the buffers to `one`, each with the number of bytes moved before it, until `one` moves fewer
-    /// bytes than a buffer has. An error after the first buffer ends the call like a short one. A list
-    /// without bytes is one empty buffer, so that the descriptor is checked all the same. Returns the number
-    /// of bytes moved.
+    /// Passes the buffers to `one`, each with the number of bytes moved before it, until `one`
+    /// moves fewer bytes than a buffer has. An error after the first buffer ends the call like a
+    /// short one. An empty list is treated as one empty buffer, so that the descriptor is still
+    /// checked. Returns the number of bytes moved.
     pub(super) fn each(
         mut self,
         memory: &mut [u8],

@@ -1,8 +1,6 @@
-//! What a guest has open of the host: files of mounted directories, only to be read.
-//! wasmtime-wasi serves them.
+//! A guest's open files in mounts, which are read-only. wasmtime-wasi serves them.
 //!
-//! The guest knows them by number only. What stands behind a number is found again by its path when the
-//! guest is brought back to life.
+//! The guest knows them by number only. When a guest is resumed, they are reopened by path.
 
 use std::collections::HashMap;
 
@@ -16,32 +14,32 @@ use crate::limits::MAX_COPIED;
 use crate::sandbox::InstanceError;
 use crate::sandbox::preopens::{STREAMS, place};
 
-/// One open file or directory, as it is written down.
+/// A saved open file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Descriptor {
-    /// The number by which the guest knows it.
+    /// The guest's descriptor number.
     pub number: i32,
-    /// Its absolute path in the guest; of a file without a name, that of its directory.
+    /// Absolute path in the guest; for a nameless file, the path of its directory.
     pub path: String,
     pub is_directory: bool,
-    /// The guest's rights on it, and its flags, as WASI lays them out.
+    /// The guest's rights and flags, as in WASI.
     pub rights: u64,
     pub flags: u16,
-    /// Bytes from its start.
+    /// Position in the file, in bytes.
     pub position: u64,
 }
 
-/// The directories of the host that a guest sees, and what it opened there.
+/// The mounts of a guest, and the files that it opened in them.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Hosts {
-    /// Their absolute paths in the guest, in the order of the numbers that wasmtime-wasi has them under.
+    /// Absolute paths of the mounts in the guest, in the order of their wasmtime-wasi descriptors.
     places: Vec<String>,
-    /// The absolute path and the rights of what was opened, by the number that wasmtime-wasi gave it.
+    /// Absolute path and rights of each open file, by its wasmtime-wasi descriptor.
     opened: HashMap<u64, (String, i64)>,
 }
 
 impl Hosts {
-    /// The directories that are mounted at these paths.
+    /// Creates the table for mounts at these paths.
     pub(in crate::sandbox) fn new(places: Vec<String>) -> Self {
         Self {
             places,
@@ -49,12 +47,12 @@ impl Hosts {
         }
     }
 
-    /// Whether something is open beyond what was given.
+    /// Whether files are open other than the mounts themselves.
     pub(in crate::sandbox) fn has_open(&self) -> bool {
         !self.opened.is_empty()
     }
 
-    /// What a path below a directory leads into: that directory, or another that is mounted in it.
+    /// Returns the innermost mount that contains a path below a directory, with the remaining path.
     pub(super) fn deepest(&self, number: u64, rest: String) -> (u64, String) {
         let above = usize::try_from(number).ok().and_then(|number| {
             self.places.get(number.checked_sub(usize::try_from(STREAMS).ok()?)?)
@@ -67,7 +65,7 @@ impl Hosts {
         }
     }
 
-    /// The absolute path of a directory, by its number.
+    /// Returns the absolute path of a directory by its number.
     fn path(&self, number: i32) -> Option<&str> {
         let number = u64::try_from(number).ok()?;
         let given = || self.places.get(usize::try_from(number.checked_sub(STREAMS)?).ok()?);
@@ -76,19 +74,19 @@ impl Hosts {
     }
 }
 
-// Flags of `path_open`, and where `fd_seek` counts from.
+// Flags of `path_open`, and an origin of `fd_seek`.
 const OPEN_DIRECTORY: i32 = 2;
 const FOLLOW_LINKS: i32 = 1;
 const FROM_START: i32 = 0;
 const DIRECTORY: u8 = 3;
 
-/// Room for a result in memory of the host's, before a path.
+/// Room for a result in scratch memory, before a path.
 pub(super) const RESULT: usize = 64;
-/// Where a path stands behind it.
+/// Address of the path after it.
 pub(super) const RESULT_END: i32 = 64;
 
 impl State {
-    /// Gives the guest a number for what was opened below a directory of the host.
+    /// Assigns a guest descriptor to a file opened in a mount.
     pub(super) fn opened_host(
         &mut self,
         number: u32,
@@ -101,7 +99,7 @@ impl State {
         Ok(fd)
     }
 
-    /// Opens something below a directory that wasmtime-wasi has, and returns its number there.
+    /// Opens a file below a wasmtime-wasi directory, and returns its descriptor there.
     pub(super) async fn wasi_open(
         &mut self,
         dir: i32,
@@ -131,19 +129,19 @@ impl State {
         })
     }
 
-    /// Closes what wasmtime-wasi has under this number.
+    /// Closes a wasmtime-wasi descriptor.
     pub(super) async fn close_host(&mut self, tag: u64) -> wasmtime::Result<i32> {
         let Ok(number) = i32::try_from(tag) else {
             return Ok(FAULT);
         };
-        // What was given is open for as long as the guest lives: its number tells what it is.
+        // Mounts stay open for the guest's whole life, since their number identifies them.
         if self.hosts.opened.remove(&tag).is_none() {
             return Ok(SUCCESS);
         }
         p1::fd_close(&mut self.wasi, &mut guest(&mut []), number).await
     }
 
-    /// Writes down what the guest has open of the host.
+    /// Saves the guest's open host files.
     pub(in crate::sandbox) async fn host_files(
         &mut self,
     ) -> Result<Vec<Descriptor>, InstanceError> {
@@ -182,7 +180,7 @@ impl State {
         Ok(found)
     }
 
-    /// Opens files of the host again, under the guest's numbers. It blocks.
+    /// Reopens host files under the guest's descriptor numbers. Blocks.
     pub(in crate::sandbox) async fn reopen_hosts(
         &mut self,
         files: &[Descriptor],
@@ -227,7 +225,7 @@ impl State {
     }
 }
 
-/// Memory with room for a result, and a path behind it. A directory itself is a dot there.
+/// Returns memory with room for a result, followed by a path. The directory itself is `.`.
 pub(super) fn scratch(path: &str) -> (Vec<u8>, i32) {
     let path = if path.is_empty() { "." } else { path };
     let mut scratch = vec![0; RESULT];

@@ -1,5 +1,5 @@
-//! Calls on paths. A path leads to something of the guest's own, or into a directory of the host, where
-//! nothing can be changed.
+//! System calls on paths. A path leads to the guest's own files, or into a read-only mount of a
+//! host directory.
 
 use belljar_files::{Errno, FdFlags, Files, OFlags, OpenOptions};
 use wasmtime::Linker;
@@ -14,7 +14,7 @@ use super::{
 use crate::sandbox::preopens::{ROOT_FD, WORKSPACE_FD};
 
 const FOLLOW: i32 = 1;
-/// Flags of `path_open` that change something.
+/// Flags of `path_open` that change files.
 const OFLAGS_CHANGE: i32 = 1 | 4 | 8;
 const RIGHT_WRITE: i64 = 1 << 6;
 
@@ -23,15 +23,15 @@ const DIRECTORY: u8 = 3;
 const REGULAR: u8 = 4;
 const SYMLINK: u8 = 7;
 
-/// A path in the guest's memory, and the descriptor that it begins at.
+/// A path in the guest's memory, and the descriptor that it is relative to.
 type Named = (i32, i32, i32);
 
-/// Where a path leads.
+/// Target of a path.
 enum Place<'m> {
-    /// To something of the guest's own: a descriptor and the path from there.
+    /// The guest's own files: a descriptor and the path relative to it.
     Own(u32, &'m str),
-    /// Into a directory of the host: its number at wasmtime-wasi, and the path from there, which is empty for
-    /// the directory itself.
+    /// A directory of the host: its wasmtime-wasi descriptor, and the path relative to it, which is
+    /// empty for the directory itself.
     Host(i32, String),
 }
 
@@ -89,7 +89,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     add_changes(linker)
 }
 
-/// The functions that look at what has a path.
+/// The functions that read a path.
 fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         MODULE,
@@ -140,7 +140,7 @@ fn add_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The functions that change what has a path. None of them does anything on the host.
+/// The functions that change a path. None of them affects the host.
 fn add_changes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         MODULE,
@@ -257,7 +257,7 @@ fn add_changes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 }
 
 impl State {
-    /// Finds where a path leads, or says why nowhere.
+    /// Resolves a path, or returns an error number.
     fn find<'m>(
         &self,
         memory: &'m [u8],
@@ -284,7 +284,7 @@ impl State {
         }
     }
 
-    /// Changes what has a path, unless it is the host's.
+    /// Applies a change to a path, unless it is in a mount.
     fn change_at(
         &mut self,
         memory: &[u8],
@@ -300,7 +300,7 @@ impl State {
         }
     }
 
-    /// Changes something with two paths, neither of which may be the host's.
+    /// Applies a change to two paths, neither of which may be in a mount.
     fn change_both(
         &mut self,
         memory: &[u8],
@@ -318,7 +318,7 @@ impl State {
         }
     }
 
-    /// Opens something of the host, to be read.
+    /// Opens a host file for reading.
     async fn open_host(
         &mut self,
         (dir, path): (i32, &str),
@@ -328,7 +328,7 @@ impl State {
         if oflags & OFLAGS_CHANGE != 0 || rights & RIGHT_WRITE != 0 {
             return Ok(Err(PERM));
         }
-        // Opening a named pipe or a device of the host could block it.
+        // Opening a named pipe or a device of the host could block the host.
         if let Ok(status) = self.raw_status((dir, path), look).await?
             && !matches!(status[16], DIRECTORY | REGULAR | SYMLINK)
         {
@@ -348,7 +348,7 @@ impl State {
         }
     }
 
-    /// The status of something of the host, as the guest sees it.
+    /// Returns the status of a host file, as shown to the guest.
     async fn host_status(
         &mut self,
         at: (i32, &str),
@@ -381,7 +381,7 @@ impl State {
         })
     }
 
-    /// Where a link of the host leads.
+    /// Returns the target of a link on the host.
     async fn host_link(&mut self, (dir, path): (i32, &str)) -> wasmtime::Result<Answer<Vec<u8>>> {
         const ROOM: usize = 4096;
         let (mut scratch, length) = scratch(path);
@@ -398,7 +398,7 @@ impl State {
     }
 }
 
-/// The part of `path` that follows `dir`.
+/// Returns the part of `path` after `dir`.
 fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(dir)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))

@@ -1,4 +1,4 @@
-//! Time and chance: sleeping in a way that can be interrupted, and random bytes.
+//! Interruptible sleeping, and random bytes.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::guest_memory::{Answer, offset, read, write};
 use super::{BADF, FAULT, INVAL, IO, MODULE, SUCCESS, State, enter, fill, returned};
 use crate::limits::MAX_SUBSCRIPTIONS;
 
-/// Size of a subscription and of an event, and offsets in them (WASI preview 1, `poll_oneoff`).
+/// Sizes and offsets of subscriptions and events (WASI preview 1, `poll_oneoff`).
 const SUBSCRIPTION: u32 = 48;
 const EVENT: usize = 32;
 const CLOCK_TAG: u8 = 0;
 
-/// Random bytes that are made at once: whole blocks of those that follow from a seed.
+/// Random bytes generated per step: whole blocks of the seeded generator.
 const MAX_RANDOM: usize = 256 << 10;
 
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
@@ -48,13 +48,14 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                         }
                     }
                 }
-                // Files and our streams are always ready, so nothing waits for them.
+                // Files and output streams are always ready, so no wait is needed for them.
                 if let Some((time, sleep)) = shortest.filter(|_| ready.is_empty()) {
                     if let Some(clock) = &state.clock {
                         clock.advance(time);
                     } else {
-                        // Woken early, it looks as if the time were over: the guest's C library does
-                        // not know EINTR here, and the interrupt is met at the next bytecode.
+                        // If woken early, the call reports that the time is over: the guest's C
+                        // library does not handle EINTR here, and the interrupt takes effect at the
+                        // next bytecode.
                         let control = state.control.clone();
                         control.wait_for(tokio::time::sleep(time)).await;
                     }
@@ -74,8 +75,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                     return Ok(FAULT);
                 }
             }
-            // The call has to fill all of it: step by step, and between two steps others run and a
-            // guest whose time is over is stopped.
+            // The call must fill the whole buffer. Between two steps, other tasks run, and a guest
+            // past its deadline is stopped.
             for at in (start..end).step_by(MAX_RANDOM) {
                 let (memory, state) = enter(&mut caller).await?;
                 let Some(target) = memory.get_mut(at..end.min(at + MAX_RANDOM)) else {
@@ -91,7 +92,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     Ok(())
 }
 
-/// A subscription: to a clock, or to a descriptor.
+/// A subscription to a clock or to a descriptor.
 struct Wanted {
     user_data: u64,
     kind: u8,
@@ -123,7 +124,7 @@ impl Wanted {
         self.timeout.saturating_sub(state.now(self.realtime))
     }
 
-    /// The event that it came to.
+    /// Returns the event that it produced.
     fn event(&self) -> [u8; EVENT] {
         let mut event = [0; EVENT];
         event[..8].copy_from_slice(&self.user_data.to_le_bytes());
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use crate::sandbox::clock::SeededBytes;
 
-    /// Fills all but the last bytes of 16 MiB, which CPython would do 256 bytes at a time.
+    /// Fills all except the last bytes of 16 MiB, which CPython would do 256 bytes at a time.
     const FILLS: &str = r#"(module
         (import "wasi_snapshot_preview1" "random_get" (func $fill (param i32 i32) (result i32)))
         (memory (export "memory") 256)
@@ -175,7 +176,7 @@ mod tests {
             });
             assert_eq!(done.await.unwrap(), expected, "{name}");
         }
-        // It is made in 64 steps, each of which takes about as long as a slice of time.
+        // There are 64 steps, each of which takes about a time slice.
         assert!(turns > 16, "others had {turns} turns");
         let memory = instance.get_memory(&mut store, "memory").unwrap();
         let filled = &memory.data(&store)[3..16_777_203];

@@ -1,4 +1,4 @@
-//! What runs and sessions share.
+//! State shared by runs and sessions.
 
 pub(crate) mod admission;
 pub(crate) mod run;
@@ -17,13 +17,13 @@ use crate::error::Error;
 use crate::image::{ImageStore, choose, tier_for};
 use crate::sandbox::{Factory, Missing, Roots};
 
-/// Everything that outlives a run.
+/// All state that outlives a run.
 pub(crate) struct Engine {
     pub factory: Factory,
     pub images: ImageStore,
-    /// Where the files of sandboxes are.
+    /// Storage of sandboxes' files.
     pub roots: Roots,
-    /// Where directories are made for callers.
+    /// Parent of directories created for callers.
     pub temp_dir: Arc<Path>,
     pub defaults: RunLimits,
     pub ceilings: RunLimits,
@@ -33,13 +33,14 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// As for [`Turns::check_process`].
+    /// Like [`Turns::check_process`].
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         self.turns.check_process()
     }
 
-    /// The image that `choice` means for `code`. One that is not loaded yet is loaded, or made, on
-    /// a thread that may block; one of a bundle, of which only the head is read, at once.
+    /// Returns the image that `choice` selects for `code`. An image that is not loaded is loaded or
+    /// built on a blocking thread; an image in a bundle is loaded at once, since only its head is
+    /// read.
     pub(crate) async fn image(
         self: &Arc<Self>,
         choice: &ImageChoice,
@@ -75,7 +76,7 @@ impl Engine {
         Ok(made.await??)
     }
 
-    /// Sees to it that the code of `tier` is there, compiled if need be on a thread that may block.
+    /// Loads the code of `tier`, which is compiled on a blocking thread if necessary.
     async fn code(self: &Arc<Self>, tier: Tier) -> Result<(), Error> {
         if self.factory.suffices(tier) {
             return Ok(());
@@ -88,8 +89,8 @@ impl Engine {
         Ok(maker.make(move || engine.factory.ensure(tier)).await??)
     }
 
-    /// The tier that `code` needs, as far as its import statements tell; the smallest where that makes
-    /// no difference.
+    /// Returns the tier that `code` needs, according to its import statements; the smallest tier if
+    /// this makes no difference.
     fn tier_for(&self, code: &str) -> Tier {
         if self.factory.suffices(Tier::All) {
             return Tier::Core;
@@ -97,13 +98,13 @@ impl Engine {
         tier_for(code)
     }
 
-    /// Sees to the native code that `code` needs, as far as its import statements tell.
+    /// Loads the native code that `code` needs, according to its import statements.
     pub(crate) async fn foresee(self: &Arc<Self>, code: &str) -> Result<(), Error> {
         self.code(self.tier_for(code)).await
     }
 
-    /// Sees to the code that a run lacked; whether it is there now. It is compiled on a thread that may
-    /// block.
+    /// Loads the code that a run lacked, which is compiled on a blocking thread if necessary.
+    /// Returns whether it is available now.
     pub(crate) async fn grow(self: &Arc<Self>, lacked: &Missing) -> bool {
         tracing::debug!(%lacked, "a run is begun again with more code");
         let tier = lacked.needs;
@@ -117,15 +118,15 @@ impl Engine {
     }
 }
 
-/// Who makes what all runs share: of those that need the same, one at a time. The others wait without a
-/// thread, however long it takes.
+/// Serializes the creation of shared resources: one caller creates a resource, and the others wait
+/// without a thread, however long it takes.
 #[derive(Default)]
 pub(crate) struct Makers(Mutex<HashMap<String, Weak<Turn>>>);
 
 type Turn = tokio::sync::Mutex<()>;
 
 impl Makers {
-    /// Waits for the turn to make `what`. Somebody may have made it meanwhile.
+    /// Waits for the turn to create `what`. Another caller may have created it meanwhile.
     async fn turn(&self, what: &str) -> Maker {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,12 +141,12 @@ impl Makers {
     }
 }
 
-/// The turn to make something.
+/// The turn to create a resource.
 struct Maker(#[expect(dead_code, reason = "held until dropped")] tokio::sync::OwnedMutexGuard<()>);
 
 impl Maker {
-    /// Makes it on a thread that may block. The turn lasts until that is done, even if nobody waits for
-    /// it any more: otherwise each run that is given up would leave one more thread behind.
+    /// Runs `work` on a blocking thread. The turn lasts until it is done, even if the caller stops
+    /// waiting: otherwise each cancelled run would leave another thread behind.
     async fn make<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -159,7 +160,7 @@ impl Maker {
     }
 }
 
-/// Runs `work` on a thread that may block.
+/// Runs `work` on a blocking thread.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {

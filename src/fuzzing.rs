@@ -1,5 +1,5 @@
-//! Parsers of bytes that others send, and the meter, as fuzz targets and tests call them. No part of
-//! the interface.
+//! Parsers of untrusted bytes, and the meter, for fuzz targets and tests. Not part of the public
+//! API.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::artifact::image::ImageError;
 use crate::util::cause::Cause;
 use crate::value::{Value, wire};
 
-/// Feeds one frame of a guest to a new transcript; whether it is one that the runner sends.
+/// Feeds one frame of a guest to a new transcript. Returns whether the runner sends such a frame.
 pub fn parse_frame(frame: &[u8]) -> bool {
     crate::guest::parse_frame(frame)
 }
 
-/// Has a guest call tools: each line is a frame. Returns how many bytes it was answered.
+/// Simulates a guest that calls tools: each line is a frame. Returns the total size of the answers.
 pub fn call_tools(frames: &[u8]) -> usize {
     crate::sandbox::calls::answer_frames(frames)
 }
@@ -21,20 +21,21 @@ pub fn call_tools(frames: &[u8]) -> usize {
 ///
 /// # Errors
 ///
-/// When it is none.
+/// If it is invalid.
 pub fn check_image_head(bytes: &[u8]) -> Result<(), ImageError> {
     crate::artifact::image::check_head(bytes, Path::new("(bytes)"))
 }
 
-/// Reads a checkpoint as if its image had no memory, into a store of its own; whether it is whole.
+/// Reads a checkpoint as if its image had no memory, into its own store. Returns whether it is
+/// complete.
 pub fn parse_checkpoint(bytes: &[u8], check_sum: bool) -> bool {
     crate::session::parse_checkpoint(bytes, check_sum)
 }
 
-/// The checkpoint that a text stands for. Its last line is the manifest, each line before it a document
-/// that comes into a chunk of its own. `@0` stands for the name of a chunk of 16 pages, `@1` for that of
-/// the first document, and so on; in the manifest `"@chunks"` for the list of all chunks, and
-/// `"@carried"` for how many they are.
+/// Builds a checkpoint from text. The last line is the manifest, and each line before it is a
+/// document in a chunk of its own. `@0` is replaced by the name of a chunk of 16 pages, `@1` by the
+/// name of the first document, and so on. In the manifest, `"@chunks"` is replaced by the list of
+/// all chunks, and `"@carried"` by their number.
 #[must_use]
 pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
@@ -43,7 +44,7 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
     let mut chunks = vec![vec![7; 16 * 4096]];
     let mut names = vec![blake3::hash(&chunks[0]).to_hex().to_string()];
     let filled = |line: &str, names: &[String]| {
-        // From the last, so that `@1` is not taken for the start of `@10`.
+        // Starts with the last, so that `@1` does not match the start of `@10`.
         let each = names.iter().enumerate().rev();
         each.fold(line.to_owned(), |line, (n, name)| line.replace(&format!("@{n}"), name))
     };
@@ -73,30 +74,30 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Makes a module without data count its work.
+/// Adds the meter to a module without data.
 ///
 /// # Errors
 ///
-/// When it holds what the meter does not know.
+/// If the module contains instructions that the meter does not know.
 pub fn meter_module(module: &[u8]) -> Result<Vec<u8>, Cause> {
     crate::artifact::meter_module(module).map_err(Cause::new)
 }
 
-/// Proves of a metered module that it looks at its fuel.
+/// Verifies that a metered module checks its fuel.
 ///
 /// # Errors
 ///
-/// When that cannot be proved.
+/// If that cannot be verified.
 pub fn check_metered(module: &[u8]) -> Result<(), Cause> {
     crate::artifact::check_module(module).map_err(Cause::new)
 }
 
-/// Reads a typed value of a guest whose head is what stands before the first NUL, and whose bytes
-/// are the rest, in 64 bytes of memory; whether it is one.
+/// Reads a guest's typed value in 64 bytes of memory: the head is the text before the first NUL,
+/// and the other bytes follow it. Returns whether the value is valid.
 ///
 /// # Panics
 ///
-/// When what was read is not what it is after it was written and read again.
+/// If the value changes when it is written and read again.
 pub fn parse_value(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let length = (end as u32).to_le_bytes();
@@ -107,7 +108,7 @@ pub fn parse_value(bytes: &[u8]) -> bool {
     };
     let before = format!("{value:?}");
     let text = serde_json::to_string(&value).expect("what was read can be written");
-    // A dictionary takes more levels of JSON as it is written than it may have had.
+    // A dictionary may need more JSON levels when written than it had when read.
     if let Ok(again) = serde_json::from_str::<Value>(&text) {
         assert_eq!(format!("{again:?}"), before);
     }

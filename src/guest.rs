@@ -1,8 +1,8 @@
-//! The protocol spoken through the door with the Python runner.
+//! The protocol between the host and the Python runner, spoken through the door.
 //!
-//! A frame is one opcode byte and a JSON text. Every frame is hostile input: it is bounded,
-//! parsed, and kept as the guest's claim; what the host can see for itself it never takes from a
-//! frame. `docs/reference/security.md` says what a forged frame can and cannot do.
+//! A frame is one opcode byte and a JSON text. Every frame is untrusted: it is limited, parsed, and
+//! stored as the guest's claim. Facts that the host can observe are never taken from a frame.
+//! `docs/reference/security.md` describes the effects of a forged frame.
 
 mod display;
 pub(crate) mod fatal;
@@ -31,19 +31,20 @@ use crate::sandbox::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::util::hex;
 use crate::value::Value;
 
-/// The protocol's version; the runner refuses another.
+/// Version of the protocol; the runner rejects any other.
 const VERSION: u32 = 1;
 
-// Bounds on what a guest's frames may make the host keep, beside those that users meet.
-/// Of a status, with its message and traceback.
+// Limits on the data that a guest's frames make the host keep, in addition to those visible to
+// users.
+/// Maximum size of a status, with its message and traceback.
 const MAX_STATUS_BYTES: usize = 1 << 20;
-/// Of a frame that holds one path or one message.
+/// Maximum size of a frame with one path or one message.
 const MAX_LINE_BYTES: usize = 16 << 10;
-/// Bytes that a value's frame may have beside the value itself.
+/// Maximum size of a value's frame beyond the value itself.
 const VALUE_FRAME: usize = 256;
 
-/// Order for the runner. Of the two lines that it has there, the first is the same for most runs of a
-/// session, so that the runner need not read it again.
+/// The order for the runner, sent as two lines. The first line is the same for most runs of a
+/// session, so that the runner need not parse it again.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunOrder {
     version: u32,
@@ -55,7 +56,7 @@ pub(crate) struct RunOrder {
     argv: Vec<String>,
     run_env: std::collections::BTreeMap<String, String>,
     cwd: String,
-    /// The workspace, by each of its paths.
+    /// All paths of the workspace.
     workspace: Vec<String>,
     threads: Threads,
     deterministic: Option<Seed>,
@@ -67,18 +68,18 @@ pub(crate) struct RunOrder {
     packages: Vec<String>,
     session: bool,
     check: bool,
-    /// Bounds of the result, where it is to be typed.
+    /// Limits of the result, if it should be typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     typed: Option<TypedOrder>,
-    /// There are variables, for which the runner asks.
+    /// Whether there are variables, which the runner requests.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     given: bool,
-    /// What is asked, instead of a run.
+    /// The query to answer instead of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<Question>,
     #[serde(skip)]
     variables: Option<Arc<[u8]>>,
-    /// Somebody takes what is displayed.
+    /// Whether the caller takes displayed values.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     displays: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,25 +90,25 @@ pub(crate) struct RunOrder {
     tools: Vec<ToolOrder>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     input: bool,
-    /// Streams for standard input may hold what an earlier run was given.
+    /// Whether streams for standard input may have buffered an earlier run's input.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stdin_used: bool,
 }
 
-/// What belongs to one run alone.
+/// The part that belongs to one run.
 #[derive(Clone, Debug, Serialize)]
 struct Own {
     code: String,
     entropy: String,
 }
 
-/// A tool, as the code sees it.
+/// A tool, as visible to the code.
 #[derive(Clone, Debug, Serialize)]
 struct ToolOrder {
     name: String,
     description: String,
     schema: serde_json::Value,
-    /// It takes and gives typed values.
+    /// Whether the tool takes and returns typed values.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     typed: bool,
 }
@@ -153,7 +154,7 @@ struct ValueOrder {
 }
 
 impl RunOrder {
-    /// The order for `plan`. `entropy` seeds the guest's generators of random numbers.
+    /// Creates the order for `plan`. `entropy` seeds the guest's random number generators.
     pub(crate) fn new(plan: &Plan, entropy: [u8; 32], session: bool) -> Self {
         let request = &plan.request;
         let capture = &request.capture;
@@ -206,40 +207,40 @@ impl RunOrder {
             displays: request.takes_events(),
             tools: request.tools.iter().map(ToolOrder::of).collect(),
             input: request.answerer.is_some(),
-            // One that is to be repeated begins in the same way each time.
+            // A deterministic run must always start in the same way.
             stdin_used: request.deterministic.is_some(),
             dialect: Some(request.dialect).filter(|dialect| *dialect != Dialect::Python),
             uncounted: request.uncounted,
         }
     }
 
-    /// Only looks at the code, under the plan's rules.
+    /// Only checks the code against the plan's rules.
     pub(crate) fn checking(mut self) -> Self {
         self.check = true;
         self
     }
 
-    /// Only answers a question, with a value of so many bytes at most.
+    /// Only answers a query, with a value of at most `max_bytes` bytes.
     pub(crate) fn asking(mut self, question: Question, max_bytes: u64) -> Self {
         self.question = Some(question);
         self.typed = Some(TypedOrder::new(max_bytes));
         self
     }
 
-    /// Has the streams for standard input made anew.
+    /// Makes the runner recreate the streams for standard input.
     pub(crate) fn with_used_stdin(mut self) -> Self {
         self.stdin_used = true;
         self
     }
 
-    /// Puts a mounted directory on the module search path.
+    /// Adds a mounted directory to the module search path.
     pub(crate) fn with_packages(mut self, path: &str) -> Self {
         self.packages.push(path.to_owned());
         self
     }
 }
 
-/// How the user's code ended, as the runner tells it.
+/// How the user's code ended, according to the runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StatusKind {
@@ -267,11 +268,11 @@ pub(crate) struct Status {
     pub violations: Vec<Violation>,
 }
 
-/// A file that the guest calls a figure.
+/// A file that the guest claims is a figure.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct NamedPlot {
     pub path: String,
-    /// Another one of the run that shows the same.
+    /// Another file of the run with the same figure.
     #[serde(default)]
     pub repeats: Option<String>,
 }
@@ -303,7 +304,7 @@ struct WarningFrame {
     message: String,
 }
 
-/// Everything that a guest claimed in one run.
+/// All claims of a guest in one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcript {
     pub status: Option<Status>,
@@ -315,15 +316,15 @@ pub(crate) struct Transcript {
     pub typed: Option<Value>,
     pub warnings: Vec<String>,
     pub ended: bool,
-    /// The status came before anybody told the guest to stop.
+    /// Whether the status arrived before the guest was told to stop.
     pub in_time: bool,
-    /// The stop came between the code's end and the end of bringing its figures and values back.
+    /// Whether the stop arrived after the code's end, while figures and values were collected.
     pub stopped_in_harvest: bool,
-    /// The line that an interrupt met, from the interrupt itself.
+    /// The line reported by an interrupt itself.
     pub interrupted_line: Option<u64>,
-    /// What the latest frame displays, on its way to who takes it.
+    /// The value displayed by the latest frame, until it is passed on.
     displayed: Option<EventKind>,
-    /// A frame came that the runner never sends: somebody else speaks through the door.
+    /// Whether a frame arrived that the runner never sends: other code uses the door.
     pub forged: bool,
     dataframe_bytes: usize,
 }
@@ -346,7 +347,7 @@ struct Shared {
 }
 
 impl RunHost {
-    /// A host for the guest that `control` stops, of which `recorder` hears, and that makes `calls`.
+    /// Creates the host of a guest with its stop switch, its recorder of events and its tool calls.
     pub(crate) fn new(control: Arc<Control>, recorder: Arc<Recorder>, calls: Arc<Calls>) -> Self {
         Self {
             shared: Arc::default(),
@@ -356,7 +357,7 @@ impl RunHost {
         }
     }
 
-    /// Sets what the next run is to do.
+    /// Sets the order for the next run.
     pub(crate) fn order(&self, order: &RunOrder) -> serde_json::Result<()> {
         let value_bytes = order.value.max_bytes as usize;
         let exchange = Exchange::new(order.variables.clone(), order.typed);
@@ -373,7 +374,7 @@ impl RunHost {
         Ok(())
     }
 
-    /// Takes what the guest claimed since the order was set.
+    /// Takes the guest's claims since the order was set.
     pub(crate) fn transcript(&self) -> Transcript {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut shared.transcript)
@@ -432,7 +433,7 @@ impl Host for RunHost {
 }
 
 impl Shared {
-    /// Hands the run's variables over, or takes a typed value.
+    /// Sends the run's variables, or takes a typed value.
     fn exchange(&mut self, opcode: u8, payload: &[u8], memory: &[u8]) -> Answer {
         if opcode == b'G'
             && let Some(given) = self.exchange.give()
@@ -456,18 +457,18 @@ impl Shared {
     }
 }
 
-/// What became of a frame.
+/// Result of processing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Kept,
-    /// It is longer than the host keeps; it costs only itself.
+    /// The frame is too long and is ignored.
     TooLong,
-    /// It is not one that the runner sends at this point: somebody else speaks.
+    /// The runner does not send such a frame at this point: other code sent it.
     Foreign,
 }
 
 impl Transcript {
-    /// Keeps one frame; `value_bytes` is the most that a value may have.
+    /// Processes one frame; `value_bytes` is the maximum size of a value.
     pub(crate) fn note(&mut self, opcode: u8, payload: &[u8], value_bytes: usize) -> Noted {
         if self.ended {
             return Noted::Foreign;
@@ -525,8 +526,8 @@ impl Transcript {
                 self.interrupted_line = line;
             }
             b'o' => self.displayed = Some(display::read(payload)?),
-            // What follows `t` on standard error, up to the status, is the report of an error; what
-            // follows `x` is the code's own again: exit handlers and destructors.
+            // After `t`, standard error receives the report of an error, up to the status; after
+            // `x`, it receives output of the code again: exit handlers and destructors.
             b't' | b'x' => {}
             b'e' => self.ended = true,
             _ => return None,
@@ -548,7 +549,7 @@ impl Transcript {
     }
 }
 
-/// Feeds one frame to a new transcript: the entry for fuzzing.
+/// Feeds one frame to a new transcript. Entry point for fuzzing.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn parse_frame(frame: &[u8]) -> bool {
     match frame.split_first() {

@@ -1,4 +1,4 @@
-//! The bakery: images are made by running recipes, and kept on a shelf in the cache.
+//! Images: built by running recipes, and stored in the cache.
 
 mod bake;
 pub(crate) mod bundled;

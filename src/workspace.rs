@@ -1,6 +1,6 @@
-//! Workspaces: the one place where a run can write, and what it left there.
+//! Workspaces: the only place where a run can write, and the files that it left there.
 //!
-//! They are trees in memory. A file becomes one of the host's only where a caller has it copied out.
+//! Workspaces are trees in memory. A file is written to the host only if a caller copies it.
 
 mod editor;
 mod export;
@@ -23,41 +23,41 @@ use crate::api::request::{Content as Given, Deterministic, InputFile};
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::{self, Hint};
 
-/// Where a guest has its workspace.
+/// The guest's path of its workspace.
 const ROOT: &str = "/workspace";
-/// Where a guest has its temporary files.
+/// The guest's path of its temporary files.
 const TEMPORARY: &str = "/tmp";
 
 /// A run's files cannot be placed, read or copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// The operating system refused something in the directory.
+    /// The operating system refused an operation in the directory.
     #[error("cannot {action} {path} for a run", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On which path.
+        /// The path concerned.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// An input file of the host cannot be read.
+    /// An input file on the host cannot be read.
     #[error("cannot read the input file {path}", path = path.display())]
     Input {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// Some of the files that a run left cannot be copied; the others were.
+    /// Some files of a run cannot be copied; all other files were copied.
     #[error("{}", export::describe(to, copied.len(), failures))]
     Copies {
-        /// The directory to which they were to be copied.
+        /// Target directory.
         to: PathBuf,
         /// The copies that were made.
         copied: Vec<PathBuf>,
-        /// Those that were not, and why.
+        /// Files that were not copied, with the reasons.
         failures: Vec<(PathBuf, io::Error)>,
     },
 }
@@ -116,8 +116,8 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Worksp
     }
 }
 
-/// Where workspaces are made when nobody says where: the system's directory for temporary files, or
-/// where that cannot be written and `TMPDIR` names none, another that usually can.
+/// Returns the default parent of workspaces: the system's directory for temporary files, or, if
+/// that is not writable and `TMPDIR` is not set, another directory that usually is.
 pub(crate) fn default_parent() -> PathBuf {
     let usual = std::env::temp_dir();
     if !cfg!(unix) || std::env::var_os("TMPDIR").is_some() {
@@ -133,7 +133,7 @@ pub(crate) fn default_parent() -> PathBuf {
 #[cfg(target_os = "linux")]
 fn can_be_written(place: &Path) -> bool {
     use rustix::fs::Access;
-    // A directory on trial takes milliseconds where a disk is told of each block that is free again.
+    // Creating a directory as a test would take milliseconds on disks that discard freed blocks.
     rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok() && place.is_dir()
 }
 
@@ -142,14 +142,14 @@ fn can_be_written(place: &Path) -> bool {
     tempfile::tempdir_in(place).is_ok()
 }
 
-/// The files that a run began with, and those that it left.
+/// The files at the start of a run, and after it.
 #[derive(Clone)]
 pub(crate) struct Workspace {
     before: Files,
     now: Files,
 }
 
-/// Files and links of a workspace that a run made or changed, by path.
+/// Files and links of a workspace that a run created or changed, by path.
 pub(crate) type Changes = BTreeMap<String, Entry>;
 
 /// A file or a symbolic link.
@@ -157,7 +157,7 @@ pub(crate) type Changes = BTreeMap<String, Entry>;
 pub(crate) struct Entry {
     pub size: u64,
     pub link: Option<String>,
-    /// Number of the file whatever its name.
+    /// Number of the file, independent of its name.
     pub number: u64,
 }
 
@@ -167,7 +167,7 @@ impl std::fmt::Debug for Workspace {
     }
 }
 
-/// A file that a run left, to be read.
+/// A file that a run left, for reading.
 pub struct RunFile(ContentReader, u64);
 
 impl RunFile {
@@ -175,7 +175,7 @@ impl RunFile {
         Self(content.reader(), content.len())
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.1
@@ -201,18 +201,18 @@ impl Seek for RunFile {
 }
 
 impl Workspace {
-    /// A workspace before a run, and after it.
+    /// Creates a workspace from the files before and after a run.
     pub(crate) fn between(before: Files, now: Files) -> Self {
         Self { before, now }
     }
 
-    /// A workspace to which no run has written.
+    /// Creates a workspace without changes.
     pub(crate) fn untouched(files: Files) -> Self {
         Self::between(files.clone(), files)
     }
 
-    /// Files that are new or changed since the run began, sorted by path. Of links only those are listed
-    /// that lead to a file of the workspace.
+    /// Returns files that are new or changed since the start of the run, sorted by path. Links are
+    /// included only if they lead to a file in the workspace.
     pub(crate) fn changes(&self) -> Changes {
         let Ok(top) = self.now.find(ROOT) else {
             return Changes::new();
@@ -221,27 +221,27 @@ impl Workspace {
         changed.filter_map(|found| entry(&self.now, found.path, found.node, top)).collect()
     }
 
-    /// A regular file. No link is followed.
+    /// Returns a regular file. Links are not followed.
     fn content(&self, path: &str) -> Option<&Content> {
         content(&self.now, path)
     }
 
-    /// Opens a regular file. No link is followed.
+    /// Opens a regular file. Links are not followed.
     pub(crate) fn open(&self, path: &str) -> Option<RunFile> {
         self.content(path).map(RunFile::of)
     }
 
-    /// The bytes of a regular file, `max` of them at most.
+    /// Reads a regular file, up to `max` bytes.
     pub(crate) fn read(&self, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
         read(&self.now, path, max)
     }
 
-    /// The files that the run left.
+    /// Returns the files after the run.
     pub(crate) fn files(&self) -> &Files {
         &self.now
     }
 
-    /// Writes all of it to a new directory below `parent`, which belongs to the caller.
+    /// Writes the whole workspace to a new directory below `parent`, which belongs to the caller.
     pub(crate) fn keep(&self, parent: &Path) -> Result<PathBuf, WorkspaceError> {
         let dir = tempfile::Builder::new()
             .prefix("belljar-run-")
@@ -253,7 +253,7 @@ impl Workspace {
     }
 }
 
-/// The bytes of a regular file of the workspace, `max` of them at most.
+/// Reads a regular file of the workspace, up to `max` bytes.
 pub(crate) fn read(files: &Files, path: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(content) = content(files, path) else {
         return Ok(None);
@@ -263,7 +263,7 @@ pub(crate) fn read(files: &Files, path: &str, max: u64) -> io::Result<Option<Vec
     Ok(Some(bytes))
 }
 
-/// A regular file of the workspace. No link is followed.
+/// Returns a regular file of the workspace. Links are not followed.
 fn content<'f>(files: &'f Files, path: &str) -> Option<&'f Content> {
     files.content(find(files, path)?)
 }
@@ -273,7 +273,7 @@ fn find(files: &Files, path: &str) -> Option<Node> {
     files.find(&format!("{ROOT}/{path}")).ok().filter(|_| is_inside)
 }
 
-/// A file, or a link that leads to a file of the workspace.
+/// Returns the entry of a file, or of a link that leads to a file in the workspace.
 fn entry(files: &Files, path: String, node: Node, top: Node) -> Option<(String, Entry)> {
     let stat = files.stat(node).ok()?;
     let link = match stat.kind {
@@ -293,7 +293,7 @@ fn entry(files: &Files, path: String, node: Node, top: Node) -> Option<(String, 
     Some((path, entry))
 }
 
-/// The files and links of a workspace, sorted by path.
+/// Lists the files and links of a workspace, sorted by path.
 pub(crate) fn list(files: &Files) -> Vec<FileEntry> {
     let walk = files.find(ROOT).ok().map(|top| files.walk(top));
     let listed = walk.into_iter().flatten().filter_map(|found| {
@@ -312,7 +312,8 @@ pub(crate) fn list(files: &Files) -> Vec<FileEntry> {
     listed
 }
 
-/// Places files for a run, at a time in nanoseconds since 1970. Returns their bytes and their number.
+/// Places files for a run, with this modification time in nanoseconds since 1970. Returns their
+/// size and number.
 pub(crate) fn place(
     files: &mut Files,
     inputs: &[InputFile],
@@ -349,7 +350,7 @@ fn from_host(files: &Files, host: &Path) -> Result<Result<Content, Errno>, Works
     Ok(received.and_then(|content| content.ok_or(Errno::Fbig)))
 }
 
-/// The time in nanoseconds since 1970, on the clock of a guest that has lived so long.
+/// Returns the time in nanoseconds since 1970, on the clock of a guest of age `lived`.
 pub(crate) fn now(deterministic: Option<&Deterministic>, lived: Duration) -> u64 {
     let since = match deterministic {
         Some(clock) => Duration::from_secs(clock.epoch).saturating_add(lived),
@@ -358,12 +359,12 @@ pub(crate) fn now(deterministic: Option<&Deterministic>, lived: Duration) -> u64
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A file's time as others have it.
+/// Converts a file's time.
 pub(crate) fn time(nanoseconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds)
 }
 
-/// Bytes of a text as JSON.
+/// Returns the size of a text as JSON, in bytes.
 pub(crate) fn json_bytes(text: &str) -> u64 {
     let bytes = text.bytes().map(|byte| match byte {
         b'"' | b'\\' => 2,

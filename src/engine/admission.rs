@@ -1,4 +1,4 @@
-//! Whose turn it is: how many runs go on at once, how many wait, and how many begin.
+//! Admission of runs: how many run concurrently, how many wait, and how many start at once.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,17 +13,17 @@ use crate::error::Error;
 use crate::limits::{MAX_START, MAX_START_WAIT};
 use crate::memory::Process;
 
-/// Of so many turns, and of so many places in the queue, one is kept for tenants that have none.
+/// One in this many turns, and queue places, is reserved for tenants without any.
 const KEPT_OF: usize = 4;
 
-/// How many runs go on at once, and how many wait.
+/// Limits how many runs are active, and how many wait.
 ///
-/// Runs of one tenant begin in the order in which they were asked for. Tenants take turns: of those
-/// that wait, the one with the fewest runs under way is next. Some turns are kept for tenants that
-/// have none, so that one that fills its share does not have the others wait for its runs to end.
+/// Runs of one tenant start in order. Tenants take turns: of the waiting tenants, the tenant with
+/// the fewest active runs is next. Some turns are reserved for tenants without active runs, so that
+/// a tenant with many runs does not make others wait for their end.
 pub(crate) struct Turns {
     shared: Arc<Shared>,
-    /// Where they are given.
+    /// Process that owns the turns.
     process: Process,
 }
 
@@ -35,16 +35,16 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Runs that go on.
+    /// Number of active runs.
     running: usize,
-    /// Runs that wait.
+    /// Number of waiting runs.
     waiting: usize,
-    /// Everybody who has runs that go on or wait; who is served last is behind.
+    /// All tenants with active or waiting runs; the tenant served last is at the end.
     lines: VecDeque<Line>,
     next_ticket: u64,
 }
 
-/// The runs of one tenant, or of all who are none.
+/// The runs of one tenant, or of all callers without a tenant.
 struct Line {
     tenant: Option<Tenant>,
     running: usize,
@@ -56,14 +56,14 @@ struct Ticket {
     turn: oneshot::Sender<Permit>,
 }
 
-/// A turn; it lasts until this is dropped.
+/// A turn, held until dropped.
 pub(crate) struct Permit {
-    /// `None` once it was given back.
+    /// `None` once it was returned.
     given: Option<(Arc<Shared>, Option<Tenant>)>,
 }
 
 impl Turns {
-    /// At most `concurrency` runs go on at once, and at most `queue` wait.
+    /// Allows at most `concurrency` active runs and `queue` waiting ones.
     pub(crate) fn new(concurrency: usize, queue: usize) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -75,8 +75,8 @@ impl Turns {
         }
     }
 
-    /// Refuses to work in a forked child: memories, threads and directories are the parent's. To be
-    /// asked before any lock is waited for, which a thread of the parent may have held.
+    /// Fails in a forked child: memories, threads and directories belong to the parent. Call this
+    /// before waiting for any lock, which a thread of the parent may have held.
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         if self.process.is_current() {
             Ok(())
@@ -85,7 +85,7 @@ impl Turns {
         }
     }
 
-    /// Waits for a turn; it lasts until what is returned is dropped.
+    /// Waits for a turn, which lasts until the returned value is dropped.
     pub(crate) async fn take(&self) -> Result<Permit, Error> {
         self.check_process()?;
         let tenant = Meter::current().map(|meter| meter.tenant().clone());
@@ -102,7 +102,7 @@ impl Turns {
         waiting.turn().await
     }
 
-    /// Like [`take`](Self::take); `None` when `interrupt` was used before the turn came.
+    /// Like [`take`](Self::take); `None` if `interrupt` is used before the turn.
     pub(crate) async fn take_unless(
         &self,
         interrupt: Option<&Interrupt>,
@@ -123,7 +123,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns that only tenants have that have none.
+    /// Returns the number of turns reserved for tenants without active runs.
     fn kept(&self) -> usize {
         if self.concurrency > 1 {
             (self.concurrency / KEPT_OF).max(1)
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Gives turns to those who are next, as far as there are any.
+    /// Gives free turns to the next tenants.
     fn serve(self: &Arc<Self>) {
         loop {
             let Some((turn, tenant)) = self.lock().next(self) else {
@@ -147,7 +147,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether there is a turn for another run of somebody.
+    /// Whether another run of this tenant may start.
     fn may_begin(&self, shared: &Shared, tenant: Option<&Tenant>) -> bool {
         let free = shared.concurrency.saturating_sub(self.running);
         let keeps = tenant.is_some_and(|tenant| !tenant.is_alone());
@@ -176,7 +176,7 @@ impl State {
         &mut self.lines[at]
     }
 
-    /// Forgets those who have nothing here.
+    /// Removes tenants without runs.
     fn tidy(&mut self) {
         self.lines.retain(|line| line.running > 0 || !line.waiting.is_empty());
     }
@@ -207,7 +207,7 @@ impl State {
         })
     }
 
-    /// Takes the ticket that is next, and counts its run as one that goes on.
+    /// Takes the next ticket, and counts its run as active.
     fn next(&mut self, shared: &Shared) -> Option<(oneshot::Sender<Permit>, Option<Tenant>)> {
         let may =
             |line: &Line| !line.waiting.is_empty() && self.may_begin(shared, line.tenant.as_ref());
@@ -255,7 +255,7 @@ impl Drop for Permit {
     }
 }
 
-/// A run that waits; dropped, it waits no more.
+/// A waiting run. Dropping it gives up its place.
 struct Waiting {
     shared: Arc<Shared>,
     tenant: Option<Tenant>,
@@ -282,15 +282,15 @@ impl Drop for Waiting {
     }
 }
 
-/// How many fresh runs begin at once.
+/// Limits how many fresh runs start at once.
 ///
-/// A run that has just begun touches its memory for the first time. If it gave way to another that
-/// begins, each would need a memory of its own and fault it in beside the other: sixteen short runs
-/// that begin at once take several times as long as the same on two processors one after the other.
-/// So the next one begins when one has ended, waits for something, or has run for a while.
+/// A run that has just started accesses its memory for the first time. If it yielded to another
+/// starting run, each would need its own memory and fault it in concurrently: sixteen short runs
+/// started at once take several times as long as one after another on two processors. So the next
+/// run starts when a starting run has ended, waits for something, or has run for a while.
 pub(crate) struct Starts(Semaphore);
 
-/// A run that has just begun, for as long as it lives.
+/// A starting run.
 pub(crate) struct Start<'a>(Option<SemaphorePermit<'a>>);
 
 impl Starts {
@@ -299,7 +299,7 @@ impl Starts {
         Self(Semaphore::new(processors))
     }
 
-    /// Waits until a run may begin.
+    /// Waits until a run may start.
     pub(crate) async fn begin(&self) -> Start<'_> {
         if let Ok(permit) = self.0.try_acquire() {
             return Start(Some(permit));
@@ -310,7 +310,7 @@ impl Starts {
 }
 
 impl Start<'_> {
-    /// Waits for the end of `run`; others may begin as soon as it waits for something.
+    /// Awaits `run`; other runs may start as soon as it waits for something.
     pub(crate) async fn watch<T>(
         &mut self,
         is_waiting: impl Fn() -> bool,
@@ -335,14 +335,14 @@ impl Start<'_> {
 mod tests {
     use super::*;
 
-    /// The turn of somebody, if there is one at once.
+    /// Returns a turn for a tenant, if one is free now.
     async fn now(turns: &Turns, tenant: &Tenant) -> Option<Permit> {
         let meter = tenant.meter(None);
         let take = meter.scope(turns.take());
         tokio::time::timeout(Duration::ZERO, take).await.ok().map(Result::unwrap)
     }
 
-    /// Waits for turns, and has `order` hear of each, which ends at once.
+    /// Waits for turns and records each in `order`; each ends at once.
     async fn queue(turns: &Arc<Turns>, tenant: &Tenant, name: char, order: &Order) {
         let before = turns.shared.lock().waiting;
         let (turns_of, tenant, order) = (Arc::clone(turns), tenant.clone(), Arc::clone(order));
@@ -439,7 +439,7 @@ mod tests {
         for _ in 0..3 {
             assert!(now(&turns, &tenant).await.is_none());
         }
-        // One that gives up between being given a turn and taking it gives it back.
+        // A run that is dropped after it was given a turn, and before it took it, returns the turn.
         let meter = tenant.meter(None);
         let mut waiting = Box::pin(meter.scope(turns.take()));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());

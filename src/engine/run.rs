@@ -23,26 +23,26 @@ use crate::guest::{RunOrder, fatal};
 use crate::sandbox::{Ended, Options, limits};
 use crate::workspace::{Copies, RunFile, Workspace, now, place};
 
-/// A finished run: its outcome, and the files that it left, which are gone when this is dropped.
+/// A finished run: its outcome and its files, which are deleted on drop.
 #[derive(Debug)]
 pub struct Run {
-    /// What the run returned.
+    /// The outcome.
     pub outcome: Outcome,
     workspace: Workspace,
-    /// Where a directory is made for a caller who keeps the files.
+    /// Parent of the directory for [`keep`](Self::keep).
     temp_dir: Arc<Path>,
 }
 
-/// The files that a run left, which are gone when this is dropped.
+/// The files that a run left, which are deleted on drop.
 #[derive(Debug)]
 pub struct RunFiles(Workspace);
 
 impl RunFiles {
-    /// Opens one of them, by its path in the outcome. No link is followed.
+    /// Opens a file by its path in the outcome. Links are not followed.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchFile`] when there is no regular file of that name.
+    /// [`Error::NoSuchFile`] if no regular file has this path.
     pub fn open(&self, path: &str) -> Result<RunFile, Error> {
         open(&self.0, path)
     }
@@ -53,16 +53,16 @@ fn open(workspace: &Workspace, path: &str) -> Result<RunFile, Error> {
 }
 
 impl Run {
-    /// The bytes of a file that the run left, by its path in the outcome. No link is followed.
+    /// Reads a file that the run left, by its path in the outcome. Links are not followed.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchFile`] when there is no regular file of that name.
+    /// [`Error::NoSuchFile`] if no regular file has this path.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         found(self.workspace.read(path, u64::MAX), path)
     }
 
-    /// Opens a file that the run left, to read it in pieces. No link is followed.
+    /// Opens a file that the run left, for reading in pieces. Links are not followed.
     ///
     /// # Errors
     ///
@@ -71,55 +71,55 @@ impl Run {
         open(&self.workspace, path)
     }
 
-    /// Takes the outcome and the files apart, so that the files can be kept without the outcome.
+    /// Splits into outcome and files, so that the files can be kept without the outcome.
     #[must_use]
     pub fn into_parts(self) -> (Outcome, RunFiles) {
         (self.outcome, RunFiles(self.workspace))
     }
 
-    /// Copies every regular file of the outcome into `dir`, which is made if missing, and returns
-    /// where they are. The guest has chosen their names: what has one of them in `dir` is replaced,
-    /// a link included, and nothing outside of `dir` is written to.
+    /// Copies all regular files of the outcome into `dir`, which is created if missing, and returns
+    /// their paths. The guest has chosen the names: existing entries in `dir` with these names are
+    /// replaced, including links, and nothing outside `dir` is written.
     ///
     /// # Errors
     ///
-    /// [`WorkspaceError::Copies`](crate::error::WorkspaceError::Copies) when some cannot be copied;
-    /// the others are.
+    /// [`WorkspaceError::Copies`](crate::error::WorkspaceError::Copies) if some files cannot be
+    /// copied; all other files are copied.
     pub fn copy_to(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let regular = self.outcome.files.iter().filter(|file| file.symlink.is_none());
         let names = regular.map(|file| &file.path);
         Ok(Copies::make(dir.to_owned(), self.workspace.files(), names)?)
     }
 
-    /// Writes the workspace to a new directory, which belongs to the caller. Links with an absolute target
-    /// are left out: on the host they would lead somewhere else.
+    /// Writes the workspace to a new directory, which belongs to the caller. Links with an absolute
+    /// target are omitted, because they would lead elsewhere on the host.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be made, or the host's file system cannot have a file of that name.
+    /// If the directory cannot be created, or the host's file system does not support a file name.
     pub fn keep(self) -> Result<PathBuf, Error> {
         Ok(self.workspace.keep(&self.temp_dir)?)
     }
 }
 
-/// The bytes of a file that a run left, if there is a regular file of that name.
+/// Returns the bytes of a file that a run left, or an error if no regular file has this path.
 pub(crate) fn found(read: io::Result<Option<Vec<u8>>>, path: &str) -> Result<Vec<u8>, Error> {
     let read = read.map_err(Error::system("read a file that a run left"))?;
     read.ok_or_else(|| Error::NoSuchFile { path: path.into() })
 }
 
-/// What looking at code, without running it, found.
+/// Result of checking code without running it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Where the code violates the policy, or the one place where it is not Python.
+    /// Violations of the policy, or the one syntax error.
     pub violations: Vec<Violation>,
-    /// Top-level modules that it imports and that are not there, sorted.
+    /// Imported top-level modules that do not exist, sorted.
     pub missing_imports: Vec<String>,
 }
 
 impl CheckReport {
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty() && self.missing_imports.is_empty()
@@ -150,7 +150,7 @@ pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Resu
     })
 }
 
-/// Runs a plan, which may have `begun` on less code than it needs.
+/// Runs a plan, which may have been started before on a smaller tier of code.
 async fn attempt(
     engine: &Engine,
     image: &Image,
@@ -167,12 +167,12 @@ async fn attempt(
     let observed = start.watch(|| control.is_waiting(), interpreter.run(task)).await?;
     let workspace = Workspace::between(files, interpreter.instance().files().clone());
     drop(interpreter);
-    // Its memory is clean again, or waits to be cleaned, for the next that begins.
+    // The memory is now ready, or waits to be cleaned, for the next run.
     drop(start);
     Ok((observed, workspace))
 }
 
-/// What comes of a plan that was interrupted before its turn.
+/// Returns the result of a plan that was interrupted before its turn.
 pub(crate) fn interrupted(engine: &Engine, plan: Plan) -> Result<Run, Error> {
     let files = engine.roots.files(&[], None).map_err(no_files)?;
     Ok(unbegun(engine, plan, files, judge::interrupted()))
@@ -186,7 +186,7 @@ fn unbegun(engine: &Engine, plan: Plan, files: Files, hindrance: Failure) -> Run
     }
 }
 
-/// The files that a plan's run begins with. Those that were given do not count against its bounds.
+/// Creates the initial files of a plan's run. Given files do not count towards its limits.
 fn plan_files(engine: &Engine, image: &Image, plan: &Plan) -> Result<Files, Error> {
     let mut files = fresh_files(engine, image, plan)?;
     files.set_limits(limits(u64::MAX, u64::MAX));
@@ -203,12 +203,12 @@ fn fresh_files(engine: &Engine, image: &Image, plan: &Plan) -> Result<Files, Err
     engine.roots.files(mounts, image.packages.as_ref()).map_err(no_files)
 }
 
-/// The error of a file system that cannot be laid out.
+/// Returns the error for a file system that cannot be created.
 pub(crate) fn no_files(errno: Errno) -> Error {
     Error::system("lay out the files of a sandbox")(io::Error::from(errno))
 }
 
-/// Looks at a plan's code under its rules, in a fresh sandbox that never runs it.
+/// Checks a plan's code in a fresh sandbox, without running it.
 pub(crate) async fn check(
     engine: &Engine,
     image: &Image,
@@ -234,7 +234,7 @@ pub(crate) async fn check(
     })
 }
 
-/// An interpreter for one run.
+/// Creates an interpreter for one run.
 fn fresh(engine: &Engine, image: &Image, plan: &Plan, files: &Files) -> Result<Interpreter, Error> {
     let options = Options {
         image,
@@ -248,7 +248,7 @@ fn fresh(engine: &Engine, image: &Image, plan: &Plan, files: &Files) -> Result<I
     Ok(Interpreter::start(&engine.factory, &options)?)
 }
 
-/// Judges what was seen of a run, and collects what it left in its workspace.
+/// Judges a run by its observations, and collects the files in its workspace.
 pub(crate) async fn finish(
     plan: &Plan,
     mut observed: Observed,
@@ -290,13 +290,13 @@ pub(crate) async fn finish(
     Ok((workspace, execution))
 }
 
-/// The number of the next run of this process, by which its traces are told apart.
+/// Returns the number of this process's next run, for traces.
 pub(crate) fn next_run() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(1);
     RUNS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The error of a system that has no random numbers.
+/// Returns the error of a system without random numbers.
 pub(crate) fn random(source: io::Error) -> Error {
     Error::system("get random numbers")(source)
 }

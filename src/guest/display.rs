@@ -1,11 +1,11 @@
-//! Frames that display something.
+//! Frames that display a value.
 
 use serde::Deserialize;
 
 use crate::api::outcome::event::{Display, EventKind};
 use crate::limits::MAX_DISPLAY_FORMS;
 
-/// The longest name of a form, and the longest display id, in bytes.
+/// Maximum length of a form's name and of a display id, in bytes.
 const MAX_NAME: usize = 256;
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ enum DisplayFrame {
     Clear { wait: bool },
 }
 
-/// What a frame displays; `None` when it is not as the runner sends them.
+/// Parses a display frame; `None` if it does not have the runner's format.
 pub(super) fn read(payload: &[u8]) -> Option<EventKind> {
     let kind = match serde_json::from_slice(payload).ok()? {
         DisplayFrame::Display(display) => EventKind::Display(checked(display)?),
@@ -35,14 +35,14 @@ fn checked(display: Display) -> Option<Display> {
     (fits && display.data.keys().all(|name| is_media_type(name))).then_some(display)
 }
 
-/// Whether it has the form of a media type: two names of printable ASCII, parted by `/`.
+/// Whether `name` looks like a media type: two names of printable ASCII, separated by `/`.
 fn is_media_type(name: &str) -> bool {
     name.split_once('/').is_some_and(|(kind, form)| !kind.is_empty() && !form.is_empty())
         && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The most values, keys included, that JSON can consist of: what its commas, colons and brackets
-/// part, outside of strings.
+/// Returns an upper bound for the number of values in a JSON text, including keys: it counts
+/// commas, colons and brackets outside of strings.
 pub(super) fn values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut escaped) = (1, false, false);
     for byte in json {

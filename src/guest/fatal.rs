@@ -1,27 +1,27 @@
-//! What the interpreter prints when it gives up: a fatal error, with its reason and its frames.
+//! Parses the fatal errors that an interpreter prints before it aborts.
 //!
-//! The text is the guest's, like all that it prints; it says why an interpreter aborted that is
-//! known to have aborted, and nothing else is concluded from it.
+//! The text is untrusted guest output. It is used only to describe an abort that the host has
+//! observed.
 
 use crate::limits::MAX_FATAL_REPORT;
 
 const HEAD: &str = "Fatal Python error: ";
-/// How frames begin: those of the runner and of what calls it, and those of the code.
+/// Start of frames to remove: those of the runner and its callers.
 const OUR_FRAMES: [&str; 2] = ["  File \"<belljar>/", "  File \"<reactor>\""];
 const USER_FRAME: &str = "  File \"<string>\", line ";
 
-/// A fatal error of the interpreter, as it was printed.
+/// A fatal error of the interpreter, as printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FatalError {
-    /// Where in the interpreter, and why.
+    /// Place in the interpreter, and reason.
     pub reason: String,
-    /// The innermost line of the code.
+    /// Innermost line of the user's code.
     pub line: Option<u64>,
-    /// All of it, without frames of the runner.
+    /// The whole report, without frames of the runner.
     pub report: String,
 }
 
-/// Finds the last fatal error in what was printed, and takes the runner's frames out of it there.
+/// Finds the last fatal error in the output, and removes the runner's frames from it there.
 pub(crate) fn find(printed: &mut String) -> Option<FatalError> {
     let start = printed.rmatch_indices(HEAD).map(|(at, _)| at).find(|at| {
         let before = &printed[..*at];

@@ -1,4 +1,4 @@
-//! An interpreter that is alive: an instance with its streams and the host's side of its runner.
+//! A live interpreter: an instance with its streams and the host's side of its runner.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,25 +33,25 @@ pub(crate) struct Interpreter {
     has_packages: bool,
 }
 
-/// One run, as its interpreter is told of it.
+/// One run of an interpreter.
 pub(crate) struct Task<'a> {
     pub order: RunOrder,
-    /// Source with which the guest begins.
+    /// The turn that the guest starts with.
     pub turn: Turn<'a>,
     pub stdin: Vec<u8>,
-    /// The most bytes of each output stream that are kept.
+    /// Maximum size of each output stream, in bytes.
     pub output: u64,
     pub audience: Audience,
     pub tools: Toolset,
-    /// Who else may interrupt it.
+    /// Another switch that may interrupt the run.
     pub interrupt: Option<Interrupt>,
     pub budget: Budget,
-    /// When the run began; its time counts from there.
+    /// Start of the run, from which its time counts.
     pub started: Instant,
 }
 
 impl Task<'_> {
-    /// Task of a plan.
+    /// Creates the task of a plan.
     pub(crate) fn of(plan: &Plan, order: RunOrder, started: Instant) -> Self {
         Self {
             order,
@@ -77,7 +77,7 @@ impl Task<'_> {
         }
     }
 
-    /// Who hears of a plan's run.
+    /// Returns the receivers of a plan's events.
     pub(crate) fn audience(plan: &Plan) -> Audience {
         Audience {
             watcher: plan.request.watcher.as_ref().map(|watcher| Arc::clone(&watcher.0)),
@@ -87,19 +87,20 @@ impl Task<'_> {
     }
 }
 
-/// The answers that a plan with deferred tools brings with it; a session has its own.
+/// Returns the answers that a plan with deferred tools contains. Sessions store theirs separately.
 fn answered_beforehand(plan: &Plan) -> Option<Vec<Logged>> {
     let waits = plan.request.tools.iter().any(Tool::is_deferred);
     waits.then(|| plan.request.answers.iter().map(Logged::beforehand).collect())
 }
 
 impl Interpreter {
-    /// Starts one; one that is kept between runs has yet to resume.
+    /// Starts an interpreter. A session's interpreter must then be resumed.
     pub(crate) fn start(factory: &Factory, options: &Options<'_>) -> Result<Self, InstanceError> {
         Self::start_behind(factory, options, |host| Box::new(host))
     }
 
-    /// Like [`start`](Self::start), with something before the host's side of its runner.
+    /// Like [`start`](Self::start), with a host that answers frames before the host's side of the
+    /// runner.
     pub(crate) fn start_behind(
         factory: &Factory,
         options: &Options<'_>,
@@ -134,7 +135,7 @@ impl Interpreter {
         })
     }
 
-    /// Gives it a task, and waits for its end.
+    /// Runs a task to completion.
     pub(crate) async fn run(&mut self, task: Task<'_>) -> Result<Observed, InstanceError> {
         let started = task.started;
         let mut order = task.order;
@@ -175,7 +176,7 @@ impl Interpreter {
         })
     }
 
-    /// Lets it do one turn; its streams keep at most `output` bytes each.
+    /// Runs one turn. Its streams keep at most `output` bytes each.
     pub(crate) async fn drive(
         &mut self,
         turn: Turn<'_>,
@@ -187,12 +188,12 @@ impl Interpreter {
         self.instance.drive(turn, budget).await
     }
 
-    /// Standard error since its last turn began.
+    /// Takes standard error since the start of the last turn.
     pub(crate) fn take_stderr(&self) -> Output {
         self.stderr.take()
     }
 
-    /// Puts its memory back to what was kept last; false when that cannot be done.
+    /// Restores the memory to the last saved state. Returns false if that is impossible.
     pub(crate) fn put_back(&mut self, kept: &Kept) -> Result<bool, InstanceError> {
         self.stdin.declare_used();
         self.instance.put_back(kept)
@@ -202,13 +203,13 @@ impl Interpreter {
         &mut self.instance
     }
 
-    /// Its stop switch.
+    /// Returns its stop switch.
     pub(crate) fn control(&self) -> &Arc<Control> {
         &self.control
     }
 }
 
-/// Waits for `drive`, which any of `switches` has stopped.
+/// Awaits `drive`, which any of `switches` can stop.
 async fn interruptible<T>(
     drive: impl Future<Output = T>,
     control: &Control,
@@ -226,7 +227,7 @@ async fn interruptible<T>(
     drive.await
 }
 
-/// Resolves when a switch was used, if there is one.
+/// Resolves when the switch is used; never without a switch.
 async fn pulled(switch: Option<&Interrupt>) {
     match switch {
         Some(switch) => switch.interrupted().await,
@@ -234,7 +235,7 @@ async fn pulled(switch: Option<&Interrupt>) {
     }
 }
 
-/// Observations of the host in one run, and claims of the guest.
+/// The host's observations of one run, and the guest's claims.
 pub(crate) struct Observed {
     pub driven: Driven,
     pub transcript: Transcript,
@@ -242,19 +243,19 @@ pub(crate) struct Observed {
     /// Whether the guest was refused memory.
     pub memory_refused: bool,
     pub memory_peak: u64,
-    /// Whether anything may have been written to the workspace.
+    /// Whether the workspace may have changed.
     pub touched: bool,
     pub wall: Duration,
     pub stdout: Output,
     pub stderr: Output,
-    /// Somebody has seen some of what it did: it cannot be begun again.
+    /// Whether effects of the run are visible outside: it cannot be restarted then.
     pub seen: bool,
-    /// What happened, to which its end is still to be added.
+    /// Events of the run, without its end.
     pub recorder: Arc<Recorder>,
 }
 
 impl Observed {
-    /// The code that the run ended for lack of, if it can be begun again where there is more.
+    /// Returns the code that the run ended for lack of, if it can be restarted with more code.
     pub(crate) fn lacked(&self) -> Option<Missing> {
         match &self.driven.ended {
             Ended::Missing(missing) if !self.seen => Some(missing.clone()),
@@ -263,7 +264,8 @@ impl Observed {
     }
 }
 
-/// Seeds for the guest's generators: from the system, or in a repeatable run from the seed.
+/// Returns a seed for the guest's generators: from the system, or from the seed of a deterministic
+/// run.
 pub(crate) fn entropy(deterministic: Option<&Deterministic>) -> Result<[u8; 32], std::io::Error> {
     let mut bytes = [0; 32];
     match deterministic {

@@ -1,29 +1,29 @@
-//! Questions about an idle interpreter.
+//! Queries of an idle interpreter.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// A question, as the runner is asked it.
+/// A query for the runner.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Question {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     Get { name: String },
-    /// Sets the variables that are given: no question, since it changes something.
+    /// Sets variables. It is the only query that changes the session.
     Set,
-    /// The values of expressions.
+    /// Returns the values of expressions.
     Evaluate {
         expressions: BTreeMap<String, String>,
     },
-    /// What the name at a place in code may become.
+    /// Returns completions of the name at a position in code.
     Complete { code: String, cursor: usize },
-    /// What is known of the name at a place in code.
+    /// Returns properties of the name at a position in code.
     Inspect {
         code: String,
         cursor: usize,
         detail: bool,
     },
-    /// Whether code is ready to be run.
+    /// Returns whether code is ready to run.
     IsComplete { code: String },
 }

@@ -1,4 +1,4 @@
-//! Typed values in both directions: what a run is given, asked for and brings back.
+//! Typed values in both directions: a run's variables and its typed result.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::api::policy::Plan;
 use crate::limits::{MAX_TYPED_DEPTH, MAX_TYPED_HEAD, MAX_TYPED_ITEMS};
 use crate::value::{Value, wire};
 
-/// Bounds of a typed value, as the runner keeps them.
+/// Limits of a typed value, for the runner.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct TypedOrder {
     max_depth: u32,
@@ -27,28 +27,28 @@ impl TypedOrder {
         }
     }
 
-    /// That of a run's result, if it is to be typed.
+    /// Returns the limits of a run's result, if it should be typed.
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let capture = &plan.request.capture;
         capture.typed.then(|| Self::new(capture.typed_bytes.into()))
     }
 }
 
-/// What a run is given, and what typed value came back.
+/// A run's variables, and the limit on its typed result.
 #[derive(Default)]
 pub(super) struct Exchange {
     given: Option<Arc<[u8]>>,
-    /// The most bytes of what comes back; `None` when nothing is to.
+    /// Maximum size of the typed result in bytes; `None` if the run has no typed result.
     max_bytes: Option<u64>,
 }
 
-/// What became of a frame with a typed value.
+/// Result of reading a frame with a typed value.
 pub(super) enum Taken {
-    /// It is one, and whether something was left out of it.
+    /// A valid value, and whether parts of it were omitted.
     Value(Value, bool),
-    /// It is none, or one that is too large.
+    /// The value is invalid or too large.
     Unreadable,
-    /// Nobody asked for one.
+    /// No typed value was requested.
     Foreign,
 }
 
@@ -60,13 +60,13 @@ impl Exchange {
         }
     }
 
-    /// What the run is given, once.
+    /// Returns the run's variables, once.
     pub(super) fn give(&mut self) -> Option<Vec<u8>> {
         self.given.take().map(|given| given.to_vec())
     }
 
-    /// Reads a frame: a byte that says whether something was left out, and the value, whose bytes
-    /// may be in the guest's memory.
+    /// Reads a frame: a byte that says whether parts were omitted, and the value, whose bytes may
+    /// be in the guest's memory.
     pub(super) fn take(&self, payload: &[u8], memory: &[u8]) -> Taken {
         let Some(max_bytes) = self.max_bytes else {
             return Taken::Foreign;

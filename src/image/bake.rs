@@ -1,4 +1,4 @@
-//! Makes an image: boots an instance, runs a recipe in it, and takes its memory.
+//! Bakes an image: boots an instance, runs a recipe in it, and saves its memory.
 
 mod immortal;
 mod interrupt;
@@ -31,22 +31,22 @@ pub(super) use packages::{
     LockedPackage, StoredRecipe, lock_packages, open, pack, package_file, package_name, remove,
 };
 
-/// Order for one image.
+/// The build of one image.
 pub(super) struct Order<'a> {
     pub recipe: &'a Recipe,
     pub base: &'a Image,
-    /// Names everything that the image depends on.
+    /// Key of everything that the image depends on.
     pub key: String,
     pub packages: &'a [LockedPackage],
-    /// The same as guests read them.
+    /// The packages in packed form.
     pub packed: Option<Arc<Packed>>,
     pub cache: &'a Cache,
-    /// What guests read.
+    /// The library that guests read.
     pub library: Library,
     pub progress: &'a dyn Progress,
 }
 
-/// Runs the recipe and returns the image's manifest and memory. It blocks.
+/// Runs the recipe and returns the image's manifest and memory. Blocks.
 pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
     let _step = Step::begin(order.progress, Stage::Bake, &order.recipe.name);
     let work = || {
@@ -56,23 +56,23 @@ pub(super) fn bake(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Ve
             .map_err(BakeError::System)?
             .block_on(follow(factory, order))
     };
-    // On a thread of its own: the caller's may belong to an asynchronous runtime.
+    // On its own thread, because the caller's may belong to an asynchronous runtime.
     let baked = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("belljar-bake".into());
         let baking = thread.spawn_scoped(scope, work).map_err(BakeError::System)?;
         baking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    // At worst the next bake of the image removes it.
+    // If this fails, the next build of the image removes it.
     let _ = std::fs::remove_dir_all(workshop(order));
     baked
 }
 
-/// The directory for the workspace of a bake.
+/// Returns the directory for the workspace of a build.
 fn workshop(order: &Order<'_>) -> PathBuf {
     order.cache.path("baking").join(&order.recipe.name)
 }
 
-/// Does what the recipe says.
+/// Performs the steps of the recipe.
 async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
     let mut oven = Oven::open(factory, order)?;
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
@@ -90,11 +90,11 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     oven.capture(order, interrupt, reserved)
 }
 
-/// Puts the runner's patches into modules that were imported since.
+/// Applies the runner's patches to modules imported since.
 const INSTALL: &str = "__import__('_belljar').install()";
-/// Has the host tell CPython how much stack there is.
+/// Makes the host tell CPython the size of its stack.
 const DEEPEN: &str = "__import__('_host').call(b'k')";
-/// Clears what would not survive; the host looks for open descriptors itself.
+/// Clears state that would not survive; the host checks for open descriptors itself.
 const SEAL: &str = "__import__('_belljar').seal() and None";
 
 /// The environment in which every image boots.
@@ -106,7 +106,7 @@ _os.chdir('/workspace')
 del _os
 ";
 
-/// An interpreter in which a recipe is run.
+/// An interpreter that runs a recipe.
 struct Oven<'a> {
     interpreter: Interpreter,
     recipe: &'a Recipe,
@@ -115,7 +115,7 @@ struct Oven<'a> {
 
 impl<'a> Oven<'a> {
     fn open(factory: &Factory, order: &'a Order<'_>) -> Result<Self, BakeError> {
-        // What a process that was killed has left: this one holds the image's lock.
+        // Files of a process that was killed: this process holds the image's lock.
         let dir = workshop(order);
         let _ = std::fs::remove_dir_all(&dir);
         create_private_dir(&dir)?;
@@ -135,7 +135,7 @@ impl<'a> Oven<'a> {
             aliases: &[],
             mounts: &[],
             memory: 2 << 30,
-            // The same recipe makes the same image: its clock and its random numbers are fixed.
+            // Clock and random numbers are fixed, so that the same recipe gives the same image.
             deterministic: Some(&Deterministic::default()),
             kept: None,
         };
@@ -146,14 +146,14 @@ impl<'a> Oven<'a> {
         })
     }
 
-    /// Loads the runner into an interpreter that has just been born.
+    /// Loads the runner into a new interpreter.
     async fn boot(&mut self) -> Result<(), BakeError> {
         self.turn("booting", ENVIRONMENT).await?;
         self.turn("loading the runner", BOOTSTRAP).await?;
         self.turn("setting the limits of the stack", DEEPEN).await
     }
 
-    /// Runs a turn that must leave nothing on standard error.
+    /// Runs a turn, which fails if it writes to standard error.
     async fn turn(&mut self, step: &'static str, source: &str) -> Result<(), BakeError> {
         let turn = Turn::Source(source);
         let driven = self.interpreter.drive(turn, &budget(None), OUTPUT).await?;
@@ -165,7 +165,7 @@ impl<'a> Oven<'a> {
         }
     }
 
-    /// Runs the runner's code the way a user's code is run.
+    /// Runs the runner's code like a user's code.
     async fn run(&mut self, step: &'static str, code: &str) -> Result<(), BakeError> {
         match self.attempt(code).await? {
             None => Ok(()),
@@ -173,8 +173,8 @@ impl<'a> Oven<'a> {
         }
     }
 
-    /// Runs code of the recipe in the same way; `part_of` says which part of the recipe has a line
-    /// of it.
+    /// Runs code of the recipe in the same way; `part_of` returns the part of the recipe that
+    /// contains a line.
     async fn run_own(
         &mut self,
         part_of: impl FnOnce(&Recipe, Option<u64>) -> &'static str,
@@ -216,8 +216,8 @@ impl<'a> Oven<'a> {
         Ok(Some(Failure { line, output }))
     }
 
-    /// Runs what asks for nothing in particular: what the runner reads once for runs that do the same it
-    /// has read then.
+    /// Runs a request with default settings, so that the runner has read what it needs for similar
+    /// runs.
     async fn rehearse(&mut self) -> Result<(), BakeError> {
         let observed = self.observe_request(Request::new("pass"), None).await?;
         match observed.driven.ended {
@@ -227,7 +227,7 @@ impl<'a> Oven<'a> {
         }
     }
 
-    /// Runs code as a user's code is run.
+    /// Runs code like a user's code.
     async fn observe(&mut self, code: &str, fuel: Option<u64>) -> Result<Observed, BakeError> {
         let request = Request {
             limits: RequestLimits {
@@ -252,7 +252,7 @@ impl<'a> Oven<'a> {
         let plan: Plan = resolve(request, &RunLimits::default(), &RunLimits::CEILINGS)?;
         let task = Task {
             order: RunOrder::new(&plan, [0; 32], false),
-            // What an image has for its runs is not there yet.
+            // The memory prepared for runs does not exist yet.
             turn: Turn::Source(RUN),
             stdin: Vec::new(),
             output: OUTPUT,
@@ -280,7 +280,7 @@ impl<'a> Oven<'a> {
         }
     }
 
-    /// Sets memory aside for what every run begins with.
+    /// Reserves memory for the start of every run.
     async fn reserve(&mut self) -> Result<Reserved, BakeError> {
         let run_source = self.interpreter.instance().copy_in(RUN.as_bytes()).await?;
         let answer = self.interpreter.instance().copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
@@ -291,7 +291,7 @@ impl<'a> Oven<'a> {
         })
     }
 
-    /// Takes the interpreter's memory, once nothing is open that it would remember.
+    /// Takes the interpreter's memory, if no files are open.
     fn capture(
         mut self,
         order: &Order<'_>,
@@ -324,22 +324,22 @@ impl<'a> Oven<'a> {
     }
 }
 
-/// How code failed.
+/// The failure of code.
 struct Failure {
     line: Option<u64>,
     output: String,
 }
 
-/// Room for a run's order: enough for code of a few hundred lines.
+/// Size of the memory for a run's order: enough for code of several hundred lines.
 const ANSWER_BYTES: u32 = 32 << 10;
 
-/// A recipe's code may take this long.
+/// Time limit of a recipe's code.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// The most bytes of each of its output streams.
+/// Maximum size of each of its output streams, in bytes.
 const OUTPUT: u64 = 1 << 20;
 
-/// How far a turn of a bake may go.
+/// Returns the limits of a turn of the build.
 fn budget(fuel: Option<u64>) -> Budget {
     Budget {
         deadline: Instant::now() + LONGEST,
@@ -349,8 +349,8 @@ fn budget(fuel: Option<u64>) -> Budget {
     }
 }
 
-/// What answers while an image is made, besides the host's side of a run: with the runner's sources,
-/// by observing the guest's memory, by which the interrupt is found, and by making its objects immortal.
+/// Answers frames during a build, in addition to the host's side of a run: sends the runner's
+/// sources, observes the guest's memory to find the interrupt, and makes objects immortal.
 struct Front {
     run: RunHost,
     observation: Arc<Mutex<interrupt::Observation>>,

@@ -1,27 +1,27 @@
-//! The images of a bundle: found, described, loaded.
+//! The images of a bundle: finds, describes and loads them.
 
 use super::catalog::{StoredImage, is_built_in};
 use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::image::{Image, ImageError, inspect};
 use crate::memory::Strategy;
 
-/// All of them.
+/// Lists all images.
 pub(crate) fn list(bundle: &Bundle) -> Vec<StoredImage> {
     bundle.manifest().images.iter().filter_map(|name| describe(bundle, name)).collect()
 }
 
-/// One of them.
+/// Returns one image.
 pub(crate) fn stored(bundle: &Bundle, name: &str) -> Result<StoredImage, ImageError> {
     describe(bundle, name).ok_or_else(|| missing(bundle, name))
 }
 
-/// Loads one.
+/// Loads an image.
 pub(super) fn load(bundle: &Bundle, name: &str, strategy: Strategy) -> Result<Image, ImageError> {
     let path = bundle.image(name).ok_or_else(|| missing(bundle, name))?;
     Image::load_unsealed(&path, strategy)
 }
 
-/// Says that nothing of a bundle can be changed.
+/// Returns the error for a change to a bundle.
 pub(crate) fn fixed(bundle: &Bundle, action: &'static str) -> ImageError {
     BundleError::Fixed {
         action,

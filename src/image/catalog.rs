@@ -1,4 +1,4 @@
-//! The images of a cache directory as files: found, described, removed. This needs no engine.
+//! The image files in a cache directory: finds, describes and removes them. Needs no engine.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::artifact::Tier;
 use crate::artifact::cache::{Cache, CacheError, seal};
 use crate::artifact::image::{ImageError, Manifest, inspect};
 
-/// The image that the built-in ones start from: the artifact as it comes.
+/// The base of the built-in images: the unchanged artifact.
 pub(super) const BOOT: &str = "boot";
 
 /// Image files by name.
@@ -21,15 +21,15 @@ pub(crate) struct Shelf {
     cache: Cache,
 }
 
-/// Description of an image, without loading it.
+/// Description of an image that is not loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredImage {
     pub name: String,
     pub path: PathBuf,
     pub built_in: bool,
-    /// The tier of code that it takes, as far as that can be told.
+    /// Tier of code that it needs, if known.
     pub tier: Option<Tier>,
-    /// `None` when it is yet to be made, or when its file cannot be used.
+    /// `None` if the image is not built yet, or its file is unusable.
     pub head: Option<(Manifest, u64)>,
 }
 
@@ -38,21 +38,21 @@ impl Shelf {
         Self { cache }
     }
 
-    /// All images, the built-in ones first, then by name.
+    /// Lists all images, built-in images first, then by name.
     pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
         self.names()?.iter().map(|name| self.stored(name)).collect()
     }
 
-    /// One image.
+    /// Returns one image.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
         self.check(name)?;
         Ok(self.describe(name))
     }
 
-    /// Removes an image. A built-in one is made again when it is needed.
+    /// Removes an image. A built-in image is rebuilt when it is needed.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
         match self.check(name) {
-            // What is left of it goes, too.
+            // Remaining files are removed, too.
             Ok(()) | Err(ImageError::Recipe { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -63,7 +63,7 @@ impl Shelf {
         self.remove_packages(&packages)
     }
 
-    /// Removes the packages of an image that is no more, but for what others have, too.
+    /// Removes the packages of a removed image, except those that other images use.
     fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
         let others: Vec<Vec<LockedPackage>> =
             self.every_name()?.iter().filter_map(|name| Some(self.kept(name)?.packages)).collect();
@@ -84,12 +84,12 @@ impl Shelf {
         Ok(())
     }
 
-    /// The recipe of an image, and the packages that were locked for it.
+    /// Returns the recipe of an image, with its locked packages.
     pub(super) fn recipe(&self, name: &str) -> Result<(Recipe, Vec<LockedPackage>), BakeError> {
         if let Some(recipe) = BUILT_IN.iter().find(|recipe| recipe.name == name) {
             return Ok((recipe.clone(), Vec::new()));
         }
-        // A name that comes from a file must not lead to another directory.
+        // A name from a file must not lead to another directory.
         self.check(name)?;
         let unreadable = || ImageError::Recipe {
             name: name.to_owned(),
@@ -99,8 +99,8 @@ impl Shelf {
         Ok((Recipe::parse(&stored.recipe, &path)?, stored.packages))
     }
 
-    /// The smallest tier with what an image calls, as far as the imports of its recipe, and of those below,
-    /// tell.
+    /// Returns the smallest tier that an image needs, according to the imports of its recipe and
+    /// its bases.
     pub(super) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
         let mut tier = Tier::Core;
         let mut name = name.to_owned();
@@ -113,8 +113,8 @@ impl Shelf {
         Ok(tier)
     }
 
-    /// The names of all images, also of those whose recipe cannot be read: the built-in ones first,
-    /// then by name.
+    /// Returns the names of all images, including those with unreadable recipes: built-in images
+    /// first, then by name.
     pub(crate) fn every_name(&self) -> Result<Vec<String>, ImageError> {
         let dir = self.directory();
         let mut own = Vec::new();
@@ -137,7 +137,7 @@ impl Shelf {
         Ok(names)
     }
 
-    /// Checks that there is such an image.
+    /// Fails if the image does not exist.
     fn check(&self, name: &str) -> Result<(), ImageError> {
         let known = self.names()?;
         let name = name.to_owned();
@@ -150,7 +150,7 @@ impl Shelf {
         }
     }
 
-    /// Description of an image that there is.
+    /// Describes an existing image.
     fn describe(&self, name: &str) -> StoredImage {
         let path = self.directory().join(image_file(name));
         let usable = seal::check(&path).is_ok();
@@ -163,29 +163,29 @@ impl Shelf {
         }
     }
 
-    /// A user's recipe as the cache keeps it, unless that is damaged.
+    /// Returns a user's recipe from the cache, unless it is damaged.
     fn kept(&self, name: &str) -> Option<StoredRecipe> {
         let text = fs::read(self.directory().join(recipe_file(name))).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// Where the files are, whether there are any or not.
+    /// Returns the directory of image files, which may not exist.
     fn directory(&self) -> PathBuf {
         self.cache.path(DIRECTORY)
     }
 
-    /// An image's file, in a directory that is there.
+    /// Returns the path of an image's file, and creates its directory.
     pub(super) fn path(&self, name: &str) -> Result<PathBuf, CacheError> {
         Ok(self.cache.dir(DIRECTORY)?.join(image_file(name)))
     }
 
-    /// The recipe of a user's own image, in a directory that is there.
+    /// Returns the path of a custom image's recipe, and creates its directory.
     pub(super) fn recipe_path(&self, name: &str) -> Result<PathBuf, CacheError> {
         Ok(self.cache.dir(DIRECTORY)?.join(recipe_file(name)))
     }
 }
 
-/// The directory in the cache.
+/// Directory in the cache.
 const DIRECTORY: &str = "images";
 
 fn image_file(name: &str) -> String {

@@ -1,4 +1,4 @@
-//! `image: auto`: the smallest built-in image that has imported what the code names.
+//! `image: auto`: the smallest built-in image that has imported the modules that the code names.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::recipe::Recipe;
 use crate::artifact::Tier;
 
-/// The recipes of the built-in images, the smallest first.
+/// Recipes of the built-in images, smallest first.
 pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
     [
         include_str!("../../python-wasm/images/core.toml"),
@@ -20,7 +20,7 @@ pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
     })
 });
 
-/// Names the image for `code`.
+/// Returns the name of the image for `code`.
 pub(crate) fn choose(code: &str) -> &'static str {
     let named = imported_modules(code);
     let [smallest, larger @ ..] = &*BUILT_IN;
@@ -31,13 +31,13 @@ pub(crate) fn choose(code: &str) -> &'static str {
         .map_or(smallest.name.as_str(), |recipe| recipe.name.as_str())
 }
 
-/// The smallest tier with what the modules call that `code` names.
+/// Returns the smallest tier that contains the modules named in `code`.
 pub(crate) fn tier_for(code: &str) -> Tier {
     imported_modules(code).into_iter().map(Tier::of_module).max().unwrap_or(Tier::Core)
 }
 
-/// Top-level modules that the code's import statements name. Text that only looks like one (in a
-/// string, say) costs a larger image, nothing else.
+/// Returns the top-level modules in the code's import statements. Text that only looks like an
+/// import, for example in a string, only leads to a larger image.
 pub(crate) fn imported_modules(code: &str) -> HashSet<&str> {
     let statements = code.lines().flat_map(|line| line.split(';')).map(str::trim_start);
     let mut found = HashSet::new();

@@ -1,4 +1,4 @@
-//! Errors of making an image.
+//! Errors of building an image.
 
 use super::choose::BUILT_IN;
 use super::recipe::RecipeError;
@@ -12,51 +12,51 @@ use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 use crate::workspace::WorkspaceError;
 
-/// Code that a tier does not hold.
+/// Code that is not in a tier.
 #[derive(Clone, Debug)]
 pub struct MissingCode(pub(crate) Missing);
 
-/// An image could not be made.
+/// An image could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BakeError {
-    /// The recipe cannot be used.
+    /// The recipe is unusable.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// Code that the recipe brings failed: its imports, `init` or `warm_up`.
+    /// Code of the recipe failed: its imports, `init` or `warm_up`.
     #[error("image {image}: its {part} failed:\n{output}")]
     RecipeCode {
         /// The image.
         image: String,
-        /// Which part of the recipe.
+        /// Part of the recipe that failed.
         part: &'static str,
-        /// What Python said.
+        /// Error output of Python.
         output: String,
     },
-    /// What the runner does in every image failed.
+    /// A step that the runner performs for every image failed.
     #[error("image {image}: {step} failed:\n{output}")]
     Python {
         /// The image.
         image: String,
-        /// Which step.
+        /// The step that failed.
         step: &'static str,
-        /// What Python said.
+        /// Error output of Python.
         output: String,
     },
-    /// Its code called what the tier does not hold that it ran on.
+    /// The code called a library that is not in its tier.
     #[error("image {image}: {missing}", missing = missing.0)]
     Missing {
         /// The image.
         image: String,
-        /// What it called.
+        /// The missing library.
         missing: MissingCode,
     },
-    /// The interpreter left something open that an image cannot hold.
+    /// The interpreter left a file open, which an image cannot contain.
     #[error("image {image}: descriptors {open:?} are still open after its code ran")]
     OpenFiles {
         /// The image.
         image: String,
-        /// The descriptors.
+        /// The open descriptors.
         open: Vec<i32>,
     },
     /// A running program could not be interrupted in the image.
@@ -67,12 +67,12 @@ pub enum BakeError {
         /// What went wrong.
         why: &'static str,
     },
-    /// A package is not one that can be added.
+    /// A package cannot be added.
     #[error("image {image}: {package} {why}")]
     Package {
         /// The image.
         image: String,
-        /// The package or its file.
+        /// Name of the package or its file.
         package: String,
         /// What is wrong with it.
         why: String,
@@ -82,25 +82,25 @@ pub enum BakeError {
     Download {
         /// The image.
         image: String,
-        /// What the client said.
+        /// Error of pip.
         source: PipError,
     },
-    /// The order for the runner was refused.
+    /// The request for the runner was rejected.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The image or its base cannot be used.
+    /// The image or its base is unusable.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The artifact cannot be read.
+    /// The artifact is unreadable.
     #[error(transparent)]
     Code(#[from] CodeError),
     /// The instance could not be started.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// A directory for it could not be made.
+    /// A directory for the build could not be created.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The cache directory failed.
+    /// The cache directory is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
     /// The operating system gave no thread or no random numbers.
@@ -112,7 +112,7 @@ impl Coded for BakeError {
     fn code(&self) -> Code {
         match self {
             Self::Recipe(e) => e.code(),
-            // The recipes of the built-in images are the engine's own.
+            // The recipes of the built-in images belong to the engine.
             Self::RecipeCode { image, .. } | Self::OpenFiles { image, .. }
                 if BUILT_IN.iter().any(|recipe| recipe.name == *image) =>
             {

@@ -1,4 +1,4 @@
-//! The images of a runtime: loaded, and made when missing.
+//! The images of a runtime: loads them, and builds missing ones.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct ImageStore {
     strategy: Strategy,
     progress: Arc<dyn Progress>,
     loaded: Mutex<HashMap<String, Arc<Image>>>,
-    /// Where they come from instead of the cache, which then is not there.
+    /// Bundle that contains the images, instead of the cache.
     bundle: Option<Arc<Bundle>>,
 }
 
@@ -48,7 +48,7 @@ impl ImageStore {
         }
     }
 
-    /// Those of a bundle.
+    /// Uses the images of a bundle.
     pub(crate) fn in_bundle(
         bundle: Arc<Bundle>,
         artifact: Artifact,
@@ -62,8 +62,8 @@ impl ImageStore {
         }
     }
 
-    /// The image that takes the place of the built-in one `name`, where nobody asked for it by its
-    /// name: in a bundle without it the next larger one, or else the largest.
+    /// Returns the image that replaces the built-in image `name` if the caller did not ask for it
+    /// by name: in a bundle without it, the next larger one, or else the largest.
     pub(crate) fn nearest<'a>(&'a self, name: &'a str) -> &'a str {
         let Some(bundle) = &self.bundle else {
             return name;
@@ -76,17 +76,17 @@ impl ImageStore {
         larger.find(here).or_else(|| smaller.find(here)).or(own).unwrap_or(name)
     }
 
-    /// The image, if this process has loaded it.
+    /// Returns the image, if this process has loaded it.
     pub(crate) fn loaded(&self, name: &str) -> Option<Arc<Image>> {
         self.lock().get(name).cloned()
     }
 
-    /// Whether none is ever made, so that to have one takes no longer than to map it.
+    /// Whether images are never built, so that loading takes only a mapping.
     pub(crate) fn are_at_hand(&self) -> bool {
         self.bundle.is_some()
     }
 
-    /// Loads the image, making it first if need be. This can take seconds; it blocks.
+    /// Loads the image, and builds it first if necessary. Blocks, possibly for seconds.
     pub(crate) fn ensure(&self, factory: &Factory, name: &str) -> Result<Arc<Image>, BakeError> {
         if let Some(image) = self.loaded(name) {
             return Ok(image);
@@ -97,8 +97,8 @@ impl ImageStore {
         Ok(image)
     }
 
-    /// Makes the image of a user's recipe, whether it is there already or not. When that fails,
-    /// an earlier image of that name stays.
+    /// Builds the image of a user's recipe, even if it exists. If that fails, an existing image of
+    /// that name stays.
     pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
         self.check_changeable("make an image")?;
         if !HAS_COMPILER {
@@ -122,7 +122,7 @@ impl ImageStore {
         Ok(self.stored(&recipe.name)?)
     }
 
-    /// All images, the built-in ones first, then by name.
+    /// Lists all images, built-in images first, then by name.
     pub(crate) fn list(&self) -> Result<Vec<StoredImage>, ImageError> {
         match &self.bundle {
             Some(bundle) => Ok(super::bundled::list(bundle)),
@@ -130,7 +130,7 @@ impl ImageStore {
         }
     }
 
-    /// One image.
+    /// Returns one image.
     pub(crate) fn stored(&self, name: &str) -> Result<StoredImage, ImageError> {
         match &self.bundle {
             Some(bundle) => super::bundled::stored(bundle, name),
@@ -138,7 +138,7 @@ impl ImageStore {
         }
     }
 
-    /// Removes an image. A built-in one is made again when it is needed.
+    /// Removes an image. A built-in image is rebuilt when it is needed.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
         self.check_changeable("remove an image")?;
         self.lock().remove(name);
@@ -149,16 +149,16 @@ impl ImageStore {
         self.bundle.as_ref().map_or(Ok(()), |bundle| Err(super::bundled::fixed(bundle, action)))
     }
 
-    /// The file of an image's packages.
+    /// Returns the file of an image's packages.
     pub(crate) fn package_file(&self, image: &Image) -> Option<PathBuf> {
         let name = image.manifest.package_file.as_ref()?;
         Some(bake::package_file(&self.cache, name))
     }
 
-    /// The tier of code that the image takes.
+    /// Returns the tier of code that the image needs.
     pub(crate) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
         if self.bundle.is_some() {
-            // It has its code, whatever that is.
+            // A bundle has fixed code.
             return Ok(Tier::Core);
         }
         self.shelf.tier(name)
@@ -178,7 +178,7 @@ impl ImageStore {
         self.bake(factory, &recipe, &packages, false)
     }
 
-    /// Loads the image of a recipe, making it first if it is missing, or `anew`.
+    /// Loads the image of a recipe. Builds it first if it is missing, or if `anew` is set.
     fn bake(
         &self,
         factory: &Factory,
@@ -227,7 +227,7 @@ impl ImageStore {
         };
         let (manifest, memory) = loop {
             match bake::bake(factory, &order) {
-                // What its imports tell may not be all that its code calls.
+                // The imports may not show all the code that it calls.
                 Err(BakeError::Missing { missing, .. })
                     if factory.tier() < Some(missing.0.needs) =>
                 {
@@ -241,7 +241,7 @@ impl ImageStore {
         Ok(complete(Image::load(&path, self.strategy)?))
     }
 
-    /// Names what the image of a recipe depends on.
+    /// Returns a key of everything that the image of a recipe depends on.
     fn key_of(&self, recipe: &Recipe) -> Result<String, BakeError> {
         if recipe.base == BOOT {
             return Ok(recipe.key(""));
@@ -250,7 +250,7 @@ impl ImageStore {
         Ok(recipe.key(&base.key(&base.base)))
     }
 
-    /// Whether every image is there and up to date. Only heads of files are read.
+    /// Whether all images exist and are current. Reads only the heads of their files.
     pub(crate) fn are_made(&self) -> bool {
         let is_made = |name: &String| -> Result<bool, BakeError> {
             let (recipe, packages) = self.shelf.recipe(name)?;
@@ -273,12 +273,12 @@ impl ImageStore {
                 .is_ok_and(|names| names.iter().all(|name| is_made(name).unwrap_or(false)))
     }
 
-    /// The directory that images are in: a cache or a bundle.
+    /// Returns the directory of the images: a cache or a bundle.
     pub(crate) fn place(&self) -> &Path {
         self.cache.root()
     }
 
-    /// Loads an image that is whole and was made from what the key names.
+    /// Loads an image if it is complete and its key matches.
     fn load_current(&self, path: &Path, key: &str) -> Result<Option<Image>, ImageError> {
         match Image::load(path, self.strategy) {
             Ok(image) if image.manifest.recipe == key => Ok(Some(image)),
@@ -293,7 +293,7 @@ impl ImageStore {
         }
     }
 
-    /// The artifact's own memory, as an image.
+    /// Returns the artifact's initial memory as an image.
     fn boot(&self) -> Result<Image, BakeError> {
         let path = self.shelf.path(BOOT)?;
         let artifact = PINS.files.module.sha256.clone();

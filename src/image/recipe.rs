@@ -1,4 +1,4 @@
-//! Recipes: how an image is made, as a TOML file.
+//! Recipes: TOML files that describe how an image is built.
 
 use std::fs;
 use std::io;
@@ -11,24 +11,24 @@ use crate::artifact::{PINS, pass_versions};
 use crate::util::cause::Cause;
 use crate::util::error_code::{Code, Coded};
 
-/// What loads the runner, and its modules by their dotted names, with their sources.
+/// The loader of the runner, and the runner's modules by dotted name, with their sources.
 pub(super) use sources::{BOOTSTRAP, MODULES};
 
 mod sources {
     include!(concat!(env!("OUT_DIR"), "/runner.rs"));
 }
 
-/// Raised when images must be made again although neither recipe nor runner changed: the order of
-/// preopened directories, the way images are baked.
+/// Increased when images must be rebuilt although neither recipe nor runner changed: the order of
+/// preopened directories, or the way images are baked.
 const BAKERY: u32 = 3;
 
-/// Names what every image of this program depends on.
+/// Returns the key that all images of this program depend on.
 pub(crate) fn stamp() -> String {
     hash_bytes(foundation("").as_bytes())
 }
 
-/// What an image is made from before its recipe: the artifact and what is changed in it, and the
-/// runner, by the hash that was taken of it when this program was built.
+/// Returns a key of everything except the recipe: the artifact with its patches, and the runner, by
+/// the hash computed when this program was built.
 fn foundation(base: &str) -> String {
     format!(
         "{BAKERY}\n{base}\n{}\n{}\n{}\n{}\n",
@@ -39,7 +39,7 @@ fn foundation(base: &str) -> String {
     )
 }
 
-/// A recipe cannot be used.
+/// A recipe is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecipeError {
@@ -48,7 +48,7 @@ pub enum RecipeError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// The file is not a recipe.
@@ -59,16 +59,16 @@ pub enum RecipeError {
         /// What is wrong, and where.
         source: Cause,
     },
-    /// A name that cannot be used.
+    /// A field has an invalid value.
     #[error("{path}: {field} {value:?} {why}", path = path.display())]
     Field {
         /// The file.
         path: PathBuf,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value of the field.
         value: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         why: &'static str,
     },
 }
@@ -83,16 +83,16 @@ impl Coded for RecipeError {
     }
 }
 
-/// What goes into an image.
+/// The contents of an image.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recipe {
     /// The image's name: lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// The image it starts from; `data` unless it says otherwise.
+    /// The image that it is based on. Default `data`.
     #[serde(default = "default_base")]
     pub base: String,
-    /// One sentence for people.
+    /// Description in one sentence.
     #[serde(default)]
     pub description: String,
     /// Packages to add, such as `plotly==6.5.0`; pure Python only, without their dependencies.
@@ -101,10 +101,11 @@ pub(crate) struct Recipe {
     /// Modules to import.
     #[serde(default)]
     pub imports: Vec<String>,
-    /// Code to run after the imports; what it does to modules stays, its variables do not.
+    /// Code to run after the imports. Its changes to modules stay, its variables do not.
     #[serde(default)]
     pub init: String,
-    /// Code whose first run is slow: it runs once, so that its second run is the user's.
+    /// Code whose first execution is slow. It is run once, so that users get the faster second
+    /// execution.
     #[serde(default)]
     pub warm_up: String,
     #[serde(skip)]
@@ -125,7 +126,7 @@ impl Recipe {
         Self::parse(&text, path)
     }
 
-    /// Parses a recipe's text; `path` is for messages.
+    /// Parses a recipe's text. Errors name `path`.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, RecipeError> {
         let mut recipe: Self = toml::from_str(text).map_err(|source| RecipeError::Parse {
             path: path.to_owned(),
@@ -159,7 +160,7 @@ impl Recipe {
             return field("imports", bad, "is not the name of a module");
         }
         let package = |p: &&String| {
-            // A path is no name: pip would build what is there.
+            // A path is not a valid name: pip would build its contents.
             !p.starts_with(|c: char| c.is_ascii_alphanumeric())
                 || !p.chars().all(|c| c.is_ascii_alphanumeric() || "._-=".contains(c))
         };
@@ -169,20 +170,20 @@ impl Recipe {
         Ok(())
     }
 
-    /// The recipe as it was written.
+    /// Returns the recipe's text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Names what the image depends on: the artifact and what is changed in it, the runner, this
-    /// recipe, and its base.
+    /// Returns a key of everything that the image depends on: the artifact with its patches, the
+    /// runner, this recipe, and its base.
     pub(crate) fn key(&self, base: &str) -> String {
         let mut all = foundation(base);
         all.push_str(&self.text);
         hash_bytes(all.as_bytes())
     }
 
-    /// The code that brings the image's modules in.
+    /// Returns the code that imports the image's modules.
     pub(super) fn import_code(&self) -> String {
         let mut code = String::new();
         for module in &self.imports {
@@ -194,8 +195,8 @@ impl Recipe {
         code
     }
 
-    /// Which part of the recipe has a line of that code. One that is not known is one of `init`,
-    /// when there is any: imports name the line on which they fail.
+    /// Returns the part of the recipe that contains a line of that code. An unknown line belongs to
+    /// `init`, if there is one: failed imports report their line.
     pub(super) fn part_of_import_code(&self, line: Option<u64>) -> &'static str {
         let imports = self.imports.len() as u64;
         if self.init.is_empty() || line.is_some_and(|line| line <= imports) {
@@ -215,7 +216,7 @@ mod tests {
         Recipe::parse(&text, Path::new("own.toml"))
     }
 
-    /// pip would build what is at a path, which runs code of it on the host, and take an option.
+    /// With a path, pip would run code from it on the host; an option would change what pip does.
     #[test]
     fn a_package_is_a_name_and_neither_a_path_nor_an_option() {
         for package in ["plotly", "plotly==6.5.0", "zope.interface==8.0", "3to2"] {

@@ -1,24 +1,24 @@
-//! What blocking callers wait on.
+//! Drives futures for blocking callers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Error;
 
-/// Made by the first caller, with a thread that keeps the time for all.
+/// Created by the first caller, with one timer thread for all.
 #[derive(Default)]
 pub(crate) struct Reactor {
     made: Mutex<Option<Made>>,
 }
 
-/// A reactor, and the process that made it.
+/// A reactor, and the process that created it.
 struct Made {
     process: u32,
     runtime: Arc<tokio::runtime::Runtime>,
 }
 
 impl Reactor {
-    /// Waits on this thread until `future` has ended. In a process that was forked from the one
-    /// that made it nobody calls this.
+    /// Blocks this thread until `future` is ready. Must not be called in a forked child of the
+    /// creating process.
     pub(crate) fn wait<T>(
         &self,
         future: impl Future<Output = Result<T, Error>>,
@@ -29,7 +29,7 @@ impl Reactor {
         self.runtime()?.block_on(future)
     }
 
-    /// Runs `work` where it finds threads that may block, if anybody has waited here before.
+    /// Runs `work` in the context of the blocking threads, if a caller has waited here before.
     pub(crate) fn with_threads(&self, work: impl FnOnce()) {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let own = made.as_ref().filter(|made| made.process == std::process::id());
@@ -67,10 +67,11 @@ impl Drop for Reactor {
             return;
         };
         if made.process != std::process::id() {
-            // In a process that was forked from that one none of its threads runs and would end.
+            // In a forked child, the reactor's threads do not exist, so waiting for their end would
+            // hang.
             std::mem::forget(made);
         } else if let Some(runtime) = Arc::into_inner(made.runtime) {
-            // To wait for its threads would panic on one of an asynchronous runtime.
+            // Waiting for its threads would panic on a thread of an asynchronous runtime.
             runtime.shutdown_background();
         }
     }

@@ -1,4 +1,4 @@
-//! The engine for programs without an asynchronous runtime.
+//! The blocking API, for programs without an asynchronous runtime.
 //!
 //! ```no_run
 //! use belljar::{Request, Runtime, SessionOptions};
@@ -12,8 +12,8 @@
 //! # Ok::<(), belljar::Error>(())
 //! ```
 //!
-//! Any number of threads may call at the same time. On a thread of an asynchronous runtime every
-//! call that would block is [`Error::NotBlocking`].
+//! All methods may be called from any number of threads at once. On a thread of an asynchronous
+//! runtime, every blocking method fails with [`Error::NotBlocking`].
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -39,7 +39,7 @@ use crate::store::{Condition, Store};
 use crate::value::Value;
 use crate::{runtime, session};
 
-/// A [`belljar::Runtime`](crate::Runtime) whose methods block. Cheap to clone; clones share
+/// A [`belljar::Runtime`](crate::Runtime) with blocking methods. Clones are cheap and share
 /// everything.
 #[derive(Clone)]
 pub struct Runtime {
@@ -47,7 +47,7 @@ pub struct Runtime {
     reactor: Arc<Reactor>,
 }
 
-/// A [`belljar::Session`](crate::Session) whose methods block. Cheap to clone; clones are the same
+/// A [`belljar::Session`](crate::Session) with blocking methods. Clones are cheap and are the same
 /// session.
 #[derive(Clone)]
 pub struct Session {
@@ -55,16 +55,16 @@ pub struct Session {
     reactor: Arc<Reactor>,
 }
 
-/// [`belljar::session::SessionFiles`](crate::session::SessionFiles) whose methods block.
+/// [`belljar::session::SessionFiles`](crate::session::SessionFiles) with blocking methods.
 #[derive(Clone)]
 pub struct SessionFiles {
     inner: session::SessionFiles,
     session: Session,
 }
 
-/// Methods that do what the methods of the same name of the asynchronous type do. `wait` blocks,
-/// `sure` blocks on a method that cannot fail, `session` blocks and returns a session, and `call`
-/// calls a method that is not asynchronous.
+/// Defines methods that forward to the methods of the same name of the asynchronous type. `wait`
+/// blocks, `sure` blocks on a method that cannot fail, `session` blocks and returns a session, and
+/// `call` calls a synchronous method.
 macro_rules! forward {
     ($from:literal $($how:ident $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         #[cfg(test)]
@@ -116,7 +116,7 @@ macro_rules! forward {
 }
 
 impl runtime::Runtime {
-    /// The same for programs without an asynchronous runtime.
+    /// Returns the blocking form of this runtime.
     #[must_use]
     pub fn blocking(&self) -> Runtime {
         Runtime {
@@ -142,13 +142,13 @@ impl Runtime {
         call ceilings() -> RunLimits;
     }
 
-    /// The same for asynchronous callers.
+    /// Returns the asynchronous form of this runtime.
     #[must_use]
     pub fn asynchronous(&self) -> &runtime::Runtime {
         &self.inner
     }
 
-    /// The session with that id.
+    /// Returns the session with this id.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Runtime {
         self.inner.sessions().get(id).map(|session| self.handle(session))
     }
 
-    /// A client's default session; made with `options` when it has none.
+    /// Returns a client's default session. Creates it with `options` if missing.
     ///
     /// # Errors
     ///
@@ -167,13 +167,13 @@ impl Runtime {
         found.map(|session| self.handle(session))
     }
 
-    /// All sessions, the oldest first.
+    /// Lists all sessions, oldest first.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionInfo> {
         self.inner.sessions().list()
     }
 
-    /// The names of all snapshots.
+    /// Returns the names of all snapshots.
     #[must_use]
     pub fn snapshots(&self) -> Vec<String> {
         self.inner.sessions().snapshots()
@@ -189,7 +189,7 @@ impl Runtime {
     }
 
     fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        // Before the reactor's lock, which is never released in a forked process.
+        // Checked before the reactor's lock, which may be held forever in a forked process.
         self.inner.check_process()?;
         self.reactor.wait(future)
     }
@@ -238,19 +238,20 @@ impl Session {
         call validate(request: &Request) -> Result<(), Error>;
     }
 
-    /// The same for asynchronous callers.
+    /// Returns the asynchronous form of this session.
     #[must_use]
     pub fn asynchronous(&self) -> &session::Session {
         &self.inner
     }
 
-    /// The files in the workspace, to look at and to change without a run.
+    /// Returns access to the files in the workspace, without a run.
     #[must_use]
     pub fn workspace(&self) -> SessionFiles {
         self.files_handle(self.inner.workspace())
     }
 
-    /// All files of the session. See [`Session::all_files`](crate::Session::all_files).
+    /// Returns access to all files of the session. See
+    /// [`Session::all_files`](crate::Session::all_files).
     #[must_use]
     pub fn all_files(&self) -> SessionFiles {
         self.files_handle(self.inner.all_files())
@@ -338,7 +339,7 @@ mod tests {
 
     use super::{Runtime, Session, SessionFiles};
 
-    /// The public methods of `kind` in a source file.
+    /// Finds the public methods of `kind` in a source file.
     fn methods(text: &str, kind: &str, found: &mut BTreeSet<String>) {
         let mut is_inside = false;
         for line in text.lines() {
@@ -366,7 +367,7 @@ mod tests {
             }
         }
         let own = fs::read_to_string(format!("{top}/runtime/blocking.rs")).unwrap();
-        // Making and ending a runtime, and the registry of sessions, whose methods are `Runtime`'s.
+        // Creating and ending a runtime, and the registry of sessions, whose methods `Runtime` has.
         let other: &[&str] = &["builder", "end"];
         for (kind, forwarded) in [
             ("Runtime", Runtime::FORWARDED),

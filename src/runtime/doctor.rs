@@ -1,4 +1,4 @@
-//! Looks at everything that belljar keeps on a machine, and says how to mend it.
+//! Checks all files that belljar stores on a machine, and suggests repairs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,35 +14,35 @@ use crate::memory::Strategy;
 use crate::util::cause::with_causes;
 use crate::util::hint::Hint;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is.
+    /// What was checked.
     pub what: String,
-    /// Whether it is good.
+    /// Whether it is usable.
     pub state: State,
-    /// Where it is, how large, which version, or what is wrong.
+    /// Its place, size or version, or what is wrong.
     pub detail: String,
-    /// What to do about it, when there is something to do.
+    /// Suggested repair, if any.
     pub mend: Option<String>,
 }
 
-/// The state of a thing.
+/// State of a checked file or program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
-    /// There and whole.
+    /// Present and complete.
     Good,
-    /// Not there yet; it is made when it is needed.
+    /// Missing; it is built when needed.
     Missing,
-    /// There and unusable.
+    /// Present and unusable.
     Bad,
 }
 
-/// Examines the cache at `cache`, or where a runtime would look for it. Every file is read whole
-/// and checked against its hash: a second or two on a warm disk.
+/// Checks the cache at `cache`, or at the runtime's default place. Every file is read and verified
+/// against its hash: one or two seconds on a warm disk.
 #[must_use]
 pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     let mut findings = vec![platform(), lockdown()];
@@ -65,8 +65,8 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     findings
 }
 
-/// Examines the bundle at `path`, every file of which is read whole and checked against its hash, and
-/// whether this program and machine can run from it.
+/// Checks the bundle at `path`: every file is read and verified against its hash, and the bundle
+/// must fit this program and machine.
 #[must_use]
 pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
     let mut findings = vec![platform(), lockdown()];
@@ -118,7 +118,7 @@ fn platform() -> Finding {
     )
 }
 
-/// Without a compiler, no cache is of any use.
+/// Without a compiler, a cache is unusable.
 fn no_compiler() -> Finding {
     let error = BundleError::NoCompiler;
     Finding {
@@ -127,7 +127,7 @@ fn no_compiler() -> Finding {
     }
 }
 
-/// Whether files can be made in the cache's directory, or the directory itself.
+/// Checks that the cache directory, or files in it, can be created.
 fn check_directory(root: &Path) -> Finding {
     let there = root.ancestors().find(|place| place.exists()).unwrap_or(root);
     match tempfile::tempfile_in(there) {
@@ -154,8 +154,8 @@ fn artifact(cache: &Cache) -> Finding {
     }
 }
 
-/// The native code of every tier: all of it makes the smaller ones needless, which else are made when
-/// they are needed.
+/// Checks the native code of each tier: smaller tiers are unnecessary if the full code exists, and
+/// are otherwise compiled when needed.
 fn code(cache: &Cache) -> Vec<Finding> {
     let found: Vec<Finding> = Tier::EVERY.into_iter().map(|tier| code_of(cache, tier)).collect();
     match found.iter().rposition(|found| found.state != State::Missing) {
@@ -213,7 +213,7 @@ fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
         Ok(stored) => stored,
         Err(error) => return bad(&what, &error, "belljar image build RECIPE.toml"),
     };
-    // Without a name it makes the built-in ones.
+    // Without a name, this builds the built-in images.
     let mend = if stored.built_in {
         SETUP.to_owned()
     } else {
@@ -235,7 +235,7 @@ fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
     }
 }
 
-/// Whether packages can be downloaded; needed for a first set-up and for one's own images.
+/// Checks that packages can be downloaded, as required for the first set-up and for custom images.
 fn client() -> Finding {
     match pip::version() {
         Some(version) => good("package client", version),
@@ -275,7 +275,7 @@ fn bad(what: &str, error: &dyn std::error::Error, mend: &str) -> Finding {
     }
 }
 
-/// Size of a file on the disk.
+/// Returns the disk space of a file, in bytes.
 pub(crate) fn file_size(path: &Path) -> u64 {
     let Ok(meta) = fs::metadata(path) else {
         return 0;
@@ -286,7 +286,7 @@ pub(crate) fn file_size(path: &Path) -> u64 {
     meta.len()
 }
 
-/// What all files below `root` take on the disk.
+/// Returns the disk space of all files below `root`, in bytes.
 pub(crate) fn tree_size(root: &Path) -> u64 {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.file_type() {

@@ -1,9 +1,9 @@
-//! Settings of a runtime from the process environment, for programs that ask for it.
+//! Settings of a runtime from environment variables, for programs that ask for them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Settings that a builder uses if none of its own replaces them.
+/// Settings that apply unless the builder sets them explicitly.
 #[derive(Clone, Default)]
 pub(super) struct Environment {
     pub cache: Option<PathBuf>,
@@ -23,7 +23,7 @@ impl Environment {
             cache: set("BELLJAR_CACHE").map(PathBuf::from),
             wheel: set("BELLJAR_WHEEL").map(PathBuf::from),
             bundle: set("BELLJAR_BUNDLE").map(PathBuf::from),
-            // A hash that is not Unicode matches no bundle.
+            // A hash that is not valid Unicode matches no bundle.
             bundle_hash: set("BELLJAR_BUNDLE_HASH").map(|hash| hash.to_string_lossy().into_owned()),
         }
     }

@@ -1,4 +1,4 @@
-//! Whose work the artifact is, and under which licenses.
+//! The packages in the artifact, with their licenses.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use crate::artifact::cache::CacheError;
 use crate::artifact::{Artifact, ArtifactError};
 use crate::error::Error;
 
-/// One package inside the artifact.
+/// A package in the artifact.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct License {
-    /// The package.
+    /// Name of the package.
     pub package: String,
-    /// Its version, where the artifact's manifest names one.
+    /// Version, if the artifact's manifest contains it.
     pub version: Option<String>,
-    /// The text of its license.
+    /// Text of the license.
     pub text: String,
 }
 
-/// Reads the licenses of everything in the artifact, sorted by package.
+/// Reads the licenses of all packages in the artifact, sorted by package.
 pub(crate) fn read(artifact: &Artifact) -> Result<Vec<License>, Error> {
     let read = |path: &PathBuf| {
         fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).map_err(|source| {
@@ -46,7 +46,7 @@ pub(crate) fn read(artifact: &Artifact) -> Result<Vec<License>, Error> {
     let mut licenses = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
-        // Beside the texts lie some sources, which the license of one package asks for.
+        // The directory also contains some sources, which the license of one package requires.
         if path.extension().is_none_or(|e| e != "txt") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Makes bundles from what is in a cache.
+//! Builds bundles from the contents of a cache.
 
 mod library;
 
@@ -22,23 +22,23 @@ use crate::runtime::doctor::tree_size;
 use crate::util::parallel::apart;
 use crate::util::progress::Progress;
 
-/// What goes into a bundle, and for which machines.
+/// Contents and target machines of a bundle.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BundleOptions {
-    /// The images, by name.
+    /// Names of the images.
     pub images: Vec<String>,
-    /// The system and architecture: `x86_64-linux`, `aarch64-linux` or `x86_64-windows`; this one's by
-    /// default.
+    /// System and architecture: `x86_64-linux`, `aarch64-linux` or `x86_64-windows`. Default: this
+    /// machine's.
     pub target: Option<String>,
-    /// The processors.
+    /// Target processors.
     pub processor: Processor,
-    /// Puts large packages of pure Python into a bundle that has `core` only, too.
+    /// Whether a bundle with only the image `core` also includes large packages of pure Python.
     pub whole_library: bool,
 }
 
 impl BundleOptions {
-    /// A bundle with these images, for common processors of this architecture.
+    /// Creates options for a bundle with these images, for common processors of this architecture.
     #[must_use]
     pub fn new<N: Into<String>>(images: impl IntoIterator<Item = N>) -> Self {
         Self {
@@ -47,22 +47,22 @@ impl BundleOptions {
         }
     }
 
-    /// Compiles for this system and architecture, such as `aarch64-linux`.
+    /// Sets the system and architecture, such as `aarch64-linux`.
     #[must_use]
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());
         self
     }
 
-    /// Compiles for these processors.
+    /// Sets the target processors.
     #[must_use]
     pub fn processor(mut self, processor: Processor) -> Self {
         self.processor = processor;
         self
     }
 
-    /// Puts all of the library in that the code can run. A bundle with no image but `core` is otherwise
-    /// made without some large packages of pure Python.
+    /// Includes the whole library that the code can run. By default, a bundle with only the image
+    /// `core` omits some large packages of pure Python.
     #[must_use]
     pub fn whole_library(mut self, whole: bool) -> Self {
         self.whole_library = whole;
@@ -70,27 +70,27 @@ impl BundleOptions {
     }
 }
 
-/// A bundle that was made, or looked at.
+/// Properties of a bundle.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BundleInfo {
-    /// The directory.
+    /// Directory of the bundle.
     pub path: PathBuf,
-    /// SHA-256 of its manifest, hexadecimal: what [`RuntimeBuilder::bundle_hash`] demands.
+    /// SHA-256 of the manifest, in hexadecimal, as [`RuntimeBuilder::bundle_hash`] requires it.
     ///
     /// [`RuntimeBuilder::bundle_hash`]: crate::RuntimeBuilder::bundle_hash
     pub hash: String,
-    /// The images in it.
+    /// Names of the images.
     pub images: Vec<String>,
-    /// The system and architecture that it is for.
+    /// System and architecture.
     pub target: String,
-    /// The processors that it is for.
+    /// Target processors.
     pub processor: String,
-    /// Top-level modules of the library that it was made without.
+    /// Top-level modules that its library omits.
     pub left_out: Vec<String>,
-    /// Bytes of all its files. Holes count, which take nothing on most disks.
+    /// Size of all files in bytes, including holes, which use no space on most disks.
     pub bytes: u64,
-    /// What its files take on the disk, in bytes.
+    /// Disk space of all files, in bytes.
     pub disk_bytes: u64,
 }
 
@@ -110,8 +110,7 @@ impl BundleInfo {
     }
 }
 
-/// Makes a bundle of what is in `cache`, in the directory `to`, which must not be there yet, or be
-/// empty.
+/// Builds a bundle from `cache` in the directory `to`, which must not exist or be empty.
 pub(crate) fn pack(
     engine: &Arc<Engine>,
     cache: &Cache,
@@ -150,17 +149,17 @@ pub(crate) fn pack(
     }
     fs::rename(building.path(), &to)
         .map_err(BundleError::io("rename a finished bundle to", &to))?;
-    // It has another name now.
+    // The directory has been renamed.
     let _ = building.keep();
     let hash = hash_bytes(&bytes);
     Ok(BundleInfo::of(&Bundle::written(&to)?, hash))
 }
 
-/// For whom the code of a bundle is.
+/// Target machines of a bundle's code.
 struct Purpose {
     arch: &'static str,
     target: String,
-    /// The target, as Cranelift has it.
+    /// The target, as Cranelift names it.
     triple: &'static str,
     processor: Processor,
     is_here: bool,
@@ -218,7 +217,7 @@ impl Purpose {
     }
 }
 
-/// The systems that bundles can be made for, as manifests name them, and as Cranelift does.
+/// Supported target systems, as manifests and Cranelift name them.
 const TARGETS: [(&str, &str); 3] = [
     ("x86_64-linux", "x86_64-unknown-linux-gnu"),
     ("aarch64-linux", "aarch64-unknown-linux-gnu"),
@@ -262,7 +261,7 @@ fn write_code(
     Ok(files.write(bundle::CODE, native.as_slice())?)
 }
 
-/// The smallest tier of the code with which all of the images run.
+/// Returns the smallest tier of code that all of the images need.
 fn tier(engine: &Engine, images: &[String]) -> Result<Tier, Error> {
     let mut tier = Tier::Core;
     for image in images {
@@ -271,7 +270,7 @@ fn tier(engine: &Engine, images: &[String]) -> Result<Tier, Error> {
     Ok(tier)
 }
 
-/// Whether an image of one's own is among them, whose code may import anything.
+/// Whether there is a custom image, whose code may import any module.
 fn has_own(engine: &Engine, options: &BundleOptions) -> Result<bool, Error> {
     for image in &options.images {
         if !engine.images.stored(image)?.built_in {
@@ -281,7 +280,7 @@ fn has_own(engine: &Engine, options: &BundleOptions) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// What the guest reads, and whose work it is.
+/// Writes the files that guests read, and their licenses.
 fn write_library(
     artifact: &Artifact,
     tier: Tier,
@@ -293,7 +292,7 @@ fn write_library(
         (path, name)
     };
     let (archive, name) = place(artifact.library_zip());
-    // What the archive has of matplotlib's data is beside it, packed.
+    // The archive's copy of matplotlib's data is packed separately.
     let modules: BTreeSet<&str> = left_out.iter().copied().collect();
     let reduced = library::reduced(&archive, &modules, &[&PINS.abi.font_data])
         .map_err(BundleError::io("read", &archive))?;
@@ -312,7 +311,7 @@ fn write_library(
     files.copy(&manifest, &name)
 }
 
-/// Lets every user read a tree, as any user may run it.
+/// Makes a tree readable for all users, since any user may run it.
 #[cfg(unix)]
 fn make_readable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -127,7 +127,7 @@ async fn deliver(
     Ok(if written.is_ok() { ANSWERED } else { FAULT })
 }
 
-/// Asks the guest for memory; 0 if it has none.
+/// Asks the guest for memory; 0 if it is out of memory.
 async fn allocate(caller: &mut Caller<'_, State>, length: u32) -> wasmtime::Result<u32> {
     let Some(Extern::Func(allocate)) = caller.get_export("host_alloc") else {
         return Ok(0);

@@ -123,7 +123,7 @@ pub(crate) fn mount_paths(mounts: &[Mount]) -> Vec<String> {
     mounts.iter().map(|mount| format!("/{}", mount.guest.trim_matches('/'))).collect()
 }
 
-/// Returns the index of the directory that an absolute path leads into, and the path from there.
+/// Returns the number of the directory that an absolute path leads into, and the path from there.
 pub(super) fn place<'a, 'p>(
     places: impl IntoIterator<Item = &'a str>,
     path: &'p str,

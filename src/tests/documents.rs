@@ -1,5 +1,5 @@
-//! The documents state the numbers that the source has, and the frames that it sends. What is compared
-//! is whole phrases, so a number that changes names the sentence that has to.
+//! Checks that the documents state the source's numbers and frames. Whole phrases are compared, so
+//! a changed number names the sentence to change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -229,7 +229,7 @@ fn what_is_kept() {
     );
 }
 
-/// What is fixed here and told nowhere would be a surprise to whoever meets it.
+/// A limit that no document mentions would surprise users.
 #[test]
 fn every_bound_is_compared() {
     let tests = include_str!("documents.rs");
@@ -302,7 +302,7 @@ fn every_frame_of_the_runner_is_in_the_table() {
     for file in files("python-wasm/runner") {
         for call in fs::read_to_string(&file).unwrap().split("(b\"").skip(1) {
             let frame = call.split('"').next().unwrap();
-            // Other bytes are longer, or no letters.
+            // Other byte strings are longer, or not letters.
             if frame.len() == 1 && frame.chars().all(|c| c.is_ascii_lowercase()) {
                 found += 1;
                 let row = table.lines().any(|line| {
@@ -316,7 +316,7 @@ fn every_frame_of_the_runner_is_in_the_table() {
     assert!(found >= 9, "only {found} frames were found: are they sent in another way now?");
 }
 
-/// The value of the constant `name` in a source file: numbers, joined by `*` or `<<`.
+/// Returns the value of the constant `name` in a source file: numbers, joined by `*` or `<<`.
 fn number(file: &str, name: &str) -> u64 {
     let source = text(file);
     let value = source.lines().find_map(|line| {
@@ -345,13 +345,13 @@ fn limits(phrases: &[String]) {
     }
 }
 
-/// Asserts that a document has a phrase in it, however its lines are broken.
+/// Asserts that a document contains a phrase, regardless of line breaks.
 fn says(document: &str, phrase: &str) {
     let words = text(document).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(phrase), "{document} does not say: {phrase}");
 }
 
-/// A size as the documents write it.
+/// Formats a size like the documents.
 fn bytes(number: impl TryInto<u64>) -> String {
     let number = number.try_into().unwrap_or_default();
     match number.trailing_zeros() {
@@ -361,7 +361,7 @@ fn bytes(number: impl TryInto<u64>) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or_default().to_string();
     let mut text = String::new();
@@ -379,7 +379,7 @@ fn text(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All Python files in a folder and the folders in it.
+/// Returns all Python files in a directory and its subdirectories.
 fn files(directory: &str) -> Vec<PathBuf> {
     let (mut files, mut folders) =
         (Vec::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)]);

@@ -1,9 +1,9 @@
-//! Where numpy computes in 32 bits what does not fit, in all programs of the tests that use it.
+//! Finds overflows of numpy's 32-bit arithmetic in all test programs that use it.
 //!
-//! On Linux, the default integer has 64 bits, so a sum of 32-bit integers that overflows here may be a
-//! number that is right there. The code of the module is compiled once more, so that numpy's loops
-//! write the name of the operation and Python's traceback to stderr where a result does not fit.
-//! `tests/integers/overflows.txt` explains each place; a place that it lacks is a failure.
+//! On Linux, the default integer has 64 bits, so a sum of 32-bit integers that overflows here may
+//! be correct there. The module is compiled with additional code, so that numpy's loops write the
+//! name of the operation and Python's traceback to stderr if a result overflows.
+//! `tests/integers/overflows.txt` explains each place; any other place is a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,13 +15,13 @@ use crate::artifact::Tier;
 use crate::engine::run::Run;
 use crate::runtime::Runtime;
 
-/// In stderr: where a traceback begins.
+/// Start of a report in stderr.
 const BEGINS: &str = "overflow in ";
-/// The generated calls that are made, too.
+/// Generated calls that are also tested.
 const CALLS: [&str; 2] = ["repeatable", "draws"];
-/// Instead of a program: an expression of a corpus.
+/// Place of an overflow in an expression of a corpus, instead of a program.
 const EXPRESSION: &str = "an expression";
-/// What the path of numpy's own code begins with, and that of all libraries.
+/// Path prefix of numpy's own code.
 const NUMPY: &str = "/usr/local/lib/python315.zip/numpy/";
 const ARCHIVE: &str = "/usr/local/lib/python315.zip/";
 
@@ -33,7 +33,7 @@ fn every_overflow_is_explained() {
     let mut found: BTreeMap<Place, String> = BTreeMap::new();
     let mut note = |name: &str, run: &Run| {
         for (place, traceback) in places(name, &run.outcome.stderr) {
-            // What the expression itself computes is compared with Linux, by `tests/it/integers.rs`.
+            // `tests/it/integers.rs` compares the results of the expression itself with Linux.
             if place.1 != EXPRESSION {
                 found.entry(place).or_insert(traceback);
             }
@@ -71,14 +71,15 @@ fn every_overflow_is_explained() {
     );
 }
 
-/// The generated calls of a library, a line each.
+/// Returns the generated calls of a library, one per line.
 fn calls(library: &str) -> String {
     let answered = read(&format!("tests/integers/calls/{library}.tsv"));
     let calls = answered.lines().filter_map(|line| line.split('\t').next());
     calls.map(|call| call.trim_start_matches('~')).collect::<Vec<_>>().join("\n")
 }
 
-/// What is said of them: what overflows must be found, with where that was, and what does not must not.
+/// Tests the detection itself: overflows must be reported at their place, and correct results must
+/// not.
 fn wrong_controls(runtime: &Runtime) -> Vec<String> {
     let code = "
 import numpy as np
@@ -130,10 +131,10 @@ const CONTROLS: &[(&str, Option<&str>)] = &[
     ("np.arange(0, 2**31, 2**30, dtype=np.int32)", None),
 ];
 
-/// An operation, and where Python called it: the innermost function outside of numpy.
+/// An operation, and the innermost function outside numpy that called it.
 type Place = (String, String);
 
-/// The places in what a program wrote to stderr, each with its traceback.
+/// Returns the places that a program reported on stderr, each with its traceback.
 fn places(program: &str, stderr: &str) -> Vec<(Place, String)> {
     let mut found = Vec::new();
     for part in stderr.split(BEGINS).skip(1) {
@@ -157,7 +158,7 @@ fn places(program: &str, stderr: &str) -> Vec<(Place, String)> {
     found
 }
 
-/// Every program of the repository that names numpy or a library that uses it, and ends.
+/// Returns all terminating programs of the repository that use numpy or a library based on it.
 fn programs() -> Vec<PathBuf> {
     const LIBRARIES: [&str; 7] =
         ["numpy", "pandas", "scipy", "sklearn", "statsmodels", "matplotlib", "seaborn"];
@@ -184,7 +185,7 @@ fn programs() -> Vec<PathBuf> {
     found
 }
 
-/// The places that are explained: `operation | place | why`.
+/// Returns the explained places: `operation | place | why`.
 fn explained() -> BTreeSet<Place> {
     let text = read("tests/integers/overflows.txt");
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The bytes that [`encode`] wrote so; `None` when it wrote something else.
+/// Decodes the output of [`encode`]; `None` for any other text.
 pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     let digit = |digit: u8| match digit {
@@ -20,7 +20,7 @@ pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Two lower-case digits for each byte.
+/// Encodes each byte as two lower-case digits.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a string cannot fail.

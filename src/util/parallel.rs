@@ -1,6 +1,6 @@
-//! Work on several processors: short work of requests on threads that all of them share, and long
-//! work, such as compiling, on threads of its own. None of it uses rayon's global pool, which other
-//! code of the process may keep busy for minutes.
+//! Parallel work: short work of requests on threads shared by all requests, and long work, such as
+//! compiling, on its own threads. rayon's global pool is not used, because other code of the
+//! process may keep it busy for minutes.
 
 use std::num::NonZero;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -9,8 +9,8 @@ use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 
 use crate::memory::Process;
 
-/// Does `work`, which may divide itself by means of rayon. The work must be short and must wait for
-/// nothing: every request in the process shares these threads.
+/// Runs `work`, which may use rayon to divide itself. It must be short and must not wait, because
+/// all requests in the process share these threads.
 pub(crate) fn on_all_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match shared() {
         Some(pool) => pool.install(work),
@@ -18,7 +18,7 @@ pub(crate) fn on_all_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// Does `work`, which may take minutes, on threads of its own for all processors.
+/// Runs `work`, which may take minutes, on its own threads, one per processor.
 pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let threads = ThreadPoolBuilder::new().thread_name(|n| format!("belljar-apart-{n}"));
     run_in(threads.build(), work)
@@ -28,24 +28,24 @@ pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 struct Shared {
     process: Process,
     pool: ThreadPool,
-    /// Those of a process that was forked from this one, which has none of its threads.
+    /// The pool of a forked child, which does not inherit threads.
     forked: OnceLock<Box<Self>>,
 }
 
-/// The process's own threads; `None` where the system grants none.
+/// Returns this process's pool; `None` if the system grants no threads.
 fn shared() -> Option<&'static ThreadPool> {
     static FIRST: OnceLock<Box<Shared>> = OnceLock::new();
     let mut place = &FIRST;
     loop {
         if place.get().is_none() {
             let threads = ThreadPoolBuilder::new().thread_name(|n| format!("belljar-work-{n}"));
-            // Made before it is put there, so that no process is forked while the place is locked.
+            // Created before the lock is taken, so that no process is forked while it is held.
             let made = Shared {
                 process: Process::current(),
                 pool: threads.build().ok()?,
                 forked: OnceLock::new(),
             };
-            // Another thread may have been first: then this pool ends.
+            // If another thread was faster, this pool ends.
             let _ = place.set(Box::new(made));
         }
         let found = place.get()?;
@@ -56,8 +56,8 @@ fn shared() -> Option<&'static ThreadPool> {
     }
 }
 
-/// Work that nobody waits for yet. It takes half of the processors, at a lower priority, until
-/// somebody [waits](Self::hurry) for it.
+/// Work that no caller waits for yet. It uses half of the processors, at a lower priority, until a
+/// caller [waits](Self::hurry) for it.
 #[derive(Default)]
 pub(crate) struct Beforehand {
     held: Mutex<Held>,
@@ -66,12 +66,12 @@ pub(crate) struct Beforehand {
 #[derive(Default)]
 struct Held {
     hurried: bool,
-    /// Threads that have yet to start.
+    /// Threads that are not started yet.
     spare: Vec<ThreadBuilder>,
 }
 
 impl Beforehand {
-    /// Does `work` on threads of its own.
+    /// Runs `work` on its own threads.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let all = std::thread::available_parallelism().map_or(1, NonZero::get);
         let half = (all / 2).max(1);
@@ -94,7 +94,7 @@ impl Beforehand {
         done
     }
 
-    /// Gives the work all processors. The threads that it has keep their priority.
+    /// Gives the work all processors. Existing threads keep their priority.
     pub(crate) fn hurry(&self) {
         let mut held = self.held();
         held.hurried = true;
@@ -110,7 +110,7 @@ impl Beforehand {
     }
 }
 
-/// Starts a thread of a pool, which gives way to others if it is `later`.
+/// Starts a thread of a pool, at a lower priority if `later`.
 fn start(thread: ThreadBuilder, later: bool) -> std::io::Result<()> {
     let mut builder = std::thread::Builder::new();
     if let Some(name) = thread.name() {
@@ -127,17 +127,17 @@ fn start(thread: ThreadBuilder, later: bool) -> std::io::Result<()> {
 
 /// Lowers the priority of the calling thread.
 fn give_way() {
-    /// Less than a tenth of what a thread with the usual priority gets.
+    /// Less than a tenth of the processor time of a thread with normal priority.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const NICE: i32 = 12;
-    // On Linux this is the calling thread's, elsewhere the whole process's.
+    // On Linux this affects the calling thread, on other systems the whole process.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "a thread's priority cannot be lowered");
     }
 }
 
-/// Does `work` in the pool, or on the calling thread alone where there is no pool.
+/// Runs `work` in the pool, or on the calling thread if there is no pool.
 fn run_in<T: Send>(
     pool: Result<ThreadPool, rayon::ThreadPoolBuildError>,
     work: impl FnOnce() -> T + Send,
@@ -158,10 +158,10 @@ mod tests {
 
     use super::*;
 
-    /// As long as nothing else ends what waits.
+    /// Longer than any other timeout in the test.
     const PATIENCE: Duration = Duration::from_mins(1);
 
-    /// Fills rayon's global pool with work until the returned flag says to stop.
+    /// Fills rayon's global pool with work until the returned flag is set.
     fn fill_the_global_pool() -> &'static AtomicBool {
         static STOP: AtomicBool = AtomicBool::new(false);
         for _ in 0..rayon::current_num_threads() {
@@ -197,7 +197,7 @@ mod tests {
             }
         };
         beforehand.run(|| {
-            // Each part holds a thread, so that others run on others.
+            // Each part occupies a thread, so that the other parts run on other threads.
             let part = |n: usize| {
                 if n == 0 {
                     std::thread::sleep(Duration::from_millis(200));

@@ -1,4 +1,4 @@
-//! What a long set-up tells its caller while it works.
+//! Progress of a long set-up.
 
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ pub enum Stage {
     Download,
     /// Checking and unpacking the wheel.
     Unpack,
-    /// Compiling a tier of the Python module to native code, once per machine; its subject is the
-    /// tier's name.
+    /// Compiling a tier of the Python module to native code, once per machine. The subject is the
+    /// name of the tier.
     Compile,
-    /// Compiling a tier for the machines of a bundle; its subject is the tier's name, and for which system.
+    /// Compiling a tier for a bundle's machines. The subject is the name of the tier and the
+    /// system.
     CompileBundle,
     /// Running an image's imports and warm-up.
     Bake,
@@ -24,7 +25,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// What is happening, for people.
+    /// Returns a description for people.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -38,7 +39,7 @@ impl Stage {
         }
     }
 
-    /// How long it usually takes on two cores, when it begins with this `subject`.
+    /// Returns the usual duration on two cores, for this `subject`.
     #[must_use]
     pub fn usually_for(self, subject: &str) -> Duration {
         let tier = subject.split(' ').next().unwrap_or_default();
@@ -49,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// How long it usually takes on two cores.
+    /// Returns the usual duration on two cores.
     #[must_use]
     pub fn usually(self) -> Duration {
         Duration::from_secs(match self {
@@ -63,13 +64,13 @@ impl Stage {
 
 /// Receives the progress of a set-up. Every method may be called from any thread.
 pub trait Progress: Send + Sync {
-    /// `stage` begins; `subject` says on what, and may be empty.
+    /// Called when `stage` begins; `subject` says on what, and may be empty.
     fn begin(&self, stage: Stage, subject: &str);
-    /// `stage` is over, well or badly.
+    /// Called when `stage` ends, even after an error.
     fn end(&self, stage: Stage);
 }
 
-/// A progress that nobody watches.
+/// Ignores all progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -78,7 +79,7 @@ impl Progress for Silent {
     fn end(&self, _: Stage) {}
 }
 
-/// Reports a stage's end however it ends.
+/// Reports the end of a stage on drop.
 pub(crate) struct Step<'a> {
     progress: &'a dyn Progress,
     stage: Stage,

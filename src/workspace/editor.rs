@@ -1,4 +1,4 @@
-//! Looking at a guest's files, and changing them, by path. No link is followed.
+//! Reads and changes a guest's files by path. Links are not followed.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use belljar_files::{Content, Errno, Files, Kind, Node};
 use super::{ROOT, TEMPORARY};
 use crate::limits::{MAX_PATH_BYTES, MAX_PATH_NAMES};
 
-/// Why something cannot be done with a path of a session's workspace.
+/// Why an operation on a path of a session's workspace is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathProblem {
-    /// There is nothing of that name.
+    /// The path does not exist.
     NotFound,
-    /// There is something of that name.
+    /// The path exists already.
     Exists,
-    /// It is a directory.
+    /// The path is a directory.
     IsDirectory,
-    /// It, or what it lies in, is no directory.
+    /// The path or its parent is not a directory.
     NotDirectory,
-    /// It, or what it lies in, is a symbolic link; none is followed.
+    /// The path or its parent is a symbolic link, which is not followed.
     IsLink,
-    /// It is the workspace itself, or the directory for temporary files.
+    /// The path is the workspace itself, or the directory for temporary files.
     IsRoot,
     /// A directory cannot be moved into itself.
     Inside,
-    /// The path is none that a workspace can have.
+    /// The path is invalid in a workspace.
     Invalid(&'static str),
-    /// More names or bytes of names than a path may have.
+    /// The path has too many names or bytes.
     TooDeep,
-    /// The files would take more bytes than the session may have.
+    /// The files would exceed the session's limit on bytes.
     TooManyBytes,
-    /// There would be more files and directories than the session may have.
+    /// The files would exceed the session's limit on files and directories.
     TooManyFiles,
 }
 
@@ -68,37 +68,37 @@ impl From<Errno> for PathProblem {
     }
 }
 
-/// Something in a workspace.
+/// An entry in a workspace.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'f> {
     pub node: Node,
     pub kind: Kind,
     pub size: u64,
-    /// Nanoseconds since 1970.
+    /// Modification time, in nanoseconds since 1970.
     pub modified: u64,
     pub target: Option<&'f str>,
     pub content: Option<&'f Content>,
 }
 
-/// A guest's files by path: one relative to the workspace, which is empty for the workspace itself, or an
-/// absolute one in `/workspace` or `/tmp`. Times are in nanoseconds since 1970.
+/// Access to a guest's files by path: relative to the workspace, whose own path is empty, or
+/// absolute in `/workspace` or `/tmp`. Times are in nanoseconds since 1970.
 pub(crate) trait Editor {
-    /// What has this path.
+    /// Returns the entry at a path.
     fn look(&self, path: &str) -> Result<Look<'_>, PathProblem>;
 
-    /// What lies in a directory, down to so many names below it, sorted by path.
+    /// Lists a directory down to `depth` levels, sorted by path.
     fn below(&self, dir: &str, depth: usize) -> Result<Vec<(String, Look<'_>)>, PathProblem>;
 
-    /// Puts a file there, in the place of one that has the path; its directories are made if missing.
+    /// Puts a file at a path, replacing an existing file. Missing directories are created.
     fn put(&mut self, path: &str, content: Content, now: u64) -> Result<(), PathProblem>;
 
-    /// Makes a directory, and those that it lies in; one that is there is left as it is.
+    /// Creates a directory and its missing parents. An existing directory is unchanged.
     fn make_directory(&mut self, path: &str, now: u64) -> Result<(), PathProblem>;
 
-    /// Gives something another path, in the place of a file or link that has it.
+    /// Moves an entry to another path, replacing an existing file or link.
     fn move_to(&mut self, from: &str, to: &str, now: u64) -> Result<(), PathProblem>;
 
-    /// Removes something, a directory with all that is in it, a link and not what it points to.
+    /// Removes an entry; a directory with its contents, a link without its target.
     fn take_away(&mut self, path: &str, now: u64) -> Result<(), PathProblem>;
 }
 
@@ -190,7 +190,7 @@ impl Editor for Files {
     }
 }
 
-/// What has the path, if there is something.
+/// Returns the entry at a path, if it exists.
 fn there<'f>(files: &'f Files, path: &str) -> Result<Option<Look<'f>>, PathProblem> {
     match files.look(path) {
         Ok(look) => Ok(Some(look)),
@@ -230,8 +230,8 @@ fn absolute(path: &str) -> String {
     format!("{ROOT}/{path}").trim_end_matches('/').to_owned()
 }
 
-/// The path below the directory that an absolute path leads into: the workspace, or that for temporary
-/// files. Any other path leads into neither.
+/// Returns the path relative to the workspace or to the directory for temporary files, if an
+/// absolute path is in one of them.
 pub(crate) fn below_top(path: &str) -> Option<&str> {
     [ROOT, TEMPORARY].iter().find_map(|top| match path.strip_prefix(top)? {
         "" => Some(""),
@@ -243,7 +243,7 @@ fn is_top(path: &str) -> bool {
     below_top(path).unwrap_or(path).is_empty()
 }
 
-/// Whether a path is as deep as one that the guest could make.
+/// Checks that a path is within the limits of guests' paths.
 fn check(path: &str) -> Result<(), PathProblem> {
     if is_top(path) {
         return Err(PathProblem::IsRoot);
@@ -259,7 +259,7 @@ fn check(path: &str) -> Result<(), PathProblem> {
     }
 }
 
-/// The longest name that file systems take, in bytes.
+/// Maximum length of a name in common file systems, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// A workspace with directories (no text), links (`-> `) and files.
+    /// Creates a workspace with directories (no text), links (`-> `) and files.
     fn files(paths: &[(&str, Option<&str>)]) -> Files {
         let pool = Pool::new(PoolOptions::default());
         let mut files = Files::new(&pool, Limits::NONE);
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(problem(f.make_directory(&"n".repeat(256), 0)), PathProblem::TooDeep);
     }
 
-    /// Else a checkpoint would have paths that nobody can restore.
+    /// Otherwise a checkpoint could contain paths that cannot be restored.
     #[test]
     fn a_moved_tree_is_no_deeper_than_one_may_be() {
         let mut f = files(&[]);

@@ -1,4 +1,4 @@
-//! Brings files that a guest made to a directory of the caller's.
+//! Copies a guest's files to a directory of the caller.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,21 +12,22 @@ use cap_std::fs::{Dir, OpenOptions};
 use super::{RunFile, WorkspaceError, failed, find};
 use crate::util::hex;
 
-/// Copies into one directory. The guest has chosen the names: what lies outside of the directory is
-/// never written to, and a link that has a file's name is replaced and not followed.
+/// Copies into one directory. The guest has chosen the names: nothing outside the directory is
+/// written, and a link with a file's name is replaced instead of followed.
 #[derive(Debug)]
 pub(crate) struct Copies {
     to: PathBuf,
     dir: Dir,
     copied: Vec<PathBuf>,
     failures: Vec<(PathBuf, io::Error)>,
-    /// The first name of each file, by what identifies it: a guest may give one a thousand.
+    /// First name of each file, by number: a guest may give a file a thousand names.
     names: HashMap<u64, PathBuf>,
 }
 
 impl Copies {
-    /// Copies regular files of a workspace to `to`, which is made if missing, under their paths there, and
-    /// returns the paths of the copies. One that cannot be copied costs only itself.
+    /// Copies regular files of a workspace to the directory `to`, which is created if missing,
+    /// under their paths there. Returns the paths of the copies. If a file cannot be copied, the
+    /// others still are.
     pub(crate) fn make<'a>(
         to: PathBuf,
         files: &Files,
@@ -85,7 +86,8 @@ impl Copies {
             let mut to = self.dir.open_with(fresh, options.write(true).create_new(true))?;
             io::copy(&mut RunFile::of(content), &mut to).map(drop)
         });
-        // The next name is linked to the last copy: a file can have so many names and no more.
+        // The next name is linked to the latest copy, because file systems limit the number of
+        // links.
         if copied.is_ok() {
             self.names.insert(number, name.into());
         }
@@ -100,7 +102,7 @@ impl Copies {
         }
     }
 
-    /// Puts what `write` makes in the place of what has the name, all at once or not at all.
+    /// Replaces `name` by the file that `write` creates, atomically.
     fn replace(&self, name: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let parent = name.parent().unwrap_or(Path::new(""));
         if !parent.as_os_str().is_empty() {
@@ -117,8 +119,8 @@ impl Copies {
     }
 }
 
-/// Writes everything below `top` to an empty directory: files, links and directories. Links that do not
-/// lead on from where they are would mean something else on the host, and are left out.
+/// Writes all entries below `top` to an empty directory: files, links and directories. Links that
+/// lead outside are omitted, because they would lead elsewhere on the host.
 pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), WorkspaceError> {
     let mut copies = Copies::into(to.to_owned())?;
     let root = files.find(top).map_err(|errno| failed("list", Path::new(top))(errno.into()))?;
@@ -142,7 +144,7 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
     copies.done().map(drop)
 }
 
-/// Whether a link leads to something in the directory that is copied, as far as its names tell.
+/// Whether a link leads to a path inside the copied directory, according to its names.
 fn stays_inside(link: &str, target: &str) -> bool {
     let mut depth = link.matches('/').count();
     !target.starts_with('/')
@@ -166,7 +168,7 @@ fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
     dir.symlink_file(target, name)
 }
 
-/// Says what could not be copied, and why.
+/// Describes the files that could not be copied, with the reasons.
 pub(super) fn describe(to: &Path, copied: usize, failures: &[(PathBuf, io::Error)]) -> String {
     const MOST: usize = 5;
     let all = copied + failures.len();

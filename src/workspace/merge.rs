@@ -1,4 +1,4 @@
-//! Changes that one copy of a file tree got, made in another that may have changed, too.
+//! Merges the changes of one copy of a file tree into another.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use belljar_files::{Errno, Files, Kind, Node};
 
 use super::{PathProblem, ROOT, TEMPORARY};
 
-/// Makes in `files` what is other in `theirs` than in `base`, in the workspace and among temporary files.
-/// What was changed on both sides is as in `theirs`; a directory that they removed stays if somebody
-/// else has put something into it. Where this fails `files` is half changed.
+/// Applies the differences between `base` and `theirs` to `files`, in the workspace and in the
+/// temporary files. If both sides changed a path, `theirs` wins; a directory that they removed
+/// stays if it has other contents. After an error, `files` is partly changed.
 pub(crate) fn merge(
     files: &mut Files,
     base: &Files,
@@ -16,7 +16,7 @@ pub(crate) fn merge(
     now: u64,
 ) -> Result<(), PathProblem> {
     let (before, made) = (everything(base)?, everything(theirs)?);
-    // What is in a directory goes before it.
+    // Contents are removed before their directory.
     for (path, node) in before.iter().rev().filter(|(path, _)| !made.contains_key(*path)) {
         let is_empty_only = base.stat(*node)?.kind == Kind::Directory;
         match files.remove(path, !is_empty_only, now) {
@@ -33,7 +33,7 @@ pub(crate) fn merge(
     Ok(())
 }
 
-/// Has `path` be what a node of another tree is, with the directories that it lies in.
+/// Makes `path` a copy of a node of another tree, and creates its parent directories.
 fn make(
     files: &mut Files,
     path: &str,
@@ -46,7 +46,7 @@ fn make(
         Err(Errno::Noent) => None,
         Err(errno) => return Err(errno.into()),
     };
-    // A file keeps its node where it may, since it may be open. A link has no other way.
+    // A file keeps its node if possible, since it may be open. A link must be recreated.
     if there.is_some_and(|kind| kind != stat.kind || kind == Kind::Symlink) {
         files.remove(path, true, now)?;
     }
@@ -58,7 +58,7 @@ fn make(
     Ok(())
 }
 
-/// Whether two nodes are the same file, link or directory, whatever is in the latter.
+/// Whether two nodes are equal files, links or directories, without the directories' contents.
 fn is_alike((one, node): (&Files, Node), (other, their): (&Files, Node)) -> bool {
     let (Ok(stat), Ok(their_stat)) = (one.stat(node), other.stat(their)) else {
         return false;
@@ -70,7 +70,7 @@ fn is_alike((one, node): (&Files, Node), (other, their): (&Files, Node)) -> bool
     }
 }
 
-/// What lies in the directories of a session, by its absolute path.
+/// Returns all entries of a session's directories, by absolute path.
 fn everything(files: &Files) -> Result<BTreeMap<String, Node>, PathProblem> {
     let mut all = BTreeMap::new();
     for top in [ROOT, TEMPORARY] {
@@ -101,7 +101,7 @@ mod tests {
         Some(String::from_utf8(bytes).unwrap())
     }
 
-    /// A tree, and two copies of it.
+    /// A tree and two copies of it.
     fn trees() -> [Files; 3] {
         let pool = Pool::new(PoolOptions::default());
         let mut base = Files::new(&pool, Limits::NONE);
@@ -147,7 +147,7 @@ mod tests {
         }
         assert!(ours.find("/workspace/e").is_err());
         assert_eq!(ours.target(ours.find("/tmp/l").unwrap()), Some("/workspace"));
-        // What is the same already changes nothing.
+        // Equal trees cause no changes.
         let (again, version) = (ours.clone(), ours.version());
         merge(&mut ours, &again, &again, 4).unwrap();
         assert_eq!(ours.version(), version);

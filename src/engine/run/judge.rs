@@ -1,7 +1,7 @@
-//! Decides how a run ended, from what the host saw and what the guest claimed.
+//! Decides how a run ended, from the host's observations and the guest's claims.
 //!
-//! What the host saw comes first: a guest that was stopped, trapped or left is that, whatever its
-//! frames say.
+//! Observations take precedence: if a guest was stopped, trapped or exited, its frames cannot
+//! change that.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::guest::{Status, StatusKind, Transcript};
 use crate::limits::MAX_ERROR;
 use crate::sandbox::{Driven, Ended, StopReason};
 
-/// The fixed text for code that is empty.
+/// Fixed error text for empty code.
 pub(crate) const NO_CODE: &str = "No code provided.";
-/// The fixed text for the memory limit.
+/// Fixed error text for the memory limit.
 const NO_MEMORY: &str = "Memory limit exceeded during code execution";
 
-/// The fixed text for a run that its caller interrupted.
+/// Fixed error text for a run interrupted by its caller.
 const INTERRUPTED: &str = "Code execution was interrupted";
 
-/// How a run ended: `None` for success.
+/// The failure of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub error: String,
     pub detail: ErrorDetail,
 }
 
-/// Judges a run whose time was limited to `timeout` seconds.
+/// Judges a run with a time limit of `timeout` seconds; `None` for success.
 pub(crate) fn judge(
     driven: &Driven,
     transcript: &Transcript,
@@ -37,13 +37,13 @@ pub(crate) fn judge(
     memory_refused: bool,
     timeout: &str,
 ) -> Option<Failure> {
-    // Code that was over in time is judged by its own end, though the clock ran out while its
-    // figures and values were brought back.
+    // Code that ended in time is judged by its own result, even if the time ran out while figures
+    // and values were collected.
     let harvested = transcript.in_time && transcript.stopped_in_harvest && transcript.ended;
     if let Some(reason) = driven.stopped.filter(|_| !harvested) {
         return Some(stopped(reason, transcript, timeout));
     }
-    // An interpreter that breaks down on its way out does not hide how the code had failed.
+    // If the interpreter crashes on exit, the earlier failure of the code is still reported.
     let status = transcript.status.as_ref().filter(|_| transcript.in_time && !transcript.forged);
     if let (Ended::Trapped(_) | Ended::Exited(_) | Ended::Missing(_), Some(status)) =
         (&driven.ended, status)
@@ -73,7 +73,7 @@ pub(crate) fn judge(
     }
 }
 
-/// The failure of code that is empty.
+/// The failure of empty code.
 pub(crate) fn no_code() -> Failure {
     Failure {
         error: NO_CODE.into(),
@@ -81,7 +81,7 @@ pub(crate) fn no_code() -> Failure {
     }
 }
 
-/// The failure of a run that was interrupted before it began.
+/// The failure of a run that was interrupted before it started.
 pub(crate) fn interrupted() -> Failure {
     Failure {
         error: INTERRUPTED.into(),
@@ -89,12 +89,12 @@ pub(crate) fn interrupted() -> Failure {
     }
 }
 
-/// The failure of a run in a session that has used all of its fuel.
+/// The failure of a run in a session that has used all its fuel.
 pub(crate) fn session_fuel(total: u64) -> Failure {
     of_session(ErrorKind::Fuel, "Fuel", &format!("The session has used all of its fuel, {total}"))
 }
 
-/// The failure of a run in a session that has lived long enough.
+/// The failure of a run in a session that has exceeded its lifetime.
 pub(crate) fn session_lifetime(limit: Duration) -> Failure {
     let seconds = seconds_text(limit);
     of_session(
@@ -104,7 +104,7 @@ pub(crate) fn session_lifetime(limit: Duration) -> Failure {
     )
 }
 
-/// The failure of a run in a session that nobody used for too long.
+/// The failure of a run in a session that was idle for too long.
 pub(crate) fn session_idle(limit: Duration) -> Failure {
     let seconds = seconds_text(limit);
     of_session(
@@ -121,7 +121,7 @@ fn of_session(kind: ErrorKind, type_: &str, message: &str) -> Failure {
     }
 }
 
-/// The failure of a run that did not do again what it did before it waited.
+/// The failure of a run whose replay differed from its first attempt.
 pub(crate) fn differs(difference: &str) -> Failure {
     crash("ReplayDiffers", difference)
 }
@@ -165,7 +165,7 @@ fn returned(transcript: &Transcript) -> Option<Failure> {
     }
 }
 
-/// Failure of the user's code, as the runner tells it.
+/// Returns the failure of the user's code, as reported by the runner.
 fn of_status(status: &Status) -> Option<Failure> {
     let kind = match status.status {
         StatusKind::Ok => return None,
@@ -174,7 +174,7 @@ fn of_status(status: &Status) -> Option<Failure> {
         StatusKind::Memory => return Some(memory(Some(status))),
         StatusKind::Syntax => ErrorKind::Syntax,
         StatusKind::Policy => ErrorKind::Policy,
-        // Nobody asked for it: the code raised it itself.
+        // No interrupt was requested: the code raised the exception itself.
         StatusKind::Exception | StatusKind::Interrupted => ErrorKind::Exception,
     };
     let type_ = status.type_.as_deref().unwrap_or("Exception");
@@ -205,7 +205,7 @@ fn crash(type_: &str, message: &str) -> Failure {
     }
 }
 
-/// An interpreter that aborted itself, for the reason that it printed.
+/// Returns the failure of an interpreter that aborted, with the reason it printed.
 fn gave_up(fatal: Option<FatalError>) -> Failure {
     let Some(fatal) = fatal.filter(|fatal| !fatal.reason.is_empty()) else {
         return crash("Trap", "the interpreter aborted, and gave no reason");
@@ -239,7 +239,7 @@ fn detail(kind: ErrorKind, type_: &str, message: &str) -> ErrorDetail {
     }
 }
 
-/// `Type: message` on one line, without characters that would steer a terminal.
+/// Formats `Type: message` on one line, without terminal control characters.
 fn one_line(type_: &str, message: &str) -> String {
     let text = if message.trim().is_empty() {
         type_.to_owned()

@@ -1,4 +1,4 @@
-//! Makes an outcome of what a run left.
+//! Builds the outcome of a run.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,17 +21,17 @@ use crate::util::hex;
 use crate::value::Value;
 use crate::workspace::{Changes, Workspace};
 
-/// All that is known of a run that has ended.
+/// All data on a run that has ended.
 pub(crate) struct Execution {
     pub observed: Observed,
-    /// How it failed; `None` for success.
+    /// The failure; `None` for success.
     pub failure: Option<Failure>,
     pub artifacts: Artifacts,
-    /// What happened, where the outcome is to list it.
+    /// The events, if the outcome should list them.
     pub events: Option<List>,
 }
 
-/// Tells those who hear of a run how it ended.
+/// Sends the last events of a run to its receivers.
 pub(crate) async fn tell(
     recorder: &Recorder,
     warnings: &[String],
@@ -56,7 +56,7 @@ pub(crate) async fn tell(
     }
 }
 
-/// The last events of a run.
+/// Returns the last events of a run.
 fn ending(failure: Option<&Failure>) -> impl Iterator<Item = EventKind> {
     let error = failure.map(|failure| EventKind::Error {
         error: failure.error.clone(),
@@ -71,7 +71,7 @@ fn warning_line(warning: &str) -> String {
 }
 
 impl Outcome {
-    /// The outcome of a plan that was carried out.
+    /// Builds the outcome of a plan that was executed.
     pub(crate) fn of(plan: Plan, execution: Execution, session: Option<SessionReport>) -> Self {
         let Execution {
             observed,
@@ -107,7 +107,7 @@ impl Outcome {
             dataframes: transcript.dataframes,
             truncated: cut.into_iter().filter_map(|(cut, what)| cut.then_some(what)).collect(),
             usage: Usage {
-                // To the microsecond.
+                // In milliseconds, to the microsecond.
                 wall_ms: observed.wall.as_micros() as f64 / 1_000.0,
                 fuel: observed.driven.fuel,
                 memory_peak_bytes: observed.memory_peak,
@@ -121,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a plan that was not begun, and why.
+    /// Builds the outcome of a plan that was not started, with the reason.
     pub(crate) fn not_begun(plan: Plan, failure: Failure, session: Option<SessionReport>) -> Self {
         let recorder = Recorder::default();
         recorder.begin(Task::audience(&plan), Instant::now(), None);
@@ -162,13 +162,13 @@ impl Outcome {
 pub(crate) struct Artifacts {
     files: Vec<FileEntry>,
     plots: Vec<PlotEntry>,
-    /// Bytes of all files.
+    /// Size of all files, in bytes.
     bytes: u64,
 }
 
 impl Artifacts {
-    /// Lists what is new in `workspace`; `named` are the paths that the guest calls figures. It
-    /// blocks: a guest can leave many files, and large ones.
+    /// Lists new files in `workspace`; `named` are the paths that the guest claims are figures.
+    /// Blocks: a guest can leave many and large files.
     pub(crate) fn of(workspace: &Workspace, named: &[NamedPlot], capture: &Capture) -> Self {
         let changes = workspace.changes();
         Self {
@@ -225,7 +225,7 @@ fn plots(
     plots
 }
 
-/// A guest's path as the outcome names it.
+/// Returns a guest's path in the form used by the outcome.
 fn relative(path: &str) -> &str {
     let path = path.strip_prefix(WORKSPACE_PATH).unwrap_or(path);
     let path = path.trim_start_matches('/');

@@ -1,16 +1,16 @@
-//! Makes objects of the guest immortal, by the number that CPython keeps for each.
+//! Makes guest objects immortal by setting their reference counts.
 //!
-//! `Include/refcount.h` says which that is where pointers have 32 bits. The runner looks whether
-//! CPython then takes them for immortal.
+//! The values are from `Include/refcount.h`, for 32-bit pointers. The runner checks that CPython
+//! then treats the objects as immortal.
 
 /// `_Py_IMMORTAL_INITIAL_REFCNT`.
 const IMMORTAL: u32 = 5 << 28;
-/// `_Py_IMMORTAL_MINIMUM_REFCNT`: from it on an object is immortal already.
+/// `_Py_IMMORTAL_MINIMUM_REFCNT`: objects with at least this count are immortal already.
 const MINIMUM: u32 = 1 << 30;
 const WORD: usize = size_of::<u32>();
 
-/// The words to be written, by their addresses, for objects at `addresses` in `memory`, which are 32-bit
-/// numbers one after the other. `None` where there can be no object.
+/// Returns the words to write, with their addresses, for objects in `memory`. `addresses` is a
+/// sequence of 32-bit integers. Returns `None` if an address cannot be an object's.
 pub(super) fn words(addresses: &[u8], memory: &[u8]) -> Option<Vec<(u32, u32)>> {
     let (addresses, rest) = addresses.as_chunks::<WORD>();
     if !rest.is_empty() {

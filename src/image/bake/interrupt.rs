@@ -1,8 +1,8 @@
-//! Finds the words that make CPython believe a SIGINT is pending, and proves them.
+//! Finds the words in memory that make CPython see a pending SIGINT, and tests them.
 //!
-//! The artifact has no symbols. But when C code calls `_thread.interrupt_main()` between two
-//! looks of the host, with no bytecode in between, then the words that change only there are the
-//! three that are sought: two that go from 0 to 1, and one that gains a bit.
+//! The artifact has no symbols. But if C code calls `_thread.interrupt_main()` between two
+//! observations of the host, without a bytecode in between, the words that change only there are
+//! the three in question: two that change from 0 to 1, and one that gains a bit.
 
 use std::sync::PoisonError;
 
@@ -13,7 +13,7 @@ use crate::image::error::BakeError;
 /// `_PY_SIGNALS_PENDING_BIT`.
 const PENDING: u32 = 2;
 
-/// Calls the host three times and raises the interrupt before the last, all from C.
+/// Calls the host three times and raises the interrupt before the last call, all from C.
 const OBSERVE: &str = "import _host, _thread, functools, operator
 try:
     tuple(map(operator.call, [functools.partial(_host.call, b'iA'),
@@ -27,14 +27,14 @@ except KeyboardInterrupt:
 
 /// A program that only an interrupt ends.
 const SPIN: &str = "while True:\n    pass\n";
-/// Fuel after which it does.
+/// Fuel after which the program is interrupted.
 const SPINNING: u64 = 100_000_000;
 
-/// Observation of the guest's memory: as it was before, and which words then changed.
+/// Observation of the guest's memory: its previous contents, and the words that changed afterwards.
 #[derive(Default)]
 pub(super) struct Observation {
     last: Vec<u8>,
-    /// Words that change between calls in which nothing is raised.
+    /// Words that change between calls without an interrupt.
     noise: Vec<bool>,
     found: Vec<(u32, u32, u32)>,
 }
@@ -87,7 +87,7 @@ fn words(memory: &[u8]) -> impl Iterator<Item = u32> + '_ {
     memory.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
 }
 
-/// Finds the addresses in the oven's interpreter and interrupts a loop with them.
+/// Finds the addresses in the oven's interpreter, and interrupts a loop with them.
 pub(super) async fn find(oven: &mut Oven<'_>) -> Result<InterruptAddresses, BakeError> {
     let failed = |oven: &Oven<'_>, why| BakeError::Interrupt {
         image: oven.recipe.name.clone(),
@@ -101,7 +101,7 @@ pub(super) async fn find(oven: &mut Oven<'_>) -> Result<InterruptAddresses, Bake
     };
     let addresses = addresses.ok_or_else(|| failed(oven, "its words cannot be told apart"))?;
     oven.interpreter.instance().set_interrupt(addresses);
-    // By fuel and not by time: the same recipe makes the same image on a busy machine.
+    // By fuel instead of time: the same recipe gives the same image on a busy machine.
     let observed = oven.observe(SPIN, Some(SPINNING)).await?;
     oven.interpreter.control().clear();
     match observed.transcript.status {

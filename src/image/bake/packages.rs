@@ -1,4 +1,4 @@
-//! Pure Python packages for an image: downloaded, locked, packed into one file.
+//! Pure Python packages for an image: downloads, locks and packs them into one file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,10 +18,10 @@ use crate::image::error::BakeError;
 use crate::image::recipe::Recipe;
 use crate::util::progress::{Progress, Stage, Step};
 
-/// The directory of the cache for packages as they were downloaded.
+/// Cache directory of downloaded packages.
 const WHEELS: &str = "wheels";
 
-/// A package as it was downloaded for a recipe.
+/// A package downloaded for a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LockedPackage {
     name: String,
@@ -36,28 +36,28 @@ impl LockedPackage {
         format!("{}=={}", self.name, self.version)
     }
 
-    /// Its file in the cache.
+    /// Returns its file in the cache.
     pub(crate) fn wheel(&self, cache: &Cache) -> PathBuf {
         cache.path(WHEELS).join(&self.sha256)
     }
 }
 
-/// A user's recipe as the cache keeps it, so that its image can be made again.
+/// A user's recipe in the cache, from which its image can be rebuilt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredRecipe {
     pub recipe: String,
     pub packages: Vec<LockedPackage>,
 }
 
-/// The lock file that stands beside a recipe.
+/// The lock file next to a recipe.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct LockFile {
     requirements: Vec<String>,
     package: Vec<LockedPackage>,
 }
 
-/// Downloads the recipe's packages into the cache. The versions and hashes of the first time are
-/// written beside the recipe, and hold from then on.
+/// Downloads the recipe's packages into the cache. The first download writes versions and hashes
+/// next to the recipe; later downloads use them.
 pub(crate) fn lock_packages(
     cache: &Cache,
     recipe: &Recipe,
@@ -133,26 +133,26 @@ fn download(
     Ok(packages)
 }
 
-/// The directory of the cache for packages as guests read them.
+/// Cache directory of packed packages.
 const PACKAGES: &str = "packages";
 
-/// What packages are called where they are packed together, if there are any.
+/// Returns the name of the packed file, if there are packages.
 pub(crate) fn package_name(packages: &[LockedPackage]) -> Option<String> {
     let hashes: String = packages.iter().map(|p| p.sha256.as_str()).collect();
     (!packages.is_empty()).then(|| hash_bytes(hashes.as_bytes())[..16].to_owned())
 }
 
-/// The file of packages of this name, in a cache or a bundle.
+/// Returns the file of packed packages, in a cache or a bundle.
 pub(crate) fn package_file(cache: &Cache, name: &str) -> PathBuf {
     cache.path(PACKAGES).join(format!("{name}.files"))
 }
 
-/// The directory in which earlier versions had packages of this name.
+/// Returns the directory in which earlier versions stored these packages.
 fn earlier_directory(cache: &Cache, name: &str) -> PathBuf {
     cache.path(PACKAGES).join(name)
 }
 
-/// Opens packages as guests read them, packed into one file of the cache. That is made if it is not there.
+/// Opens the packages as one packed file in the cache, and creates the file if it is missing.
 pub(crate) fn pack(
     cache: &Cache,
     image: &str,
@@ -179,12 +179,12 @@ pub(crate) fn pack(
         }
     }
     let opened = open(&path)?;
-    // At worst it goes with the image.
+    // If this fails, the directory is removed with the image.
     let _ = fs::remove_dir_all(earlier_directory(cache, &name));
     Ok(Some(opened))
 }
 
-/// Opens packages that were packed.
+/// Opens packed packages.
 pub(crate) fn open(path: &Path) -> Result<Arc<Packed>, CacheError> {
     let file = File::open(path).map_err(CacheError::io("open", path))?;
     Ok(Arc::new(Packed::open(file).map_err(CacheError::io("read", path))?))
@@ -203,7 +203,7 @@ pub(crate) fn remove(cache: &Cache, packages: &[LockedPackage]) -> Result<(), Ca
     }
 }
 
-/// The files of all packages, by their paths.
+/// Returns the files of all packages, by path.
 fn files_of(
     cache: &Cache,
     image: &str,
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::util::progress::Silent;
 
-    /// A package in the cache, with `files` files so that it takes a while to pack.
+    /// A package in the cache with `files` files, so that packing takes a while.
     fn package(cache: &Cache, files: usize) -> LockedPackage {
         let folder = cache.dir(WHEELS).unwrap();
         let made = folder.join("made");
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Two images with the same packages have locks of their own, so both may pack them.
+    /// Two images with the same packages have separate locks, so both may pack them.
     #[test]
     fn packages_are_packed_once_by_several_at_once() {
         let dir = tempfile::tempdir().unwrap();
@@ -282,7 +282,7 @@ mod tests {
                 });
             }
         });
-        // The file and its seal: nothing is left of those who were late.
+        // The file and its seal; the slower packers left no files.
         assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 2);
     }
 

@@ -1,26 +1,26 @@
-//! Tells CPython how much stack there is.
+//! Tells CPython the size of its stack.
 //!
 //! CPython ends a recursion through C code with a `RecursionError` before the stack overflows, by
-//! comparing the stack pointer with limits that each thread state holds. On WASI it cannot ask how
-//! large the stack is, and takes it for 128 KiB. The guest has two: the one in its linear memory,
-//! of 16 MiB, which CPython compares, and the host's, which code cannot see. Every recursion takes
-//! of both. Those that take most of the host's for each byte of the other are the comparison of
-//! nested lists and tuples (26 bytes; 24 are taken where nested objects are freed, 7 by most
-//! others). So the host's is 34 times as large as what may be used.
+//! comparing the stack pointer with limits in each thread state. On WASI it cannot query the size
+//! of the stack and assumes 128 KiB. The guest has two stacks: the stack in its linear memory, of
+//! 16 MiB, which CPython compares, and the host's, which the code cannot see. Every recursion uses
+//! both. Comparing nested lists and tuples uses the most host stack per byte of the other: 26
+//! bytes, compared with 24 for freeing nested objects and 7 for most others. So the host's stack is
+//! 34 times as large as the usable part of the other.
 
-/// `Py_C_STACK_SIZE`, without the margin that `c_stack_soft_limit` is above the end: what CPython
-/// uses.
+/// `Py_C_STACK_SIZE` without the margin by which `c_stack_soft_limit` is above the end: the size
+/// that CPython assumes.
 const BELIEVED: u32 = (128 << 10) - 2 * MARGIN;
-/// `_PyOS_STACK_MARGIN_BYTES`: from the hard limit to the soft one.
+/// `_PyOS_STACK_MARGIN_BYTES`: distance between the hard and the soft limit.
 const MARGIN: u32 = 8 << 10;
-/// Bytes of the stack in linear memory that recursion may use: the 1,000 levels of Python's own
-/// limit, each through `sorted`, which takes 2.2 KiB for one.
+/// Usable bytes of the stack in linear memory: 1,000 levels, Python's own limit, each through
+/// `sorted`, which uses 2.2 KiB per level.
 const ROOM: u32 = 2_304 << 10;
-/// Bytes below these, in which the error is handled.
+/// Bytes below the usable part, for handling the error.
 const RESERVE: u32 = 64 << 10;
 
-/// The words to be written, by their addresses: the limits in the thread state, which follow the
-/// top of the stack. `None` where they cannot be told apart.
+/// Returns the words to write, with their addresses: the limits in the thread state, which follow
+/// the top of the stack. Returns `None` if they cannot be identified.
 pub(super) fn words(memory: &[u8]) -> Option<Vec<(u32, u32)>> {
     let (words, _) = memory.as_chunks::<4>();
     let mut found = words.array_windows::<3>().enumerate().filter_map(|(index, state)| {

@@ -1,9 +1,9 @@
-//! The library of a bundle: the archive without what the bundle's code cannot run, or is too large for
-//! it.
+//! The library of a bundle: the archive without files that the bundle's code cannot run or that are
+//! too large for it.
 //!
-//! Images remember where in the archive each file begins, so what stays keeps its place, and in the
-//! place of what goes are zeros, which become holes. The directory at the archive's end lists only what
-//! stays.
+//! Images remember the offset of each file in the archive, so the remaining files keep their
+//! offsets, and removed files become zeros, which are stored as holes. The directory at the
+//! archive's end lists only the remaining files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,18 +14,19 @@ use std::path::Path;
 use zip::ZipArchive;
 use zip::result::ZipResult;
 
-/// The end of an archive: its signature, and where it has how many files there are (twice), how long
-/// the directory is and where it begins.
+/// The end record of an archive: its signature, and the offsets of the number of files (twice), the
+/// directory's length and its offset.
 const END: &[u8] = b"PK\x05\x06";
 const END_LENGTH: usize = 22;
 const COUNTS: [usize; 2] = [8, 10];
 const DIRECTORY_LENGTH: usize = 12;
-/// An entry of the directory: its fixed part, and where that has how long the name, the extra fields and
-/// the comment are.
+/// A directory entry: its fixed part, and the offsets of the lengths of name, extra fields and
+/// comment.
 const ENTRY_LENGTH: usize = 46;
 const VARIABLE: [usize; 3] = [28, 30, 32];
 
-/// The archive at `path` without the top-level modules in `left_out` and the files in `elsewhere`.
+/// Returns the archive at `path` without the top-level modules in `left_out` and the files in
+/// `elsewhere`.
 pub(super) fn reduced(
     path: &Path,
     left_out: &BTreeSet<&str>,
@@ -38,14 +39,14 @@ pub(super) fn reduced(
     })
 }
 
-/// The module that a file of the library belongs to.
+/// Returns the module that a file of the library belongs to.
 fn top_level(name: &str) -> &str {
     let first = name.split('/').next().unwrap_or(name);
     first.strip_suffix(".pyc").unwrap_or(first)
 }
 
-/// The archive with the files that stay, in their places; `None` where it is written in a way that is
-/// not known here.
+/// Returns the archive with only some files, at their offsets; `None` if its format is not
+/// supported.
 fn without(archive: &[u8], stays: impl Fn(&str) -> bool) -> ZipResult<Option<Vec<u8>>> {
     let mut zip = ZipArchive::new(Cursor::new(archive))?;
     let directory = zip.central_directory_start();
@@ -82,7 +83,7 @@ fn without(archive: &[u8], stays: impl Fn(&str) -> bool) -> ZipResult<Option<Vec
     if !end.starts_with(END) {
         return Ok(None);
     }
-    // In the order in which they were.
+    // In their original order.
     entries.sort_unstable_by_key(|entry| entry.as_ptr());
     let entries = entries.concat();
     for at in COUNTS {
@@ -95,7 +96,7 @@ fn without(archive: &[u8], stays: impl Fn(&str) -> bool) -> ZipResult<Option<Vec
     Ok(Some(kept))
 }
 
-/// The entry of the directory that begins at `at`.
+/// Returns the directory entry at offset `at`.
 fn entry_at(archive: &[u8], at: u64) -> Option<&[u8]> {
     let entry = archive.get(usize::try_from(at).ok()?..)?;
     let fixed = entry.get(..ENTRY_LENGTH)?;

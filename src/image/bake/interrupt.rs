@@ -2,7 +2,7 @@
 //!
 //! The artifact has no symbols. But if C code calls `_thread.interrupt_main()` between two
 //! observations of the host, without a bytecode in between, the words that change only there are
-//! the three in question: two that change from 0 to 1, and one that gains a bit.
+//! the three in question: two change from 0 to 1, and one gains a bit.
 
 use std::sync::PoisonError;
 
